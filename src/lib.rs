@@ -1,0 +1,5 @@
+//! callsheet keeps one always-current list of every tool that your agents may call.
+
+pub mod model;
+
+pub mod runtime;

@@ -1,0 +1,3 @@
+//! The `callsheet` command.
+
+fn main() {}

@@ -1,0 +1,75 @@
+//! What a scenario says it offers, decoded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::tool::{Extra, Tool};
+
+/// A scenario's whole offer (`ToolManifest`), judged well-formed, with its tools sorted by name.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The protocol version as the scenario wrote it, for example `1.0`.
+    pub protocol_version: Arc<str>,
+    /// Who offers it.
+    pub scenario: ScenarioInfo,
+    /// The tools that are well-formed, sorted bytewise by name, names unique.
+    pub tools: Vec<Arc<Tool>>,
+    /// The groupings, sorted bytewise by id, ids unique.
+    pub categories: Vec<Category>,
+    /// When the scenario says it made this. Real servers stamp each answer, so this is never a sign of change.
+    pub generated_at: Option<Timestamp>,
+    /// Unknown members of the manifest object (`capabilities` among them).
+    pub extra: Extra,
+    /// Over everything above but `generated_at`: equal digests mean equal offers.
+    pub digest: Digest,
+}
+
+/// Who a scenario says it is (`ScenarioInfo`).
+#[derive(Debug, Clone, Default)]
+pub struct ScenarioInfo {
+    /// The name it gives itself. callsheet files it under the name it was *asked for as*, and reports a difference.
+    pub name: Arc<str>,
+    /// Its own version, an opaque text.
+    pub version: Arc<str>,
+    /// For people.
+    pub description: Arc<str>,
+    /// Where it says its API is.
+    pub base_url: Option<Arc<str>>,
+    /// Unknown members.
+    pub extra: Extra,
+}
+
+/// A grouping of tools (`ToolCategory`).
+#[derive(Debug, Clone)]
+pub struct Category {
+    /// Identifier that tools refer to.
+    pub id: Arc<str>,
+    /// For people.
+    pub name: Arc<str>,
+    /// For people.
+    pub description: Option<Arc<str>>,
+    /// Icon identifier for a UI.
+    pub icon: Option<Arc<str>>,
+    /// Where a UI should put it, smallest first.
+    pub display_order: Option<i64>,
+    /// Unknown members.
+    pub extra: Extra,
+}
+
+/// A 128-bit digest of content (XXH3). Guards against change, not against forgery.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Digest(pub u128);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}

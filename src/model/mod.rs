@@ -1,0 +1,25 @@
+//! The words as types: what a scenario offers, what a user prefers, what was decided.
+//!
+//! Pure values. No IO, no async, no clock, nothing of the other modules; wire shapes live with the module that owns the wire.
+
+pub mod finding;
+pub mod json;
+pub mod manifest;
+pub mod name;
+pub mod preference;
+pub mod profile;
+pub mod scenario;
+pub mod tool;
+pub mod version;
+pub mod view;
+
+pub use finding::{Finding, FindingCode, Severity};
+pub use json::JsonText;
+pub use manifest::{Category, Digest, Manifest, ScenarioInfo};
+pub use name::{InvalidName, NameRef, PublishedName, ScenarioName, ToolId};
+pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
+pub use profile::{Permission, Profile};
+pub use scenario::{Freshness, Health, LastError, ScenarioState, SourceId, ToolCounts};
+pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
+pub use version::{Accept, ProtocolVersion, VersionVerdict};
+pub use view::{Effective, Provenance, ViewTool};

@@ -1,0 +1,274 @@
+//! What a user or operator wants of a tool or scenario, within a scope.
+//!
+//! Each setting is set or inherited on its own: changing one never touches another. Preferences outlive the tools they speak of.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::name::{InvalidName, PublishedName, ScenarioName, ToolId};
+use super::tool::TOOL_NAME_MAX;
+
+/// Where a preference holds. Chat beats profile beats global beats the manifest's default.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// For every asker.
+    Global,
+    /// For askers with this profile (a persona, a role). Written `profile:<name>`.
+    Profile(String),
+    /// For one conversation. Written `chat:<id>`.
+    Chat(String),
+}
+
+/// What a preference speaks of, widest first. Within a scope the narrower one wins, setting by setting.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// Every tool of a scenario. Written `scenario:<name>`.
+    Scenario(ScenarioName),
+    /// Every tool of a category, in whatever scenario. Written `category:<id>`.
+    Category(String),
+    /// Every tool with a tag, in whatever scenario. Written `tag:<tag>`.
+    Tag(String),
+    /// One tool. Written `tool:<scenario>/<tool>`.
+    Tool(ToolId),
+}
+
+/// Whether a human must approve each call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Approval {
+    /// Must, whatever the manifest says.
+    Require,
+    /// Need not, whatever the manifest says.
+    Skip,
+}
+
+/// The settings of one preference; `None` inherits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// Whether the tool is in the list.
+    pub enabled: Option<bool>,
+    /// Whether calls need approval.
+    pub approval: Option<Approval>,
+    /// The name to publish it under. Only for a single tool.
+    pub alias: Option<PublishedName>,
+    /// Which tools stay when a limit allows only so many: highest first. 0 when nothing is set.
+    pub priority: Option<i32>,
+}
+
+/// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit again, `Some(Some(v))` sets it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SettingsPatch {
+    /// See [`Settings::enabled`].
+    pub enabled: Option<Option<bool>>,
+    /// See [`Settings::approval`].
+    pub approval: Option<Option<Approval>>,
+    /// See [`Settings::alias`].
+    pub alias: Option<Option<PublishedName>>,
+    /// See [`Settings::priority`].
+    pub priority: Option<Option<i32>>,
+}
+
+/// All preferences, by scope and target. Empty settings are never kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PreferenceSet {
+    scopes: BTreeMap<Scope, BTreeMap<Target, Settings>>,
+}
+
+/// A scope, target or setting that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPreference {
+    /// Not one of the three scopes.
+    #[error("unknown scope `{0}`: use `global`, `profile:<name>` or `chat:<id>`")]
+    Scope(String),
+    /// Not one of the four targets.
+    #[error("unknown target `{0}`: use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`")]
+    Target(String),
+    /// Not `require`, `skip` or nothing.
+    #[error("unknown approval `{0}`: use `require`, `skip` or nothing to inherit")]
+    Approval(String),
+    /// An alias on something that is not a single tool.
+    #[error("an alias needs a single tool, but `{0}` is not one: use `tool:<scenario>/<tool>`")]
+    AliasTarget(String),
+    /// The name of a tool that no tool can have.
+    #[error("no tool is called `{0}...`: names of tools have 1 to {TOOL_NAME_MAX} bytes")]
+    Tool(String),
+    /// A scope name, category or tag that is empty, too long, or holds control characters.
+    #[error("`{0}` cannot be used here: 1 to 200 characters without control characters are allowed")]
+    Text(String),
+    /// A name inside a target or an alias that cannot be.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+}
+
+impl Settings {
+    /// Whether everything is inherited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These settings with a change applied; what the change does not speak of stays.
+    #[must_use]
+    pub fn patched(&self, patch: &SettingsPatch) -> Self {
+        Self {
+            enabled: patch.enabled.unwrap_or(self.enabled),
+            approval: patch.approval.unwrap_or(self.approval),
+            alias: patch.alias.clone().unwrap_or_else(|| self.alias.clone()),
+            priority: patch.priority.unwrap_or(self.priority),
+        }
+    }
+}
+
+impl SettingsPatch {
+    /// The change that makes every setting inherit again.
+    pub fn reset() -> Self {
+        Self { enabled: Some(None), approval: Some(None), alias: Some(None), priority: Some(None) }
+    }
+}
+
+impl PreferenceSet {
+    /// The settings of a target in a scope, if any is set.
+    pub fn get(&self, scope: &Scope, target: &Target) -> Option<&Settings> {
+        self.scopes.get(scope)?.get(target)
+    }
+
+    /// Every preference of a scope.
+    pub fn scope(&self, scope: &Scope) -> impl Iterator<Item = (&Target, &Settings)> {
+        self.scopes.get(scope).into_iter().flatten()
+    }
+
+    /// Every preference, ordered by scope and target.
+    pub fn iter(&self) -> impl Iterator<Item = (&Scope, &Target, &Settings)> {
+        self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
+    }
+
+    /// Replaces the settings of a target in a scope; empty settings remove the preference.
+    pub fn set(&mut self, scope: Scope, target: Target, settings: Settings) {
+        if settings.is_empty() {
+            if let Some(targets) = self.scopes.get_mut(&scope) {
+                targets.remove(&target);
+                if targets.is_empty() {
+                    self.scopes.remove(&scope);
+                }
+            }
+        } else {
+            self.scopes.entry(scope).or_default().insert(target, settings);
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = InvalidPreference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPreference> {
+        match text.split_once(':') {
+            None if text == "global" => Ok(Self::Global),
+            Some(("profile", name)) => Ok(Self::Profile(free_text(name)?)),
+            Some(("chat", id)) => Ok(Self::Chat(free_text(id)?)),
+            _ => Err(InvalidPreference::Scope(text.chars().take(120).collect())),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = InvalidPreference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPreference> {
+        match text.split_once(':') {
+            Some(("scenario", name)) => Ok(Self::Scenario(name.parse()?)),
+            Some(("tool", id)) => Self::tool(id.parse()?),
+            Some(("category", id)) => Ok(Self::Category(free_text(id)?)),
+            Some(("tag", tag)) => Ok(Self::Tag(free_text(tag)?)),
+            _ => Err(InvalidPreference::Target(text.chars().take(120).collect())),
+        }
+    }
+}
+
+impl Target {
+    /// One tool. Refuses a name that no tool can have, being longer than [`TOOL_NAME_MAX`]: preferences are kept for good.
+    pub fn tool(id: ToolId) -> Result<Self, InvalidPreference> {
+        if id.tool.is_empty() || id.tool.len() > TOOL_NAME_MAX {
+            return Err(InvalidPreference::Tool(id.tool.chars().take(120).collect()));
+        }
+        Ok(Self::Tool(id))
+    }
+}
+
+impl FromStr for Approval {
+    type Err = InvalidPreference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPreference> {
+        match text {
+            "require" => Ok(Self::Require),
+            "skip" => Ok(Self::Skip),
+            _ => Err(InvalidPreference::Approval(text.chars().take(120).collect())),
+        }
+    }
+}
+
+fn free_text(text: &str) -> Result<String, InvalidPreference> {
+    let legal = !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
+    if legal { Ok(text.to_owned()) } else { Err(InvalidPreference::Text(text.chars().take(120).collect())) }
+}
+
+impl Approval {
+    /// The setting as it is written in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Require => "require",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Global => f.write_str("global"),
+            Self::Profile(name) => write!(f, "profile:{name}"),
+            Self::Chat(id) => write!(f, "chat:{id}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scenario(name) => write!(f, "scenario:{name}"),
+            Self::Category(id) => write!(f, "category:{id}"),
+            Self::Tag(tag) => write!(f, "tag:{tag}"),
+            Self::Tool(id) => write!(f, "tool:{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_and_targets_read_what_they_write() {
+        for text in ["global", "profile:coder", "chat:7f:2"] {
+            assert_eq!(text.parse::<Scope>().unwrap().to_string(), text);
+        }
+        for text in ["scenario:files", "tool:files/read", "category:agent lifecycle", "tag:a:b"] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        for text in ["", "user", "chat:", "profile", "global:x"] {
+            assert!(text.parse::<Scope>().is_err(), "{text}");
+        }
+        let long = format!("tool:files/{}", "x".repeat(TOOL_NAME_MAX + 1));
+        for text in ["", "files", "tool:files", "tool:files/", "scenario:", "scenario:a/b", "group:x", &long] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn empty_settings_remove_the_preference() {
+        let (scope, target) = (Scope::Global, "tag:x".parse::<Target>().unwrap());
+        let mut set = PreferenceSet::default();
+        set.set(scope.clone(), target.clone(), Settings { enabled: Some(false), ..Settings::default() });
+        assert_eq!(set.get(&scope, &target).unwrap().enabled, Some(false));
+        set.set(scope, target, Settings::default());
+        assert_eq!(set, PreferenceSet::default());
+    }
+}

@@ -1,0 +1,160 @@
+//! The health of a scenario as people and programs see it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::name::ScenarioName;
+
+/// Where a scenario was found. The order is the order of precedence: the first wins when two sources name the same scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceId {
+    /// `[[scenarios]]` in the configuration.
+    Static,
+    /// `<NAME>_API_URL` in the environment.
+    Environment,
+    /// The Vrooli process files.
+    Vrooli,
+    /// mDNS on the local network.
+    Mdns,
+}
+
+impl SourceId {
+    /// The source as it is written in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Environment => "environment",
+            Self::Vrooli => "vrooli",
+            Self::Mdns => "mdns",
+        }
+    }
+}
+
+impl fmt::Display for SourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where a scenario stands. DESIGN's table of states; each variant says what happens to its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScenarioState {
+    /// Found by an untrusted source, waiting for an operator's yes. Not published.
+    Pending,
+    /// Never answered since the start. Restored tools are published as stale.
+    Connecting,
+    /// The last answer is fresh. Published.
+    Live,
+    /// Past its freshness, still within grace. Published.
+    Stale,
+    /// Failed too often for too long. Withdrawn with a finding, back at the first good answer.
+    Down,
+    /// Speaks a protocol version out of range. The last good tools stay until a cap, else none.
+    Incompatible,
+    /// An operator said no. Not published, never asked.
+    Blocked,
+}
+
+impl ScenarioState {
+    /// Every state, in the order of the table.
+    pub const ALL: [Self; 7] =
+        [Self::Pending, Self::Connecting, Self::Live, Self::Stale, Self::Down, Self::Incompatible, Self::Blocked];
+
+    /// The state as it is written in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connecting => "connecting",
+            Self::Live => "live",
+            Self::Stale => "stale",
+            Self::Down => "down",
+            Self::Incompatible => "incompatible",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+impl fmt::Display for ScenarioState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Everything an operator sees of one scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Health {
+    /// The name it is filed under.
+    pub name: ScenarioName,
+    /// Where it stands.
+    pub state: ScenarioState,
+    /// Why it stands there, in one sentence without a full stop.
+    pub reason: String,
+    /// When it came to stand there.
+    pub since: Timestamp,
+    /// The base address it is asked at, masked if it holds credentials. Absent when no source names it any more.
+    pub url: Option<String>,
+    /// Who told of it.
+    pub source: SourceId,
+    /// Whether its address may be asked for more than a manifest.
+    pub trusted: bool,
+    /// The protocol it speaks, once known.
+    pub protocol: Option<&'static str>,
+    /// The protocol version as it wrote it.
+    pub protocol_version: Option<String>,
+    /// Its own version.
+    pub version: Option<String>,
+    /// What it says it is.
+    pub description: Option<String>,
+    /// How its tools fare.
+    pub tools: ToolCounts,
+    /// How fresh the manifest in force is.
+    pub freshness: Option<Freshness>,
+    /// When it last gave a good answer (a new manifest or a confirmation of the known one).
+    pub last_success: Option<Timestamp>,
+    /// When it was last asked.
+    pub last_attempt: Option<Timestamp>,
+    /// What last went wrong; cleared by a good answer.
+    pub last_error: Option<LastError>,
+    /// When it will be asked next.
+    pub next_attempt: Option<Timestamp>,
+    /// Failures since the last good answer.
+    pub failures_in_a_row: u32,
+    /// How long the last answer took, in milliseconds, from the first byte sent to the last received.
+    pub latency_ms: Option<u64>,
+    /// How often it was seen to restart.
+    pub restarts: u32,
+}
+
+/// How the tools of a scenario fare in the global scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ToolCounts {
+    /// In the list and enabled.
+    pub published: usize,
+    /// Switched off by a preference or by the manifest's default.
+    pub disabled: usize,
+    /// Left out because they are malformed.
+    pub quarantined: usize,
+}
+
+/// How fresh a manifest is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freshness {
+    /// When the scenario says it made it.
+    pub generated_at: Option<Timestamp>,
+    /// Until when its caching headers let it count as fresh.
+    pub fresh_until: Timestamp,
+    /// When the answer it came in was received.
+    pub received_at: Timestamp,
+}
+
+/// What last went wrong with a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    /// A short, stable word: `refused`, `timeout`, `status`, `too-large`, `malformed`, ...
+    pub kind: String,
+    /// What was tried and what happened, for people.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}

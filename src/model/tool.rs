@@ -1,0 +1,58 @@
+//! One tool, as its scenario offers it.
+//!
+//! Schemas and metadata stay the JSON text they arrived in (in the protocol's own spelling): a tree of values costs seven times the
+//! memory and is only built inside a transform. Beside the text stand the few facts that decisions need.
+
+use std::sync::Arc;
+
+use super::json::JsonText;
+use super::profile::Permission;
+
+/// Bytes of a tool's name at most: longer ones are refused wherever a tool is named for good.
+pub const TOOL_NAME_MAX: usize = 256;
+
+/// Members of a JSON object that the model has no name for, in the order they came, kept to be passed on unchanged.
+pub type Extra = Vec<(Arc<str>, JsonText)>;
+
+/// A tool of the Tool Discovery Protocol (`ToolDefinition`), whatever spelling it arrived in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// The name the scenario gave it; unique within the scenario, not empty, at most [`TOOL_NAME_MAX`] bytes.
+    pub name: Arc<str>,
+    /// What it does, as shown to the LLM. May be empty.
+    pub description: Arc<str>,
+    /// Id of the category it is grouped under.
+    pub category: Option<Arc<str>>,
+    /// Input schema: the text of one JSON object, with `type` and `properties` always present.
+    pub parameters: JsonText,
+    /// The text of the whole `metadata` object in the protocol's spelling, unknown members included.
+    pub metadata: JsonText,
+    /// What decisions need of the metadata.
+    pub facts: Facts,
+    /// Unknown members of the tool object itself.
+    pub extra: Extra,
+}
+
+/// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the protocol.
+#[expect(clippy::struct_excessive_bools, reason = "they are the protocol's own independent flags")]
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Active without anyone asking for it.
+    pub enabled_by_default: bool,
+    /// A human must approve each call.
+    pub requires_approval: bool,
+    /// Never shown to an LLM (`internal_only`); still found by name and usable by programs.
+    pub internal_only: bool,
+    /// The permission that its user needs (`required_permission`, not part of the protocol's text). Unknown levels ask nothing.
+    pub required_permission: Permission,
+    /// Labels, in the order given.
+    pub tags: Vec<Arc<str>>,
+    /// Default time limit of a call, in seconds.
+    pub timeout_seconds: Option<u64>,
+    /// Calls a minute at most.
+    pub rate_limit_per_minute: Option<u64>,
+    /// May take long.
+    pub long_running: bool,
+    /// Safe to call again.
+    pub idempotent: bool,
+}

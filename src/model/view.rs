@@ -1,0 +1,55 @@
+//! A tool as one asker sees it: its published name and what preferences made of it, each with where it came from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::name::{PublishedName, ToolId};
+use super::preference::{Scope, Target};
+use super::tool::Tool;
+
+/// A tool within a view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewTool {
+    /// Identity: the owning scenario and the tool's original name.
+    pub id: ToolId,
+    /// The tool as offered.
+    pub tool: Arc<Tool>,
+    /// The name it is published under in this view.
+    pub name: PublishedName,
+    /// What preferences made of it.
+    pub effective: Effective,
+}
+
+/// Effective settings with their provenance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// Whether it is in the list.
+    pub enabled: bool,
+    /// Who decided that.
+    pub enabled_source: Provenance,
+    /// Whether each call needs a human's yes.
+    pub requires_approval: bool,
+    /// Who decided that.
+    pub approval_source: Provenance,
+    /// Which tools stay when a limit allows only so many: highest first.
+    pub priority: i32,
+}
+
+/// Where an effective value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provenance {
+    /// The scenario's own manifest (or the protocol's default).
+    Manifest,
+    /// A preference. Shared: the same one speaks of many tools.
+    Preference(Arc<(Scope, Target)>),
+}
+
+impl fmt::Display for Provenance {
+    /// `manifest`, or the scope and the target with a blank between: `chat:7 tool:files/read`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Manifest => f.write_str("manifest"),
+            Self::Preference(place) => write!(f, "{} {}", place.0, place.1),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The only reader of time.
+//!
+//! Deadlines are monotonic ([`tokio::time::Instant`], so that paused time in tests moves them); wall time is for display and for
+//! comparing with what other machines wrote.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// Reads both clocks. Cheap to copy; passed to whatever needs the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    wall: Wall,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Wall {
+    System,
+    /// Wall time that moves with the monotonic clock from a fixed origin, for tests under paused time.
+    Following {
+        origin: Timestamp,
+        since: Instant,
+    },
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is the one that reads time")]
+impl Clock {
+    /// The machine's clocks.
+    pub fn system() -> Self {
+        Self { wall: Wall::System }
+    }
+
+    /// A clock whose wall time starts at `origin` and moves with tokio's monotonic clock, also when that is paused.
+    pub fn following(origin: Timestamp) -> Self {
+        Self { wall: Wall::Following { origin, since: Instant::now() } }
+    }
+
+    /// Now, for deadlines.
+    pub fn now(self) -> Instant {
+        Instant::now()
+    }
+
+    /// Now, for people and for comparing with timestamps of others.
+    pub fn wall(self) -> Timestamp {
+        match self.wall {
+            Wall::System => Timestamp::now(),
+            Wall::Following { origin, since } => origin.saturating_add(since.elapsed()).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// The wall time at which a monotonic deadline falls, as seen from now.
+    pub fn wall_at(self, deadline: Instant) -> Timestamp {
+        let (now, wall) = (self.now(), self.wall());
+        let moved =
+            if deadline >= now { wall.saturating_add(deadline - now) } else { wall.saturating_sub(now - deadline) };
+        moved.unwrap_or(wall)
+    }
+
+    /// Waits until `deadline`; at once when it has passed.
+    pub async fn sleep_until(self, deadline: Instant) {
+        tokio::time::sleep_until(deadline).await;
+    }
+
+    /// Waits for `span`.
+    pub async fn sleep(self, span: Duration) {
+        tokio::time::sleep(span).await;
+    }
+}

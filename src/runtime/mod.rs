@@ -1,0 +1,15 @@
+//! What every part needs to live in one process: the clock, the tasks, stopping and readiness.
+//!
+//! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml` refuses both elsewhere.
+//! It never knows what the tasks do.
+
+pub mod clock;
+pub mod ready;
+pub mod signal;
+pub mod stop;
+pub mod tasks;
+
+pub use clock::Clock;
+pub use ready::{Latch, Readiness};
+pub use stop::{Stop, StopTrigger};
+pub use tasks::Tasks;

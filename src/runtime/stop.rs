@@ -1,0 +1,36 @@
+//! Stopping: one trigger, many listeners.
+
+use tokio_util::sync::CancellationToken;
+
+/// Tells a task to stop. Clone it freely; waiting on it is cancel-safe.
+#[derive(Debug, Clone)]
+pub struct Stop(CancellationToken);
+
+/// The other end of [`Stop`]: fires it once and for all. Dropping it does not fire it.
+#[derive(Debug, Clone)]
+pub struct StopTrigger(CancellationToken);
+
+impl StopTrigger {
+    /// A trigger and its listener.
+    pub fn new() -> (Self, Stop) {
+        let token = CancellationToken::new();
+        (Self(token.clone()), Stop(token))
+    }
+
+    /// Tells every listener to stop. A second call does nothing.
+    pub fn stop(&self) {
+        self.0.cancel();
+    }
+}
+
+impl Stop {
+    /// Completes once stopping was asked for, also when that was before the call.
+    pub async fn wait(&self) {
+        self.0.cancelled().await;
+    }
+
+    /// Whether stopping was asked for.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}

@@ -1,0 +1,75 @@
+//! The only spawner of tasks and threads, so that stopping can wait for all of them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// Starts a named thread for work that blocks for as long as the process lives, such as the one writer of a file. Whoever starts it
+/// joins it: unlike a task it is in no [`Tasks`] set. Fails when the system allows no further thread.
+pub fn start_thread<F>(name: &str, work: F) -> std::io::Result<std::thread::JoinHandle<()>>
+where
+    F: FnOnce() + Send + 'static,
+{
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Starts tasks and waits for them at the end. Clones share the same set.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks(TaskTracker);
+
+/// How [`Tasks::finish`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// Every task ended by itself.
+    Clean,
+    /// The deadline came first; this many tasks were left running.
+    Cut(usize),
+}
+
+impl Tasks {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs a future on the current runtime and counts it until it ends.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.0.spawn(future)
+    }
+
+    /// Runs blocking work on the blocking pool and counts it until it ends.
+    pub fn spawn_blocking<F, T>(&self, work: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.spawn_blocking(work)
+    }
+
+    /// Runs work that would hold up an async thread on the blocking pool, and waits for it; on this thread when the runtime is going down
+    /// and takes no more. A panic in it goes on here.
+    pub async fn off_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
+        match self.spawn_blocking(work.clone()).await {
+            Ok(made) => made,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_cancelled) => work(),
+            },
+        }
+    }
+
+    /// Waits until every task has ended, at most `limit`.
+    pub async fn finish(&self, limit: Duration) -> Finish {
+        self.0.close();
+        match tokio::time::timeout(limit, self.0.wait()).await {
+            Ok(()) => Finish::Clean,
+            Err(_) => Finish::Cut(self.0.len()),
+        }
+    }
+}
