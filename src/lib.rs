@@ -3,3 +3,5 @@
 pub mod model;
 
 pub mod runtime;
+
+pub mod catalog;

@@ -1,0 +1,143 @@
+//! One scenario's entry: its offer, with what preferences and the claims on names make of each tool.
+//!
+//! Never looks at other entries: the claims say all that matters of them.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::prefer::Rules;
+use super::resolve::{Claim, Names};
+use super::{Entry, Offer, Standing};
+use crate::model::{Digest, PublishedName, ScenarioName, Tool, ToolId, ViewTool};
+
+impl Offer {
+    /// Whether its tools claim names.
+    fn claims_names(&self) -> bool {
+        !matches!(self.standing, Standing::Hidden(_))
+    }
+
+    /// Every claim that the tools of this offer make, sorted.
+    pub(super) fn claims(&self, scenario: &ScenarioName, rules: &Rules, names: &Names) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        if self.claims_names() {
+            for tool in &self.manifest.tools {
+                let id = identity(scenario, tool);
+                names.claim(&mut claims, &id, rules.alias(&id).map(|(alias, _)| alias));
+            }
+            claims.sort_unstable();
+        }
+        claims
+    }
+}
+
+impl Entry {
+    /// The entry of an offer whose claims are already among `names`.
+    pub(super) fn admit(scenario: ScenarioName, offer: Offer, rules: &Rules, names: &Names) -> Self {
+        let claims_names = offer.claims_names();
+        let tools = offer.manifest.tools.iter().map(|tool| {
+            let id = identity(&scenario, tool);
+            let name = if claims_names {
+                names.resolve(&id, rules.alias(&id).map(|(alias, _)| alias))
+            } else {
+                PublishedName::qualified(&id)
+            };
+            Arc::new(ViewTool { effective: rules.effective(&id, tool), tool: Arc::clone(tool), id, name })
+        });
+        let tools = tools.collect();
+        Self::of(scenario, offer, tools)
+    }
+
+    /// The same scenario with other names for some of its tools; `None` when all of them have these names already.
+    pub(super) fn renamed(&self, names: &[(Arc<str>, PublishedName)]) -> Option<Self> {
+        let mut tools = self.tools.to_vec();
+        let mut changed = false;
+        for (tool, name) in names {
+            if let Some(tool) = self.position(tool).and_then(|at| tools.get_mut(at)).filter(|tool| tool.name != *name) {
+                *tool = Arc::new(ViewTool { name: name.clone(), ..ViewTool::clone(tool) });
+                changed = true;
+            }
+        }
+        changed.then(|| Self::of(self.name.clone(), self.offer(), tools.into()))
+    }
+
+    fn of(name: ScenarioName, Offer { manifest, standing }: Offer, tools: Arc<[Arc<ViewTool>]>) -> Self {
+        let listed = if tools.iter().all(|tool| is_listed(tool)) {
+            Arc::clone(&tools)
+        } else {
+            tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
+        };
+        let digest = digest(&name, manifest.digest, &tools);
+        Self { name, manifest, standing, tools, listed, digest }
+    }
+
+    /// The offer that it was made from.
+    pub(super) fn offer(&self) -> Offer {
+        Offer { manifest: Arc::clone(&self.manifest), standing: self.standing.clone() }
+    }
+
+    /// One of its tools, by original name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        self.tools.get(self.position(name)?)
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.tools.binary_search_by(|tool| tool.id.tool.as_ref().cmp(name)).ok()
+    }
+
+    /// Whether its tools may be in a list.
+    pub fn is_published(&self) -> bool {
+        self.standing == Standing::Published
+    }
+}
+
+/// Whether a plain list of a published scenario has this tool.
+pub(super) fn is_listed(tool: &ViewTool) -> bool {
+    tool.effective.enabled && !tool.tool.facts.internal_only
+}
+
+fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
+    ToolId::new(scenario.clone(), Arc::clone(&tool.name))
+}
+
+/// The definitions are covered by the manifest's own digest; the rest is what the merge adds to them.
+fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Digest {
+    let mut content = Content::default();
+    content.text(name.as_str());
+    content.bytes(&manifest.0.to_le_bytes());
+    for tool in tools {
+        let effective = &tool.effective;
+        content.text(tool.name.as_str());
+        content.bytes(&[u8::from(effective.enabled), u8::from(effective.requires_approval)]);
+        content.bytes(&effective.priority.to_le_bytes());
+        content.text(&effective.enabled_source);
+        content.text(&effective.approval_source);
+    }
+    Digest(content.hash.digest128())
+}
+
+/// Content on its way into a digest: each text ends with a byte that no UTF-8 text has, so that texts cannot run together.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) hash: Xxh3,
+}
+
+impl Content {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+    }
+
+    pub(super) fn text(&mut self, text: impl fmt::Display) {
+        // Writing into a digest cannot fail.
+        let _ = write!(self, "{text}");
+        self.bytes(&[0xff]);
+    }
+}
+
+impl Write for Content {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes(text.as_bytes());
+        Ok(())
+    }
+}

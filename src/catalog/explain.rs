@@ -1,0 +1,178 @@
+//! Why a tool is or is not in the list: every decision, in the order it was taken, with its source.
+
+use std::sync::Arc;
+
+use super::entry::is_listed;
+use super::findings;
+use super::lens::Lens;
+use super::prefer::Rule;
+use super::{Catalog, Entry, NamingStyle, Standing, ViewQuery};
+use crate::model::{Finding, Settings, ViewTool};
+
+/// One decision about a tool, for `explain`: what was looked at, what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`, `name`, `alias`, `priority`.
+    pub subject: &'static str,
+    /// The outcome and its reason, for people.
+    pub outcome: String,
+    /// Where it came from, as [`crate::model::Provenance`] writes it; `catalog` for what the merge itself decided.
+    pub source: String,
+}
+
+/// Why a tool is or is not in the list.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The tool as the asker's scope makes it.
+    pub tool: Arc<ViewTool>,
+    /// Whether a list for this scope has it (before limits).
+    pub listed: bool,
+    /// Every decision, in the order it was taken. For each setting the manifest speaks first, then the preferences from the widest
+    /// to the narrowest.
+    pub steps: Vec<Step>,
+    /// What findings say of it, and of its whole scenario's standing.
+    pub findings: Vec<Finding>,
+}
+
+const MANIFEST: &str = "manifest";
+const CATALOG: &str = "catalog";
+
+/// Explains one tool in the scope of `query`, as `catalog` has it (by its identity). A tool that the catalog does not have is
+/// explained as no longer offered. The filters and limits of `query` do not matter.
+pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explanation {
+    let lens = Lens::of(catalog, query);
+    let offered = catalog.entry(&tool.id.scenario).and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
+    let Some((entry, tool)) = offered else {
+        let outcome = format!("scenario {} does not offer it any more", tool.id.scenario);
+        let steps = vec![Step { subject: "offered", outcome, source: CATALOG.to_owned() }];
+        return Explanation { tool: Arc::new(tool.clone()), listed: false, steps, findings: Vec::new() };
+    };
+    let tool = lens.tool(tool);
+    let mut steps = vec![offer(entry), standing(entry)];
+    steps.extend(enabled(&lens, &tool));
+    steps.extend(approval(&lens, &tool));
+    steps.push(internal(&tool));
+    let outside = out_of_bounds(catalog, query, &tool);
+    let in_bounds = outside.is_none();
+    steps.extend(outside);
+    steps.extend(names(&lens, entry, &tool));
+    steps.extend(priority(&lens, &tool));
+    let mut told: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
+    if !matches!(entry.standing, Standing::Hidden(_)) {
+        findings::of_tool(&lens, &tool, &mut told);
+    }
+    told.sort_unstable();
+    Explanation { listed: entry.is_published() && is_listed(&tool) && in_bounds, tool, steps, findings: told }
+}
+
+fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<String>) -> Step {
+    Step { subject, outcome: outcome.into(), source: source.into() }
+}
+
+fn offer(entry: &Entry) -> Step {
+    let manifest = &entry.manifest;
+    let made = manifest.generated_at.map_or_else(|| "not dated".to_owned(), |at| format!("generated {at}"));
+    let version = &manifest.protocol_version;
+    step("offered", format!("scenario {} offers it in its manifest ({made}, protocol {version})", entry.name), MANIFEST)
+}
+
+fn standing(entry: &Entry) -> Step {
+    let outcome = match &entry.standing {
+        Standing::Published => "the scenario is published".to_owned(),
+        Standing::Withdrawn(reason) => format!("the scenario is withdrawn, its tools keep their names: {reason}"),
+        Standing::Hidden(reason) => format!("the scenario is hidden: {reason}"),
+    };
+    step("standing", outcome, format!("scenario {}", entry.name))
+}
+
+fn enabled(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+    let default = if tool.tool.facts.enabled_by_default { "enabled" } else { "disabled" };
+    let said = |settings: &Settings| settings.enabled.map(|on| if on { "enabled" } else { "disabled" }.to_owned());
+    let winner = lens.rules.choices(&tool.id, &tool.tool).enabled.map(|choice| choice.rule);
+    voices(lens, tool, "enabled", &format!("{default} by default"), said, winner)
+}
+
+fn approval(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+    let needs = if tool.tool.facts.requires_approval { "requires" } else { "does not require" };
+    let said = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
+    let winner = lens.rules.choices(&tool.id, &tool.tool).approval.map(|choice| choice.rule);
+    voices(lens, tool, "approval", &format!("the manifest {needs} approval"), said, winner)
+}
+
+fn priority(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+    let said = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
+    let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
+    voices(lens, tool, "priority", "0 when nothing is set", said, winner)
+}
+
+fn internal(tool: &ViewTool) -> Step {
+    let outcome = if tool.tool.facts.internal_only {
+        "the scenario marks it as internal: LLMs never see it, programs may ask for it"
+    } else {
+        "not marked as internal"
+    };
+    step("internal", outcome, MANIFEST)
+}
+
+/// Why the bounds of the asker's profile keep a tool from it, if they do.
+pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<Step> {
+    let bounds = catalog.bounds(query)?;
+    let asked = tool.tool.facts.required_permission;
+    let outcome = if !bounds.allows_scenario(&tool.id.scenario) {
+        format!("the profile may not see scenario {}", tool.id.scenario)
+    } else if !bounds.allows_permission(asked) {
+        let level = bounds.permission.unwrap_or_default();
+        format!("it asks the permission `{asked}`, and the profile has `{level}`")
+    } else {
+        return None;
+    };
+    Some(step("profile", outcome, format!("profile:{}", query.profile.as_deref().unwrap_or_default())))
+}
+
+/// The manifest's word on a setting, then every preference that spoke, and which of all of them holds.
+fn voices(
+    lens: &Lens<'_>,
+    tool: &ViewTool,
+    subject: &'static str,
+    default: &str,
+    said: impl Fn(&Settings) -> Option<String>,
+    winner: Option<&Rule>,
+) -> Vec<Step> {
+    let verdict = |holds| if holds { "this holds" } else { "overruled" };
+    let mut steps: Vec<Step> = lens
+        .rules
+        .voices(&tool.id, &tool.tool)
+        .filter_map(|(_, rule)| {
+            let holds = winner.is_some_and(|winner| std::ptr::eq(winner, rule));
+            let (scope, target) = &*rule.place;
+            Some(step(subject, format!("{}; {}", said(&rule.settings)?, verdict(holds)), format!("{scope} {target}")))
+        })
+        .collect();
+    steps.push(step(subject, format!("{default}; {}", verdict(winner.is_none())), MANIFEST));
+    steps.reverse();
+    steps
+}
+
+fn names(lens: &Lens<'_>, entry: &Entry, tool: &ViewTool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if matches!(entry.standing, Standing::Hidden(_)) {
+        steps.push(step("name", "the tools of a hidden scenario have no published name", CATALOG));
+        return steps;
+    }
+    if let Some((alias, rule)) = lens.rules.alias(&tool.id) {
+        let given = if *alias == tool.name { "given" } else { "refused" };
+        let (scope, target) = &*rule.place;
+        steps.push(step("alias", format!("`{alias}` is asked for and {given}"), format!("{scope} {target}")));
+    }
+    for (code, message, _) in findings::of_name(lens, tool) {
+        steps.push(step("name", format!("{code}: {message}"), CATALOG));
+    }
+    if steps.is_empty() {
+        let reason = match lens.names.style {
+            NamingStyle::OnCollision => "its own name, which nothing else claims",
+            NamingStyle::Always => "every tool is qualified (naming.style = \"always\")",
+        };
+        steps.push(step("name", format!("published as `{}`: {reason}", tool.name), CATALOG));
+    }
+    steps
+}

@@ -1,0 +1,63 @@
+//! From a name to the tool it stands for: lookups in the claims on names, never a scan.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::lens::Lens;
+use super::{Catalog, ViewQuery};
+use crate::model::{NameRef, ViewTool};
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// One tool (in the list or not; see its entry's standing).
+    One(Arc<ViewTool>),
+    /// Several; a caller has to choose. In order.
+    Ambiguous(Vec<Arc<ViewTool>>),
+    /// None.
+    None,
+}
+
+impl Catalog {
+    /// Looks a tool up by identity, published name, or (when only one has it) original name. A published name goes before original
+    /// ones. The tools of hidden scenarios are found by identity only, and an identity is never taken for a bare name with a slash
+    /// in it: that could answer with a tool of another scenario than the one asked for.
+    pub fn find(&self, name: &NameRef) -> Found {
+        Lens::global(self).find(name)
+    }
+}
+
+/// Looks a tool up as the scope of `query` names it: identity, published name in that scope, or an original name that only one has.
+/// The filters and limits of `query` do not matter. The rules are those of [`Catalog::find`].
+pub fn find_in_scope(catalog: &Catalog, query: &ViewQuery, name: &NameRef) -> Found {
+    Lens::of(catalog, query).find(name)
+}
+
+impl Lens<'_> {
+    fn find(&self, name: &NameRef) -> Found {
+        match name {
+            NameRef::Id(id) => self.catalog.tool(id).map_or(Found::None, |tool| Found::One(self.tool(tool))),
+            NameRef::Bare(text) => self.find_bare(text),
+        }
+    }
+
+    fn find_bare(&self, text: &str) -> Found {
+        // A tool may claim a text in two ways; the set keeps one of each, in order.
+        let claimants: BTreeSet<_> = self.names.claimants(text).collect();
+        let tools = claimants.into_iter().filter_map(|id| self.catalog.tool(id));
+        let mut originals = Vec::new();
+        for tool in tools.map(|tool| self.tool(tool)) {
+            if tool.name.as_str() == text {
+                return Found::One(tool);
+            }
+            if *tool.id.tool == *text {
+                originals.push(tool);
+            }
+        }
+        match originals.len() {
+            0 => Found::None,
+            1 => originals.pop().map_or(Found::None, Found::One),
+            _ => Found::Ambiguous(originals),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Findings of the merge: told when somebody asks, from what the catalog holds, so that a crowd of colliding tools costs nothing
+//! while nobody looks.
+
+use std::collections::BTreeSet;
+
+use super::lens::Lens;
+use super::resolve::Kind;
+use super::{Catalog, Entry, Standing};
+use crate::model::{Finding, FindingCode, Provenance, PublishedName, ScenarioName, Scope, Target, ToolId, ViewTool};
+
+/// A finding names so many other tools; if there are more, it says so.
+const NAMED_RIVALS: usize = 8;
+
+impl Catalog {
+    /// Every finding of the merge in the global scope, in order, with those of preferences of any scope that match nothing.
+    pub fn findings(&self) -> Vec<Finding> {
+        let lens = Lens::global(self);
+        let mut findings = self.unmatched_preferences();
+        for entry in self.entries() {
+            of_entry(&lens, entry, &mut findings);
+        }
+        findings.sort_unstable();
+        findings
+    }
+
+    /// What was decided about a scenario's tools in the global scope, in order.
+    pub fn findings_of(&self, scenario: &ScenarioName) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Some(entry) = self.entry(scenario) {
+            of_entry(&Lens::global(self), entry, &mut findings);
+        }
+        findings.sort_unstable();
+        findings
+    }
+
+    fn unmatched_preferences(&self) -> Vec<Finding> {
+        let (mut categories, mut tags) = (BTreeSet::new(), BTreeSet::new());
+        let is_group = |target: &Target| matches!(target, Target::Category(_) | Target::Tag(_));
+        let any_group = self.preferences.iter().any(|(_, target, _)| is_group(target));
+        let entries = self.entries().filter(|_| any_group);
+        for tool in entries.flat_map(|entry| entry.tools.iter()) {
+            categories.extend(tool.tool.category.as_deref());
+            tags.extend(tool.tool.facts.tags.iter().map(|tag| &**tag));
+        }
+        let matches = |target: &Target| match target {
+            Target::Scenario(name) => self.entries.contains_key(name),
+            Target::Tool(id) => self.tool(id).is_some(),
+            Target::Category(id) => categories.contains(id.as_str()),
+            Target::Tag(tag) => tags.contains(tag.as_str()),
+        };
+        let unmatched = self.preferences.iter().filter(|(_, target, _)| !matches(target));
+        unmatched.map(|(scope, target, _)| unmatched_preference(scope, target)).collect()
+    }
+}
+
+fn unmatched_preference(scope: &Scope, target: &Target) -> Finding {
+    let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
+    let finding = Finding::new(FindingCode::PreferenceUnmatched, message);
+    match target {
+        Target::Scenario(name) => finding.of_scenario(name),
+        Target::Tool(id) => finding.of_scenario(&id.scenario).of_tool(id.tool.clone()),
+        Target::Category(_) | Target::Tag(_) => finding,
+    }
+}
+
+fn of_entry(lens: &Lens<'_>, entry: &Entry, findings: &mut Vec<Finding>) {
+    match of_standing(entry) {
+        Some(withdrawn) => findings.push(withdrawn),
+        None => entry.tools.iter().for_each(|tool| of_tool(lens, tool, findings)),
+    }
+}
+
+/// That the tools of an entry are not in the list, and why; nothing for a published one and one that offers nothing.
+pub(super) fn of_standing(entry: &Entry) -> Option<Finding> {
+    let count = entry.tools.len();
+    let tools = if count == 1 { "its tool is".to_owned() } else { format!("its {count} tools are") };
+    let message = match &entry.standing {
+        Standing::Withdrawn(reason) => format!("{tools} withdrawn from the list, keeping the names: {reason}"),
+        Standing::Hidden(reason) => format!("{tools} not in the list: {reason}"),
+        Standing::Published => return None,
+    };
+    (count > 0).then(|| Finding::new(FindingCode::Withdrawn, message).of_scenario(&entry.name))
+}
+
+/// What was decided about one tool of a scenario that claims names, in the scope of `lens`.
+pub(super) fn of_tool(lens: &Lens<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
+    let mut add = |code, message: String, hint: Option<String>| {
+        let finding = Finding::new(code, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone());
+        findings.push(Finding { hint, ..finding });
+    };
+    if !tool.effective.enabled {
+        let why = match &tool.effective.enabled_source {
+            Provenance::Manifest => "its manifest does not enable it by default".to_owned(),
+            source @ Provenance::Preference(_) => format!("switched off by the preference {source}"),
+        };
+        add(FindingCode::Disabled, why, Some(format!("to enable it: `{}`", enabling(&lens.scope, &tool.id))));
+    }
+    if tool.tool.facts.internal_only {
+        add(FindingCode::InternalOnly, "its scenario marks it as internal, so LLMs never see it".to_owned(), None);
+    }
+    for (code, message, hint) in of_name(lens, tool) {
+        add(code, message, hint);
+    }
+}
+
+/// The command that enables a tool in a scope.
+fn enabling(scope: &Scope, id: &ToolId) -> String {
+    let scope = if *scope == Scope::Global { String::new() } else { format!(" --scope {scope}") };
+    format!("callsheet prefs set tool:{id} --enabled true{scope}")
+}
+
+/// Why a tool has the name it has, where that is not simply its own: code, message and next step.
+pub(super) fn of_name(lens: &Lens<'_>, tool: &ViewTool) -> Vec<(FindingCode, String, Option<String>)> {
+    let (id, name) = (&tool.id, &tool.name);
+    let plain = PublishedName::plain_shared(&id.tool);
+    let own = plain.as_str() == &*id.tool;
+    let mut said = Vec::new();
+    match lens.rules.alias(id) {
+        Some((alias, rule)) if alias == name => {
+            let (scope, target) = &*rule.place;
+            said.push((
+                FindingCode::Aliased,
+                format!("published as `{name}` by the preference {scope} {target}"),
+                None,
+            ));
+            return said;
+        }
+        Some((alias, _)) => {
+            let message =
+                format!("the alias `{alias}` is not given: {}; published as `{name}`", obstacle(lens, id, alias));
+            let hint = "choose an alias that nothing else claims".to_owned();
+            said.push((FindingCode::AliasRefused, message, Some(hint)));
+        }
+        None if lens.names.style == super::NamingStyle::OnCollision && plain != *name => {
+            let message = format!("`{plain}` is not given: {}; published as `{name}`", obstacle(lens, id, &plain));
+            let hint = format!("callsheet prefs set tool:{id} --alias NAME gives it a name of its own");
+            said.push((FindingCode::NameCollision, message, Some(hint)));
+        }
+        None => {}
+    }
+    if name.is_reserved() {
+        let qualified = PublishedName::qualified(id);
+        let message = format!("`{qualified}` is not given: {}; published as `{name}`", obstacle(lens, id, &qualified));
+        said.push((FindingCode::NameCollision, message, None));
+    }
+    if !own {
+        let message = format!("the name `{}` is not one that every LLM vendor accepts; published as `{name}`", id.tool);
+        said.push((FindingCode::NameRepaired, message, None));
+    }
+    said
+}
+
+/// Why a tool does not get the name it wants.
+fn obstacle(lens: &Lens<'_>, id: &ToolId, wanted: &PublishedName) -> String {
+    if wanted.is_reserved() {
+        return "names of this shape are kept for tools whose qualified names meet".to_owned();
+    }
+    let others = |kind| listing(lens, wanted, kind, id);
+    if let Some(others) = others(Kind::Qualified) {
+        format!("it is the qualified name of {others}")
+    } else if let Some(others) = others(Kind::Alias) {
+        format!("it is the alias of {others}")
+    } else if let Some(others) = others(Kind::Plain) {
+        format!("it is also the name of {others}")
+    } else {
+        "something else claims it".to_owned()
+    }
+}
+
+/// The other tools that claim a text in this way, for people; nothing when there are none.
+fn listing(lens: &Lens<'_>, text: &PublishedName, kind: Kind, id: &ToolId) -> Option<String> {
+    let mut rivals = lens.names.rivals(text.as_str(), kind, id);
+    let named: Vec<String> = rivals.by_ref().take(NAMED_RIVALS).map(ToString::to_string).collect();
+    let more = if rivals.next().is_some() { " and more" } else { "" };
+    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
+}

@@ -1,0 +1,209 @@
+//! The one step that makes a catalog from another: some offers replaced, the tools of others renamed where that concerns them.
+//!
+//! A full build is this step applied to an empty catalog, so both ways run the same code. Its work is that of the replaced offers
+//! and of those entries that have a tool whose name changes; every other entry stays the same `Arc`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::entry::Content;
+use super::prefer::Rules;
+use super::resolve::{Claim, Names, Text};
+use super::{Catalog, Entry, NamingStyle, Offer, Revision};
+use crate::model::{PreferenceSet, Profile, PublishedName, ScenarioName, Scope, Settings, Target, ToolId};
+
+/// New offers by scenario; `None` where there is none any more.
+type Offers = BTreeMap<ScenarioName, Option<Offer>>;
+
+impl Catalog {
+    /// No scenario yet.
+    pub(super) fn empty(
+        preferences: Arc<PreferenceSet>,
+        naming: NamingStyle,
+        profiles: Arc<BTreeMap<String, Profile>>,
+    ) -> Self {
+        let rules = Arc::new(Rules::global(&preferences));
+        let mut empty = Self {
+            revision: Revision(0),
+            entries: OrdMap::new(),
+            names: Names::new(naming),
+            preferences,
+            rules,
+            profiles,
+        };
+        empty.revision = empty.digest();
+        empty
+    }
+
+    /// With these offers besides its own.
+    pub(super) fn with_offers(&self, offers: BTreeMap<ScenarioName, Offer>) -> Self {
+        self.replace(offers.into_iter().map(|(name, offer)| (name, Some(offer))).collect(), &self.rules)
+    }
+
+    /// With offers put, replaced or taken away. One that is equal to the one in force changes nothing.
+    pub(super) fn with_changed(&self, mut offers: Offers) -> Self {
+        offers.retain(|name, offer| match (offer, self.entries.get(name)) {
+            (None, None) => false,
+            (Some(new), Some(old)) => new.manifest.digest != old.manifest.digest || new.standing != old.standing,
+            _ => true,
+        });
+        if offers.is_empty() { self.clone() } else { self.replace(offers, &self.rules) }
+    }
+
+    /// With other preferences. Only scenarios that a changed preference of the global scope speaks of are looked at again.
+    pub(super) fn with_preferences(&self, preferences: Arc<PreferenceSet>) -> Self {
+        let concerned = self.concerned(&preferences);
+        let mut next = if concerned.is_empty() {
+            self.clone()
+        } else {
+            self.replace(concerned, &Arc::new(Rules::global(&preferences)))
+        };
+        if changed_targets(&self.preferences, &preferences).next().is_some() {
+            next.rules = Arc::new(Rules::global(&preferences));
+        }
+        next.preferences = preferences;
+        next
+    }
+
+    /// The scenarios that the change to these preferences may concern, with their offers.
+    fn concerned(&self, preferences: &PreferenceSet) -> Offers {
+        let (mut scenarios, mut groups) = (BTreeSet::new(), Vec::new());
+        for target in changed_targets(&self.preferences, preferences) {
+            match target {
+                Target::Scenario(name) => _ = scenarios.insert(name),
+                Target::Tool(id) => _ = scenarios.insert(&id.scenario),
+                Target::Category(_) | Target::Tag(_) => groups.push(target),
+            }
+        }
+        if !groups.is_empty() {
+            let grouped = self.entries.values().filter(|entry| groups.iter().any(|target| entry.has(target)));
+            scenarios.extend(grouped.map(|entry| &entry.name));
+        }
+        let entries = scenarios.into_iter().filter_map(|name| self.entries.get(name));
+        entries.map(|entry| (entry.name.clone(), Some(entry.offer()))).collect()
+    }
+
+    /// The step itself.
+    fn replace(&self, offers: Offers, rules: &Arc<Rules>) -> Self {
+        let mut next = self.clone();
+        next.rules = Arc::clone(rules);
+        let touched = next.claim_again(self, &offers);
+        for (name, tools) in next.moved(self, &touched, &offers) {
+            if let Some(entry) = self.entries.get(&name).and_then(|entry| entry.renamed(&tools)) {
+                next.put(name, Some(Arc::new(entry)));
+            }
+        }
+        for (name, offer) in offers {
+            let entry = offer.map(|offer| Entry::admit(name.clone(), offer, rules, &next.names));
+            let same = match (&entry, self.entries.get(&name)) {
+                (Some(new), Some(old)) => new.digest == old.digest && new.standing == old.standing,
+                _ => false,
+            };
+            if !same {
+                next.put(name, entry.map(Arc::new));
+            }
+        }
+        next.revision = next.digest();
+        next
+    }
+
+    /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
+    fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<Text> {
+        // Where nothing was, nothing can be concerned, and a first build need not look.
+        let fresh = before.entries.is_empty();
+        let mut touched = BTreeSet::new();
+        for (name, offer) in offers {
+            let old = before.entries.get(name).map_or_else(Vec::new, |entry| entry.claims(before));
+            let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
+            for gone in old.iter().filter(|claim| new.binary_search(claim).is_err()) {
+                touched.insert(gone.text);
+                self.names.remove(gone);
+            }
+            for claim in new.into_iter().filter(|claim| old.binary_search(claim).is_err()) {
+                if !fresh {
+                    touched.insert(claim.text);
+                }
+                self.names.insert(claim);
+            }
+        }
+        touched
+    }
+
+    /// The tools outside `offers` whose names may have changed, with the names they have now.
+    fn moved(
+        &self,
+        before: &Self,
+        touched: &BTreeSet<Text>,
+        offers: &Offers,
+    ) -> BTreeMap<ScenarioName, Vec<(Arc<str>, PublishedName)>> {
+        let mut moved: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for id in concerned_tools(&before.names, &self.names, touched) {
+            if !offers.contains_key(&id.scenario) {
+                let name = self.names.resolve(&id, self.rules.alias(&id).map(|(alias, _)| alias));
+                moved.entry(id.scenario).or_default().push((id.tool, name));
+            }
+        }
+        moved
+    }
+
+    /// Puts, replaces or removes an entry, and with it the lookups of its unique forms.
+    fn put(&mut self, name: ScenarioName, entry: Option<Arc<Entry>>) {
+        let unique = |entry: &Entry| -> Vec<Claim> {
+            entry.tools.iter().filter_map(|tool| Names::unique_claim(&tool.id, &tool.name)).collect()
+        };
+        for claim in self.entries.get(&name).map_or_else(Vec::new, |old| unique(old)) {
+            self.names.remove(&claim);
+        }
+        for claim in entry.as_deref().map_or_else(Vec::new, unique) {
+            self.names.insert(claim);
+        }
+        match entry {
+            Some(entry) => self.entries.insert(name, entry),
+            None => self.entries.remove(&name),
+        };
+    }
+
+    /// Over what is published, in order. The reasons of withdrawals and everything about health stay out of it.
+    fn digest(&self) -> Revision {
+        let mut content = Content::default();
+        for entry in self.entries.values().filter(|entry| entry.is_published()) {
+            // The digest of an entry covers its name.
+            content.bytes(&entry.digest.0.to_le_bytes());
+        }
+        Revision(content.hash.digest())
+    }
+}
+
+impl Entry {
+    /// Its claims as the catalog that it stands in has them.
+    fn claims(&self, catalog: &Catalog) -> Vec<Claim> {
+        self.offer().claims(&self.name, &catalog.rules, &catalog.names)
+    }
+
+    /// Whether one of its tools is of this category or has this tag.
+    fn has(&self, group: &Target) -> bool {
+        self.tools.iter().any(|tool| match group {
+            Target::Category(id) => tool.tool.category.as_deref() == Some(id),
+            Target::Tag(tag) => tool.tool.facts.tags.iter().any(|own| **own == **tag),
+            Target::Scenario(_) | Target::Tool(_) => false,
+        })
+    }
+}
+
+/// The tools whose names the contests on these texts decided before or decide after, where the outcome differs.
+pub(super) fn concerned_tools(before: &Names, after: &Names, touched: &BTreeSet<Text>) -> BTreeSet<ToolId> {
+    let contests = touched.iter().map(|text| (before.contest(*text), after.contest(*text)));
+    contests.filter(|(was, is)| was != is).flat_map(|(was, is)| was.concerned().chain(is.concerned())).collect()
+}
+
+/// The targets whose settings in the global scope differ.
+fn changed_targets<'a>(old: &'a PreferenceSet, new: &'a PreferenceSet) -> impl Iterator<Item = &'a Target> {
+    let differs = |other: &'a PreferenceSet| {
+        move |(target, settings): (&'a Target, &'a Settings)| {
+            (other.get(&Scope::Global, target) != Some(settings)).then_some(target)
+        }
+    };
+    old.scope(&Scope::Global).filter_map(differs(new)).chain(new.scope(&Scope::Global).filter_map(differs(old)))
+}

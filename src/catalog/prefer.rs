@@ -1,0 +1,176 @@
+//! What preferences make of a tool, setting by setting.
+//!
+//! The order of precedence, for each setting on its own:
+//!
+//! 1. the narrower scope: chat, then profile, then global, then the manifest's default;
+//! 2. within a scope the narrower target: tool, then tag, then category, then scenario (an alias only from a tool target);
+//! 3. several tags of one tool that disagree within a scope: the safer value, which is `enabled = false`, `approval = require` and the
+//!    lowest priority; tags that agree: the first of them bytewise is named as the source.
+//!
+//! Never looks at names or at whether a scenario is published.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{
+    Approval, Effective, PreferenceSet, Provenance, PublishedName, ScenarioName, Scope, Settings, Target, Tool, ToolId,
+};
+
+/// One preference, ready to be shared as a provenance.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// Where it stands.
+    pub(super) place: Arc<(Scope, Target)>,
+    /// What it sets.
+    pub(super) settings: Settings,
+}
+
+/// The preferences of one scope, by target.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    scenarios: BTreeMap<ScenarioName, Rule>,
+    categories: BTreeMap<String, Rule>,
+    tags: BTreeMap<String, Rule>,
+    tools: BTreeMap<ToolId, Rule>,
+}
+
+/// The scopes that hold for an asker, narrowest first.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    pub(super) layers: Vec<Arc<Layer>>,
+}
+
+/// How narrow the place of a rule is: smaller ranks win. Rules of equal rank are tags of one scope.
+pub(super) type Rank = usize;
+
+/// The rule that decides one setting, and its value.
+#[derive(Debug)]
+pub(super) struct Choice<'a, T> {
+    rank: Rank,
+    /// The value in force.
+    pub(super) value: T,
+    /// Who set it.
+    pub(super) rule: &'a Rule,
+}
+
+/// The rules that decide each setting of one tool; `None` where the manifest decides.
+#[derive(Debug)]
+pub(super) struct Choices<'a> {
+    pub(super) enabled: Option<Choice<'a, bool>>,
+    pub(super) approval: Option<Choice<'a, Approval>>,
+    pub(super) priority: Option<Choice<'a, i32>>,
+}
+
+impl Layer {
+    /// The preferences of `scope`.
+    pub(super) fn of(preferences: &PreferenceSet, scope: &Scope) -> Self {
+        let mut layer = Self::default();
+        for (target, settings) in preferences.scope(scope) {
+            let rule = Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() };
+            match target {
+                Target::Scenario(name) => layer.scenarios.insert(name.clone(), rule),
+                Target::Category(id) => layer.categories.insert(id.clone(), rule),
+                Target::Tag(tag) => layer.tags.insert(tag.clone(), rule),
+                Target::Tool(id) => layer.tools.insert(id.clone(), rule),
+            };
+        }
+        layer
+    }
+
+    /// Whether it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules().next().is_none()
+    }
+
+    /// Every rule, in a fixed order.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        let wide = self.scenarios.values().chain(self.categories.values());
+        wide.chain(self.tags.values()).chain(self.tools.values())
+    }
+
+    /// Whether it may speak of tools of any scenario.
+    pub(super) fn spans_scenarios(&self) -> bool {
+        !(self.categories.is_empty() && self.tags.is_empty())
+    }
+
+    /// The scenarios that it speaks of by name.
+    pub(super) fn scenarios(&self) -> impl Iterator<Item = &ScenarioName> {
+        self.scenarios.keys().chain(self.tools.keys().map(|id| &id.scenario))
+    }
+
+    /// The tools that it gives an alias.
+    pub(super) fn aliased(&self) -> impl Iterator<Item = &ToolId> {
+        self.tools.iter().filter(|(_, rule)| rule.settings.alias.is_some()).map(|(id, _)| id)
+    }
+
+    /// The rules that speak of a tool, narrowest first, with their rank within the layer (0 to 3).
+    fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
+        let tags = tool.facts.tags.iter().filter_map(|tag| self.tags.get(tag.as_ref()));
+        let category = tool.category.as_deref().and_then(|category| self.categories.get(category));
+        let narrow = self.tools.get(id).map(|rule| (0, rule)).into_iter().chain(tags.map(|rule| (1, rule)));
+        let wide = category.map(|rule| (2, rule)).into_iter();
+        narrow.chain(wide).chain(self.scenarios.get(&id.scenario).map(|rule| (3, rule)))
+    }
+}
+
+impl Rules {
+    /// The global scope alone.
+    pub(super) fn global(preferences: &PreferenceSet) -> Self {
+        Self { layers: vec![Arc::new(Layer::of(preferences, &Scope::Global))] }
+    }
+
+    /// Every rule that speaks of a tool, narrowest first.
+    pub(super) fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
+        let layers = self.layers.iter().enumerate();
+        layers.flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)))
+    }
+
+    /// Who decides each setting of a tool.
+    pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> Choices<'a> {
+        let mut choices = Choices { enabled: None, approval: None, priority: None };
+        for (rank, rule) in self.voices(id, tool) {
+            let Settings { enabled, approval, priority, .. } = rule.settings;
+            // `false` and `Require` come first in their orders, so everywhere the smaller value is the safer one.
+            consider(&mut choices.enabled, rank, enabled, rule);
+            consider(&mut choices.approval, rank, approval, rule);
+            consider(&mut choices.priority, rank, priority, rule);
+        }
+        choices
+    }
+
+    /// What is in force for a tool.
+    pub(super) fn effective(&self, id: &ToolId, tool: &Tool) -> Effective {
+        let choices = self.choices(id, tool);
+        Effective {
+            enabled: choices.enabled.as_ref().map_or(tool.facts.enabled_by_default, |choice| choice.value),
+            enabled_source: provenance(choices.enabled.as_ref()),
+            requires_approval: match &choices.approval {
+                Some(choice) => choice.value == Approval::Require,
+                None => tool.facts.requires_approval,
+            },
+            approval_source: provenance(choices.approval.as_ref()),
+            priority: choices.priority.map_or(0, |choice| choice.value),
+        }
+    }
+
+    /// The alias in force for a tool, and who gave it.
+    pub(super) fn alias(&self, id: &ToolId) -> Option<(&PublishedName, &Rule)> {
+        self.layers.iter().find_map(|layer| {
+            let rule = layer.tools.get(id)?;
+            Some((rule.settings.alias.as_ref()?, rule))
+        })
+    }
+}
+
+/// Lets a rule speak for one setting; see the module's head for who wins.
+fn consider<'a, T: Copy + Ord>(best: &mut Option<Choice<'a, T>>, rank: Rank, value: Option<T>, rule: &'a Rule) {
+    let Some(value) = value else { return };
+    let key = |rank: Rank, value: T, rule: &'a Rule| (rank, value, &rule.place.1);
+    if best.as_ref().is_none_or(|old| key(rank, value, rule) < key(old.rank, old.value, old.rule)) {
+        *best = Some(Choice { rank, value, rule });
+    }
+}
+
+fn provenance<T>(choice: Option<&Choice<'_, T>>) -> Provenance {
+    choice.map_or(Provenance::Manifest, |choice| Provenance::Preference(Arc::clone(&choice.rule.place)))
+}

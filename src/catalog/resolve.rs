@@ -1,0 +1,220 @@
+//! Names: who claims which text, and who gets it.
+//!
+//! Every tool of every scenario that is published or withdrawn, enabled or not, makes its claims. The rules look at the claims on
+//! one text only, so they are independent of order, and a change of one tool concerns at most the holders of the texts it claims:
+//!
+//! 1. A tool with an alias wants the alias; one without wants its own name ([`PublishedName::plain`]), or nothing when the style is
+//!    `Always`. Besides, every tool claims its qualified name, whether it comes to use it or not.
+//! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool wants it and nobody has it as an
+//!    alias. Neither is given when the text is the qualified name of another tool or is [reserved](PublishedName::is_reserved).
+//! 3. Whoever does not get what it wants has its qualified name. If another tool claims that text, in whatever way, it has its
+//!    [unique form](PublishedName::unique) instead.
+//!
+//! So names are unique: a text of the ordinary shape is given only to a tool whose claim no other claim disputes, but for an alias,
+//! which beats the plain names; a unique form is nobody else's by its shape. And a newcomer can make others fall back, but never gets
+//! what they had, not even by being called such that its qualified name is another tool's own. A published name is never parsed:
+//! [`Names::claimants`] looks it up.
+
+use imbl::OrdSet;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::NamingStyle;
+use crate::model::{PublishedName, ToolId};
+
+/// A text that is claimed, as its 128-bit digest: two words, since the texts would cost more memory than the claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Text([u64; 2]);
+
+/// Why a tool is found under a text. The order keeps the rare kinds in front of the crowd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// A preference gave it this alias.
+    Alias,
+    /// It is its qualified name.
+    Qualified,
+    /// It wants it as its plain name.
+    Plain,
+    /// It is its original name, but not the name it wants. Only for lookups.
+    Original,
+    /// It is published under this unique form. Only for lookups.
+    Unique,
+    /// Nothing is of this kind: the end of a range.
+    End,
+}
+
+/// One tool's claim on a text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    pub(super) text: Text,
+    kind: Kind,
+    /// The claimant. `None` is only used as the lower bound of a range.
+    id: Option<ToolId>,
+}
+
+/// All claims. Cheap to clone: a persistent set.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    claims: OrdSet<Claim>,
+    pub(super) style: NamingStyle,
+}
+
+/// How many claims of a kind there are on a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Holder {
+    Nobody,
+    One(ToolId),
+    Several,
+}
+
+/// What decides about one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Contest {
+    alias: Holder,
+    qualified: Holder,
+    plain: Holder,
+}
+
+impl Text {
+    /// The digest of a text.
+    pub(super) fn of(text: &str) -> Self {
+        let digest = xxh3_128(text.as_bytes());
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        Self([(digest >> 64) as u64, digest as u64])
+    }
+}
+
+impl Holder {
+    fn is(&self, id: &ToolId) -> bool {
+        matches!(self, Self::One(one) if one == id)
+    }
+
+    /// Whether nobody else holds it.
+    fn leaves_free_for(&self, id: &ToolId) -> bool {
+        *self == Self::Nobody || self.is(id)
+    }
+}
+
+impl Contest {
+    /// The tools whose names may depend on the outcome: whoever is alone in a kind. Where several are, none of them gets the text.
+    pub(super) fn concerned(self) -> impl Iterator<Item = ToolId> {
+        [self.alias, self.qualified, self.plain].into_iter().filter_map(|holder| match holder {
+            Holder::One(id) => Some(id),
+            Holder::Nobody | Holder::Several => None,
+        })
+    }
+}
+
+impl Names {
+    /// No claims.
+    pub(super) fn new(style: NamingStyle) -> Self {
+        Self { claims: OrdSet::new(), style }
+    }
+
+    /// Adds the claims of a tool whose alias is `alias` to `claims`.
+    pub(super) fn claim(&self, claims: &mut Vec<Claim>, id: &ToolId, alias: Option<&PublishedName>) {
+        let mut push = |kind, text: &str| claims.push(Claim { text: Text::of(text), kind, id: Some(id.clone()) });
+        push(Kind::Qualified, PublishedName::qualified(id).as_str());
+        match (alias, self.style) {
+            (Some(alias), _) => push(Kind::Alias, alias.as_str()),
+            (None, NamingStyle::OnCollision) => {
+                let plain = PublishedName::plain_shared(&id.tool);
+                push(Kind::Plain, plain.as_str());
+                if plain.as_str() == &*id.tool {
+                    return;
+                }
+            }
+            (None, NamingStyle::Always) => {}
+        }
+        push(Kind::Original, &id.tool);
+    }
+
+    /// The claim under which a tool with a unique form is found by it; nothing for other names.
+    pub(super) fn unique_claim(id: &ToolId, name: &PublishedName) -> Option<Claim> {
+        name.is_reserved().then(|| Claim { text: Text::of(name.as_str()), kind: Kind::Unique, id: Some(id.clone()) })
+    }
+
+    /// Enters a claim.
+    pub(super) fn insert(&mut self, claim: Claim) {
+        self.claims.insert(claim);
+    }
+
+    /// Takes a claim back.
+    pub(super) fn remove(&mut self, claim: &Claim) {
+        self.claims.remove(claim);
+    }
+
+    /// What decides about a text now.
+    pub(super) fn contest(&self, text: Text) -> Contest {
+        let mut contest = Contest { alias: Holder::Nobody, qualified: Holder::Nobody, plain: Holder::Nobody };
+        for claim in self.between(text, Kind::Alias, Kind::Original) {
+            let holder = match claim.kind {
+                Kind::Alias => &mut contest.alias,
+                Kind::Qualified => &mut contest.qualified,
+                _ => &mut contest.plain,
+            };
+            *holder = match (&holder, &claim.id) {
+                (Holder::Nobody, Some(id)) => Holder::One(id.clone()),
+                _ => Holder::Several,
+            };
+            // Plain claims come last; a second one settles it, however many follow.
+            if contest.plain == Holder::Several {
+                break;
+            }
+        }
+        contest
+    }
+
+    /// The name that a tool with this alias gets.
+    pub(super) fn resolve(&self, id: &ToolId, alias: Option<&PublishedName>) -> PublishedName {
+        let plain = || PublishedName::plain_shared(&id.tool);
+        let wanted = match self.style {
+            _ if alias.is_some() => alias.cloned(),
+            NamingStyle::OnCollision => Some(plain()),
+            NamingStyle::Always => None,
+        };
+        if let Some(wanted) = wanted.filter(|name| !name.is_reserved()) {
+            let contest = self.contest(Text::of(wanted.as_str()));
+            let won = if alias.is_some() {
+                contest.alias.is(id)
+            } else {
+                contest.alias == Holder::Nobody && contest.plain.is(id)
+            };
+            if won && contest.qualified.leaves_free_for(id) {
+                return wanted;
+            }
+        }
+        let qualified = PublishedName::qualified(id);
+        let Contest { alias, qualified: own, plain } = self.contest(Text::of(qualified.as_str()));
+        let undisputed = [alias, own, plain].iter().all(|holder| holder.leaves_free_for(id));
+        if undisputed { qualified } else { PublishedName::unique(id) }
+    }
+
+    /// Every tool that may be meant by a text, by kind, then in order; a tool may come twice.
+    pub(super) fn claimants(&self, text: &str) -> impl Iterator<Item = &ToolId> {
+        self.between(Text::of(text), Kind::Alias, Kind::End).filter_map(|claim| claim.id.as_ref())
+    }
+
+    /// The tools other than `id` that claim a text in this way, in order.
+    pub(super) fn rivals(&self, text: &str, kind: Kind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
+        let claims = self.between(Text::of(text), kind, kind.next());
+        claims.filter_map(|claim| claim.id.as_ref()).filter(move |other| *other != id)
+    }
+
+    /// The claims on a text from one kind up to, but not with, another.
+    fn between(&self, text: Text, from: Kind, to: Kind) -> impl Iterator<Item = &Claim> {
+        let bound = |kind| Claim { text, kind, id: None };
+        self.claims.range(bound(from)..bound(to))
+    }
+}
+
+impl Kind {
+    fn next(self) -> Self {
+        match self {
+            Self::Alias => Self::Qualified,
+            Self::Qualified => Self::Plain,
+            Self::Plain => Self::Original,
+            Self::Original => Self::Unique,
+            Self::Unique | Self::End => Self::End,
+        }
+    }
+}
