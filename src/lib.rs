@@ -5,3 +5,7 @@ pub mod model;
 pub mod runtime;
 
 pub mod catalog;
+
+pub mod formats;
+
+pub mod views;

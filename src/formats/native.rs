@@ -1,0 +1,168 @@
+//! The native list: itself a Tool Discovery Protocol manifest, so that one daemon can be a scenario of another.
+//!
+//! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds who owns a tool and what preferences made of it, and
+//! those keys are always callsheet's own. It changes what a scenario said in one case alone: approval that a preference asks for stands
+//! in the metadata too, since that is all that another daemon reads of it, and approval must not be lost on the way.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::write::{ObjectWriter, quoted, sound};
+use super::{Encoded, Format, Frame, Limits, ListHead, lossy};
+use crate::model::{Category, Extra, Finding, ViewTool};
+
+/// `format=native`.
+#[derive(Debug)]
+pub struct Native;
+
+/// Programs read this list, and they have no cap.
+const LIMITS: Limits = Limits { max_tools: None };
+
+/// The keys of a tool that are ours or the protocol's; a scenario's unknown members never take their place.
+const TOOL_KEYS: &[&str] = &[
+    "name",
+    "description",
+    "category",
+    "parameters",
+    "metadata",
+    "scenario",
+    "original_name",
+    "enabled",
+    "enabled_source",
+    "requires_approval",
+    "approval_source",
+];
+
+/// The keys of a category.
+const CATEGORY_KEYS: &[&str] = &["id", "name", "description", "icon", "display_order"];
+
+impl Format for Native {
+    fn id(&self) -> &'static str {
+        "native"
+    }
+
+    fn limits(&self) -> &Limits {
+        &LIMITS
+    }
+
+    fn for_llm(&self) -> bool {
+        false
+    }
+
+    fn encode(&self, tool: &ViewTool) -> Encoded {
+        let (offered, effective) = (&tool.tool, &tool.effective);
+        for (key, raw) in [("parameters", &offered.parameters), ("metadata", &offered.metadata)] {
+            if !sound(raw.get()) {
+                return Encoded { json: None, findings: vec![unreadable(tool, key)] };
+            }
+        }
+        let (members, findings) = passed_on(tool);
+        let size = offered.parameters.get().len() + offered.metadata.get().len() + offered.description.len() + 400;
+        let mut object = ObjectWriter::after(Vec::with_capacity(size));
+        object
+            .text("name", tool.name.as_str())
+            .text("description", &offered.description)
+            .optional("category", offered.category.as_deref())
+            .raw("parameters", offered.parameters.get())
+            .raw("metadata", &metadata(tool));
+        for (key, json) in members {
+            object.raw(key, json);
+        }
+        object
+            .text("scenario", tool.id.scenario.as_str())
+            .text("original_name", &tool.id.tool)
+            .flag("enabled", effective.enabled)
+            .text("enabled_source", &effective.enabled_source.to_string())
+            .flag("requires_approval", effective.requires_approval)
+            .text("approval_source", &effective.approval_source.to_string());
+        Encoded { json: Some(object.end()), findings }
+    }
+
+    fn frame(&self, head: &ListHead<'_>) -> Frame {
+        let mut scenario = ObjectWriter::after(Vec::new());
+        scenario
+            .text("name", env!("CARGO_PKG_NAME"))
+            .text("version", env!("CARGO_PKG_VERSION"))
+            .text("description", env!("CARGO_PKG_DESCRIPTION"));
+        let mut open = br#"{"protocol_version":"1.0","scenario":"#.to_vec();
+        open.extend(scenario.end());
+        open.extend_from_slice(br#","tools":["#);
+
+        let mut close = br#"],"categories":["#.to_vec();
+        for (index, category) in head.categories.iter().enumerate() {
+            if index > 0 {
+                close.push(b',');
+            }
+            close = grouping(close, category);
+        }
+        close.extend_from_slice(br#"],"generated_at":"#);
+        // RFC 3339 in UTC, with as many digits of the second as the time has.
+        close.extend(quoted(&head.generated_at.to_string()).into_bytes());
+        close.push(b'}');
+        Frame { open, close }
+    }
+}
+
+/// The metadata, with the approval that preferences ask for.
+fn metadata(tool: &ViewTool) -> Cow<'_, str> {
+    let raw = tool.tool.metadata.get();
+    if !tool.effective.requires_approval || tool.tool.facts.requires_approval {
+        return raw.into();
+    }
+    // It was found sound before, so it can be read.
+    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(raw).unwrap_or_default();
+    members.insert("requires_approval".to_owned(), true.into());
+    serde_json::Value::Object(members).to_string().into()
+}
+
+/// The unknown members that can be passed on, each key once, and a finding for those that cannot.
+fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
+    let (members, taken) = free_members(&tool.tool.extra, TOOL_KEYS);
+    let (members, broken): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, json)| sound(json));
+    let mut findings: Vec<_> = broken.into_iter().map(|(key, _)| unreadable(tool, key)).collect();
+    if !taken.is_empty() {
+        let taken: Vec<_> = taken.iter().map(|key| format!("`{key}`")).collect();
+        let message = format!("left out the tool's own {}: callsheet writes these members itself", taken.join(", "));
+        findings.push(lossy(tool, message));
+    }
+    (members, findings)
+}
+
+/// The unknown members apart from those whose key is one of `ours`, which come second; the first of equal keys stays.
+fn free_members<'a>(extra: &'a Extra, ours: &[&str]) -> (Vec<(&'a str, &'a str)>, BTreeSet<&'a str>) {
+    let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let mut members = Vec::new();
+    for (key, json) in extra {
+        if ours.contains(&key.as_ref()) {
+            taken.insert(key.as_ref());
+        } else if seen.insert(key.as_ref()) {
+            members.push((key.as_ref(), json.get()));
+        }
+    }
+    (members, taken)
+}
+
+/// One category behind what is already in `out`.
+fn grouping(out: Vec<u8>, category: &Category) -> Vec<u8> {
+    let mut object = ObjectWriter::after(out);
+    object
+        .text("id", &category.id)
+        .text("name", &category.name)
+        .optional("description", category.description.as_deref())
+        .optional("icon", category.icon.as_deref());
+    if let Some(order) = category.display_order {
+        object.raw("display_order", &order.to_string());
+    }
+    for (key, json) in free_members(&category.extra, CATEGORY_KEYS).0 {
+        if sound(json) {
+            object.raw(key, json);
+        }
+    }
+    object.end()
+}
+
+fn unreadable(tool: &ViewTool, key: &str) -> Finding {
+    lossy(tool, format!("`{key}` cannot be embedded in a list: common JSON readers refuse it"))
+        .at(format!("/{}", super::schema::escaped(key)))
+        .hint("nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double")
+}

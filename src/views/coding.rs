@@ -1,0 +1,73 @@
+//! Content codings of a prepared body.
+//!
+//! A body is encoded once and sent many times, but a change of one tool encodes it anew: so each level is a middle one, as servers
+//! use for answers that change, and not the best there is.
+
+use std::fmt;
+use std::io::{self, Write};
+
+/// A content coding of RFC 9110 section 8.4.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// As it is.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 7932.
+    Brotli,
+    /// RFC 8878.
+    Zstd,
+}
+
+/// zlib's own default.
+const GZIP_LEVEL: u32 = 6;
+/// The first quality that models contexts; 11, the encoder's default, is meant for files that never change.
+const BROTLI_QUALITY: u32 = 5;
+/// The largest window a decoder must support, as a power of two: 4 MiB, brotli's own default.
+const BROTLI_WINDOW: u32 = 22;
+/// The encoder's default. Its window stays within the 8 MiB that RFC 9659 allows for HTTP.
+const ZSTD_LEVEL: i32 = 3;
+const BROTLI_BUFFER: usize = 64 * 1024;
+
+impl Coding {
+    /// Every coding, the smallest results first, identity last.
+    pub const ALL: [Self; 4] = [Self::Brotli, Self::Zstd, Self::Gzip, Self::Identity];
+
+    /// The coding as `Content-Encoding` and `Accept-Encoding` write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Gzip => "gzip",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// `plain` in this coding. The same bytes give the same bytes: no time and no file name is written.
+    pub fn encode(self, plain: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Identity => Ok(plain.to_vec()),
+            Self::Gzip => {
+                let level = flate2::Compression::new(GZIP_LEVEL);
+                let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(plain.len() / 4), level);
+                encoder.write_all(plain)?;
+                encoder.finish()
+            }
+            Self::Brotli => {
+                let mut out = Vec::with_capacity(plain.len() / 4);
+                let mut encoder = brotli::CompressorWriter::new(&mut out, BROTLI_BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
+                encoder.write_all(plain)?;
+                encoder.flush()?;
+                drop(encoder);
+                Ok(out)
+            }
+            Self::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL),
+        }
+    }
+}
+
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,251 @@
+//! Which bytes for whom: a key (revision, query, format, coding) to a prepared body with its `ETag`.
+//!
+//! Rendering happens once for many concurrent askers, off the async threads, and what is kept is bounded in bytes. The bytes of one
+//! scenario are kept too, so that a change costs that scenario's rendering and one join. Nothing here decides what is in a view, and
+//! the same catalog gives the same bytes in any process.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use moka::future::Cache;
+use moka::policy::EvictionPolicy;
+
+use crate::catalog::{Revision, Snapshot, View, ViewQuery};
+use crate::formats::Format;
+use crate::model::{Finding, ScenarioName};
+use crate::runtime::Tasks;
+
+pub mod categories;
+pub mod coding;
+pub mod etag;
+pub mod render;
+pub mod segment;
+
+pub use coding::Coding;
+pub use render::{Rendered, render};
+
+use segment::Segments;
+
+/// Of `max_bytes`, the share (one part in this many) that is for the bytes of single scenarios; the rest is for whole bodies.
+const SEGMENTS_SHARE: u64 = 3;
+/// What a finding costs in memory, texts included, roughly.
+const FINDING_BYTES: usize = 400;
+/// What a text of a query costs besides its bytes, roughly.
+const TEXT_BYTES: usize = 64;
+/// What an entry costs besides its body, roughly.
+const ENTRY_BYTES: usize = 512;
+
+/// A ready answer.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The body in its coding.
+    pub body: Bytes,
+    /// The coding of the body: the one asked for, or identity in the unlikely case that the encoder failed.
+    pub coding: Coding,
+    /// Strong entity tag with its quotes; differs between codings of the same view (RFC 9110 section 8.8.3.3).
+    pub etag: http::HeaderValue,
+    /// Tools in the body.
+    pub tools: usize,
+    /// What a limit or the format left out or changed, in order.
+    pub findings: Arc<Vec<Finding>>,
+    /// How many tools were left out by a limit or the format.
+    pub left_out: usize,
+}
+
+/// Prepares and keeps views. Clones share the cache.
+#[derive(Debug, Clone)]
+pub struct Views {
+    bodies: Cache<Key, Arc<Prepared>>,
+    segments: Segments,
+    tasks: Tasks,
+    newest: Arc<Mutex<Newest>>,
+}
+
+/// Everything that the bytes of a body depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    stamp: Stamp,
+    /// For a query with a profile or chat, whose preferences do not show in the revision of the stamp.
+    scoped: Option<Revision>,
+    query: ViewQuery,
+    format: &'static str,
+    coding: Coding,
+}
+
+/// A content at a time: a revision that comes back later has another `generated_at` in its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Stamp {
+    revision: Revision,
+    generated_at: Timestamp,
+}
+
+/// The latest snapshot that anyone asked with.
+#[derive(Debug, Default)]
+struct Newest {
+    sequence: u64,
+    stamp: Stamp,
+}
+
+/// The query that is really answered in a format.
+///
+/// Lists for LLMs never have disabled or internal tools. The limit is the asker's; without one it is the format's own. `Some(0)`
+/// (written `max_tools=0`) lifts every limit, also the format's.
+pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
+    let mut query = query.clone();
+    if format.for_llm() {
+        query.include_disabled = false;
+        query.include_internal = false;
+    }
+    query.max_tools = match query.max_tools {
+        Some(0) => None,
+        Some(most) => Some(most),
+        None => format.limits().max_tools,
+    };
+    query
+}
+
+impl Views {
+    /// A cache that holds at most `max_bytes` of bodies and of their parts. A body that alone is bigger than its share of two thirds is
+    /// still answered, but made again for each asker. `tasks` runs the work that would hold up an async thread.
+    pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
+        let for_segments = max_bytes / SEGMENTS_SHARE;
+        let bodies = Cache::builder()
+            .max_capacity(max_bytes - for_segments)
+            // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
+            .eviction_policy(EvictionPolicy::lru())
+            .support_invalidation_closures()
+            .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
+            .build();
+        Self { bodies, segments: Segments::new(for_segments), tasks, newest: Arc::default() }
+    }
+
+    /// The prepared answer for a query on a snapshot; made once for many concurrent askers. See [`effective`] for what a format makes
+    /// of the query. Cancel-safe: when the asker that makes it goes away, another one takes over.
+    pub async fn prepare(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &ViewQuery,
+        format: &'static dyn Format,
+        coding: Coding,
+    ) -> Arc<Prepared> {
+        let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
+        self.forget_older(snapshot.sequence, stamp);
+        let query = effective(query, format);
+        let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
+        let identity = Key { stamp, scoped, query, format: format.id(), coding: Coding::Identity };
+        if coding == Coding::Identity {
+            return self.identity(snapshot, format, identity).await;
+        }
+        let key = Key { coding, ..identity.clone() };
+        let encode = async {
+            let plain = self.identity(snapshot, format, identity).await;
+            self.tasks.off_thread(move || encoded(&plain, coding)).await
+        };
+        self.bodies.get_with(key, encode).await
+    }
+
+    /// The body as it is, from which the codings are made.
+    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Arc<Prepared> {
+        let (segments, snapshot, query) = (self.segments.clone(), Arc::clone(snapshot), key.query.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let make = self.tasks.off_thread(move || {
+            let view = View::select(&snapshot.catalog, &query);
+            // On a blocking thread: the cache of segments is asynchronous.
+            let parts = runtime.block_on(segments.of(&view, format));
+            Arc::new(prepared(render::join(&view, snapshot.generated_at, format, &parts)))
+        });
+        self.bodies.get_with(key, make).await
+    }
+
+    /// Frees what was made of older contents as soon as a newer one is asked for.
+    fn forget_older(&self, sequence: u64, stamp: Stamp) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if sequence <= newest.sequence {
+            return;
+        }
+        let changed = newest.stamp != stamp;
+        *newest = Newest { sequence, stamp };
+        if changed {
+            // It fails only without `support_invalidation_closures`; then the bound in bytes still holds.
+            let _ = self.bodies.invalidate_entries_if(move |key, _| key.stamp != stamp);
+        }
+    }
+}
+
+fn prepared(rendered: Rendered) -> Prepared {
+    let etag = etag::strong(&rendered.body, Coding::Identity);
+    Prepared {
+        body: rendered.body.into(),
+        coding: Coding::Identity,
+        etag,
+        tools: rendered.tools,
+        findings: Arc::new(rendered.findings),
+        left_out: rendered.left_out,
+    }
+}
+
+/// The same answer in another coding.
+fn encoded(plain: &Arc<Prepared>, coding: Coding) -> Arc<Prepared> {
+    match coding.encode(&plain.body) {
+        Ok(body) => {
+            let etag = etag::strong(&plain.body, coding);
+            Arc::new(Prepared { body: body.into(), coding, etag, ..Prepared::clone(plain) })
+        }
+        Err(error) => {
+            tracing::warn!(%coding, %error, "a list could not be encoded; it is sent as it is");
+            Arc::clone(plain)
+        }
+    }
+}
+
+/// What an answer costs, its question included: one that names ten thousand tags is kept with an empty list as its answer.
+fn weight(key: &Key, prepared: &Prepared) -> u32 {
+    let bytes = query_bytes(&key.query) + prepared.body.len() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn query_bytes(query: &ViewQuery) -> usize {
+    let scope = [&query.profile, &query.chat].into_iter().flatten();
+    let texts = scope.chain(&query.categories).chain(&query.tags).chain(&query.words).map(String::as_str);
+    let texts = texts.chain(query.scenarios.iter().map(ScenarioName::as_str));
+    texts.map(|text| text.len() + TEXT_BYTES).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{native::Native, openai::OpenAi};
+
+    #[test]
+    fn lists_for_llms_have_neither_disabled_nor_internal_tools() {
+        let asked = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
+        let query = effective(&asked, &OpenAi);
+        assert!(!query.include_disabled && !query.include_internal);
+        assert_eq!(effective(&asked, &Native), asked);
+    }
+
+    #[test]
+    fn a_long_question_weighs_though_its_answer_is_short() {
+        let tags = (0..1_000).map(|number| format!("tag-{number:04}")).collect();
+        let key =
+            |query| Key { stamp: Stamp::default(), scoped: None, query, format: "native", coding: Coding::Identity };
+        let answer = prepared(Rendered { body: b"[]".to_vec(), tools: 0, left_out: 0, findings: Vec::new() });
+        let short = weight(&key(ViewQuery::default()), &answer);
+        let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
+        assert!(short < 1_000 && long > 70_000, "{short} and {long}");
+    }
+
+    #[test]
+    fn the_asker_may_narrow_widen_and_lift_the_limit_of_a_format() {
+        let limit = |max_tools, format: &dyn Format| {
+            effective(&ViewQuery { max_tools, ..ViewQuery::default() }, format).max_tools
+        };
+        assert_eq!(limit(None, &OpenAi), Some(128));
+        assert_eq!(limit(Some(5), &OpenAi), Some(5));
+        assert_eq!(limit(Some(500), &OpenAi), Some(500));
+        assert_eq!(limit(Some(0), &OpenAi), None);
+        assert_eq!(limit(None, &Native), None);
+        assert_eq!(limit(Some(0), &Native), None);
+    }
+}
