@@ -9,3 +9,5 @@ pub mod catalog;
 pub mod formats;
 
 pub mod views;
+
+pub mod upstream;

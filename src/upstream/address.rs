@@ -1,0 +1,156 @@
+//! Who may be asked, and how an address is shown.
+//!
+//! It never opens a connection and resolves no name.
+
+use std::fmt;
+
+use url::{Origin, Url};
+
+use super::AskError;
+
+/// An address that may be asked: http or https. Its credentials are sent with every request and never shown: `Display` and `Debug`
+/// leave them out, and the query and fragment too, since a query may hold a token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(Url);
+
+impl Address {
+    /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme than http and https.
+    pub fn new(url: Url) -> Result<Self, AskError> {
+        match url.scheme() {
+            "http" | "https" => Ok(Self(url)),
+            // Only the scheme is told: what follows it may be anything, credentials included.
+            other => Err(AskError::Address(format!(
+                "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
+            ))),
+        }
+    }
+
+    /// The address of `path` below this one: a path in the base stays as a prefix, its query and fragment do not. `path` may start
+    /// with a slash or not and may carry a query; an empty one is the base itself.
+    ///
+    /// Fails with [`AskError::Address`] when dot segments lead out of the base.
+    pub fn join(&self, path: &str) -> Result<Self, AskError> {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let mut url = self.0.clone();
+        url.set_fragment(None);
+        url.set_query(query);
+        let prefix = self.0.path().trim_end_matches('/');
+        if !path.is_empty() {
+            url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
+        }
+        // Setting a path resolves `..`, which another scenario behind the same address must not be reached by.
+        let inside = url.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if !inside {
+            return Err(AskError::Address(format!("the path `{path}` leads out of {self}")));
+        }
+        Ok(Self(url))
+    }
+
+    /// Where a `Location` of this address leads (RFC 9110 section 10.2.2), with the credentials of this address.
+    ///
+    /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot be read.
+    pub(super) fn redirected(&self, location: &http::HeaderValue) -> Result<Self, String> {
+        let target = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| self.0.join(location).ok());
+        let Some(mut target) = target else {
+            return Err("an address that cannot be read".to_owned());
+        };
+        if !self.same_origin(&target.origin()) {
+            return Err(shown(&target));
+        }
+        // Neither can fail for http and https. Credentials in the `Location` are not ours to use.
+        let _ = target.set_username(self.0.username());
+        let _ = target.set_password(self.0.password());
+        target.set_fragment(None);
+        Ok(Self(target))
+    }
+
+    fn same_origin(&self, other: &Origin) -> bool {
+        // Opaque origins (`data:`, `file:`) equal nothing, so they are refused here too.
+        self.0.origin() == *other
+    }
+
+    /// The address with its credentials, for sending.
+    pub(super) fn url(&self) -> Url {
+        self.0.clone()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(&self.0))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// Any address without what may be secret in it: credentials, query and fragment.
+fn shown(url: &Url) -> String {
+    if url.cannot_be_a_base() {
+        // `data:` and `mailto:` carry content or people where others carry a host.
+        return format!("{}:...", url.scheme());
+    }
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        Address::new(Url::parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_base_path_stays_as_prefix() {
+        let cases = [
+            ("http://h:1/", "/api/v1/tools", "http://h:1/api/v1/tools"),
+            ("http://h:1/x/", "/api/v1/tools", "http://h:1/x/api/v1/tools"),
+            ("http://h:1/x", "api/v1/tools", "http://h:1/x/api/v1/tools"),
+            ("http://h:1/x?a=1#f", "/y", "http://h:1/x/y"),
+            ("http://h:1/x/", "", "http://h:1/x/"),
+            ("http://h:1/x", "/y?scenario=a b", "http://h:1/x/y?scenario=a%20b"),
+            ("http://h:1/x", "/y#f", "http://h:1/x/y%23f"),
+            ("http://h:1/x", "http://evil/", "http://h:1/x/http://evil/"),
+            ("http://h:1/x", "//evil/y", "http://h:1/x/evil/y"),
+            ("http://[::1]:8080", "/y", "http://[::1]:8080/y"),
+            ("http://h:1/x", "/y/../z", "http://h:1/x/z"),
+        ];
+        for (base, path, expected) in cases {
+            assert_eq!(address(base).join(path).unwrap().url().as_str(), expected, "{base} and {path}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_do_not_leave_the_base() {
+        for path in ["../z", "/../z", "/%2e%2e/z", "/../xy", "\\..\\..\\z"] {
+            let error = address("http://u:secret@h:1/x").join(path).unwrap_err();
+            assert_eq!(error.kind(), "address", "{path}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn redirects_keep_the_origin_and_the_credentials() {
+        let from = address("http://u:p@h/a/b?q");
+        let to = |location: &str| from.redirected(&http::HeaderValue::from_bytes(location.as_bytes()).unwrap());
+        assert_eq!(to("c").unwrap().url().as_str(), "http://u:p@h/a/c");
+        assert_eq!(to("/c#f").unwrap().url().as_str(), "http://u:p@h/c");
+        assert_eq!(to("http://x:y@H:80/c").unwrap().url().as_str(), "http://u:p@h/c");
+        assert_eq!(to("https://h/c").unwrap_err(), "https://h/c");
+        assert_eq!(to("//other/c").unwrap_err(), "http://other/c");
+        assert_eq!(to("http://x:y@h:81/c?token=1").unwrap_err(), "http://h:81/c");
+        assert_eq!(to("data:text/plain,secret").unwrap_err(), "data:...");
+        assert_eq!(to("file:///etc/passwd").unwrap_err(), "file:///etc/passwd");
+        assert_eq!(to("http://[").unwrap_err(), "an address that cannot be read");
+        assert_eq!(to("\u{e9}").unwrap().url().path(), "/a/%C3%A9");
+    }
+}

@@ -1,0 +1,245 @@
+//! How long an answer may be used (RFC 9111, RFC 5861). Pure: time is an argument.
+//!
+//! It knows one stored answer per scenario and never fetches, stores or forbids: what to do with an answer past its lifetime is the
+//! engine's to decide, with what is said here.
+//!
+//! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default lifetime stands in their place), the
+//! `Authorization` rule of shared caches (section 3.5: the credentials are ours, the same for every reader), and `Vary` by name
+//! (section 4.1: we send every scenario the same request headers each time).
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderValue;
+use http::header::{AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderName, LAST_MODIFIED, PRAGMA, VARY};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::ResponseHead;
+use directives::{Directives, LONGEST};
+
+mod directives;
+
+/// For whom answers are kept: which of the directives that tell the two apart are obeyed (RFC 9111 section 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheScope {
+    /// One principal reads them.
+    #[default]
+    Private,
+    /// Several principals read them: `s-maxage`, `private` and `proxy-revalidate` count.
+    Shared,
+}
+
+/// What makes the next request conditional (RFC 9110 section 8.8).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Validators {
+    /// `ETag`, as sent.
+    pub etag: Option<HeaderValue>,
+    /// `Last-Modified`, as sent.
+    pub last_modified: Option<HeaderValue>,
+}
+
+/// Until when an answer counts as fresh, and how to ask for the next one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Freshness {
+    /// When the answer was received, monotonic.
+    pub received: Instant,
+    /// When the answer was received, wall time.
+    pub received_at: Timestamp,
+    /// From sending the request to receiving the head.
+    pub took: Duration,
+    /// Its freshness lifetime less its age on arrival (RFC 9111 section 4.2): fresh until `received + lifetime`.
+    pub lifetime: Duration,
+    /// `no-store`: not to be kept on disk.
+    pub no_store: bool,
+    /// Using it past its lifetime without asking is forbidden (RFC 9111 section 4.2.4), whatever the two windows below say.
+    pub must_revalidate: bool,
+    /// For how long past its lifetime it may be used while a new one is fetched (RFC 5861 section 3).
+    pub stale_while_revalidate: Option<Duration>,
+    /// For how long past its lifetime it may be used while fetching fails (RFC 5861 section 4).
+    pub stale_if_error: Option<Duration>,
+    /// For the next request. Empty with `no-store`.
+    pub validators: Validators,
+    /// What it was judged by, for [`Freshness::renewing`].
+    pub basis: Basis,
+}
+
+/// What an answer said about caching, before judgement. Opaque; [`freshness`] makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Basis {
+    /// Each field is `None` where the answer did not have the header at all.
+    cache_control: Option<Directives>,
+    expires: Option<Expires>,
+    pragma_no_cache: Option<bool>,
+    varies_by_all: Option<bool>,
+    etag: Option<HeaderValue>,
+    last_modified: Option<HeaderValue>,
+    /// `Date`, or the time of receipt where it is missing or cannot be read (RFC 9110 section 6.6.1). `None` only in the default value.
+    date: Option<SystemTime>,
+    age: Duration,
+    took: Duration,
+    default_lifetime: Duration,
+    scope: CacheScope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expires {
+    At(SystemTime),
+    /// An invalid date, most often `0`, is in the past (RFC 9111 section 5.3).
+    Past,
+}
+
+/// Judges an answer. `default_lifetime` holds when it says nothing about caching.
+pub fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Freshness {
+    Basis::of(head, default_lifetime, scope).judge(head.received, head.received_at)
+}
+
+/// Judges a 304: what it says counts, and where it lacks a header the stored answer's stays (RFC 9111 sections 3.2 and 4.3.4). The same as
+/// [`freshness`] of the 304 and then [`Freshness::renewing`].
+pub fn after_not_modified(
+    stored: &Freshness,
+    head: &ResponseHead,
+    default_lifetime: Duration,
+    scope: CacheScope,
+) -> Freshness {
+    freshness(head, default_lifetime, scope).renewing(stored)
+}
+
+impl Freshness {
+    /// Until when it counts as fresh.
+    pub fn fresh_until(&self) -> Instant {
+        self.received + self.lifetime
+    }
+
+    /// Completes what a 304 said by the answer that it renews. `self` is the 304's.
+    ///
+    /// A 304 without an `ETag` renews a stored answer that has one, though RFC 9111 section 4.3.4 would not find it by the letter: one
+    /// answer is stored per scenario, the 304 answers the conditions made of it, and handwritten servers often leave the `ETag` out.
+    #[must_use]
+    pub fn renewing(self, stored: &Self) -> Self {
+        let (new, old) = (self.basis, stored.basis.clone());
+        let basis = Basis {
+            cache_control: new.cache_control.or(old.cache_control),
+            expires: new.expires.or(old.expires),
+            pragma_no_cache: new.pragma_no_cache.or(old.pragma_no_cache),
+            varies_by_all: new.varies_by_all.or(old.varies_by_all),
+            etag: new.etag.or(old.etag),
+            last_modified: new.last_modified.or(old.last_modified),
+            // The age and the date are those of the 304: it has just come from whoever vouches for the answer.
+            ..new
+        };
+        basis.judge(self.received, self.received_at)
+    }
+}
+
+impl Basis {
+    fn of(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Self {
+        let headers = &head.headers;
+        let has = |name: &HeaderName| headers.contains_key(name);
+        let first_date = headers.get(DATE).and_then(date);
+        Self {
+            cache_control: has(&CACHE_CONTROL).then(|| directives::parse(headers.get_all(CACHE_CONTROL))),
+            expires: expires(headers),
+            pragma_no_cache: has(&PRAGMA).then(|| lists(headers, &PRAGMA, b"no-cache")),
+            varies_by_all: has(&VARY).then(|| lists(headers, &VARY, b"*")),
+            etag: headers.get(ETAG).and_then(detached),
+            last_modified: headers.get(LAST_MODIFIED).and_then(detached),
+            date: Some(first_date.unwrap_or_else(|| SystemTime::from(head.received_at))),
+            age: age(head),
+            took: head.received.saturating_duration_since(head.requested),
+            default_lifetime: default_lifetime.min(LONGEST),
+            scope,
+        }
+    }
+
+    fn judge(self, received: Instant, received_at: Timestamp) -> Freshness {
+        let shared = self.scope == CacheScope::Shared;
+        let none = Directives::default();
+        let said = self.cache_control.as_ref().unwrap_or(&none);
+        // `private` is the same to a shared cache as `no-store` (RFC 9111 sections 5.2.2.5 and 5.2.2.7).
+        let no_store = said.no_store || (shared && said.private);
+        // RFC 9111 section 4.2.4 lists who forbids stale use; `s-maxage` does it by section 5.2.2.10.
+        let forbidden_to_all = said.must_revalidate || said.no_cache;
+        let forbidden_to_shared = shared && (said.proxy_revalidate || said.s_maxage.is_some());
+        let etag = self.etag.clone().filter(|_| !no_store);
+        let last_modified = self.last_modified.clone().filter(|_| !no_store);
+        Freshness {
+            received,
+            received_at,
+            took: self.took,
+            // RFC 9111 section 4.2: fresh while the lifetime exceeds the age.
+            lifetime: if no_store { Duration::ZERO } else { self.lifetime(said).saturating_sub(self.age) },
+            no_store,
+            must_revalidate: forbidden_to_all || forbidden_to_shared,
+            stale_while_revalidate: said.stale_while_revalidate,
+            stale_if_error: said.stale_if_error,
+            validators: Validators { etag, last_modified },
+            basis: self,
+        }
+    }
+
+    /// The freshness lifetime before the age is taken off (RFC 9111 section 4.2.1), the first that applies.
+    fn lifetime(&self, said: &Directives) -> Duration {
+        // RFC 9111 section 5.2.2.4: never without asking.
+        if said.no_cache {
+            return Duration::ZERO;
+        }
+        // RFC 9111 section 5.4: a relic that counts only where `Cache-Control` is missing.
+        if self.cache_control.is_none() && self.pragma_no_cache == Some(true) {
+            return Duration::ZERO;
+        }
+        // RFC 9111 section 4.1: fits no later request.
+        if self.varies_by_all == Some(true) {
+            return Duration::ZERO;
+        }
+        // RFC 9111 section 5.2.2.10: for shared caches only, before everything else.
+        if let (CacheScope::Shared, Some(s_maxage)) = (self.scope, said.s_maxage) {
+            return s_maxage;
+        }
+        // RFC 9111 section 5.2.2.1, before `Expires` by section 5.3.
+        if let Some(max_age) = said.max_age {
+            return max_age;
+        }
+        // RFC 9111 section 5.3; both dates are the sender's, so its clock may be wrong.
+        match (self.expires, self.date) {
+            (Some(Expires::Past), _) => Duration::ZERO,
+            (Some(Expires::At(at)), Some(date)) => at.duration_since(date).unwrap_or(Duration::ZERO).min(LONGEST),
+            // The Tool Discovery Protocol's own default takes the place of section 4.2.2's guesses.
+            _ => self.default_lifetime,
+        }
+    }
+}
+
+/// The age on arrival: `Age` and the time that the answer took (RFC 9111 section 4.2.3, `corrected_age_value`).
+///
+/// Not its `apparent_age`, which compares `Date` with our clock: a scenario whose clock is slow would make all its answers stale,
+/// and most caches on servers leave it out for that reason. `Age` of several members or lines counts by its first; what is no number
+/// counts as not sent (section 5.1).
+fn age(head: &ResponseHead) -> Duration {
+    let first = head.headers.get(AGE).and_then(|age| age.as_bytes().split(|byte| *byte == b',').next());
+    let age = first.and_then(|age| directives::delta_seconds(age.trim_ascii())).unwrap_or_default();
+    age.saturating_add(head.received.saturating_duration_since(head.requested))
+}
+
+fn expires(headers: &HeaderMap) -> Option<Expires> {
+    let mut lines = headers.get_all(EXPIRES).iter();
+    let first = lines.next()?;
+    // Several lines contradict each other, which counts as stale (RFC 9111 section 4.2.1).
+    let at = if lines.next().is_some() { None } else { date(first) };
+    Some(at.map_or(Expires::Past, Expires::At))
+}
+
+/// A date in one of the three forms (RFC 9110 section 5.6.7).
+fn date(value: &HeaderValue) -> Option<SystemTime> {
+    httpdate::parse_http_date(value.to_str().ok()?.trim()).ok()
+}
+
+/// Whether `member` stands in a header that is a list, in any of its lines, whatever its case.
+fn lists(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
+    let mut members = headers.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    members.any(|each| each.trim_ascii().eq_ignore_ascii_case(member))
+}
+
+/// A copy that stands alone: a header's value is a slice of the whole response head and would keep that alive.
+fn detached(value: &HeaderValue) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(value.as_bytes()).ok()
+}

@@ -1,0 +1,229 @@
+//! The HTTP client with its limits.
+//!
+//! It asks with GET only, decides nothing about when to ask, and repeats a request in one case alone: the connection was closed before
+//! an answer came.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
+use url::Url;
+
+use super::body::{self, BodyError};
+use super::cache_policy::{self, CacheScope};
+use super::status::{self, Verdict};
+use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use crate::runtime::{Clock, Tasks};
+
+/// How scenarios see us.
+const USER_AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
+
+/// Idle connections kept per host. None: a poll per minute would hold one open per scenario (24 KB each) and find it closed by the
+/// server most times, and a fresh connection costs no more.
+const IDLE_PER_HOST: usize = 0;
+
+/// The daemon reads for one principal, so its answers are those of a private cache (RFC 9111 section 3.5 and 5.2.2).
+const SCOPE: CacheScope = CacheScope::Private;
+
+/// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
+/// only.
+pub struct Client {
+    http: reqwest::Client,
+    limits: Limits,
+    permits: Semaphore,
+    default_lifetime: Duration,
+    clock: Clock,
+    tasks: Tasks,
+}
+
+impl Client {
+    /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `default_lifetime` is how long
+    /// answers that say nothing about caching count as fresh. `tasks` runs what takes long to read.
+    ///
+    /// Fails with [`AskError::Address`] when TLS cannot be set up at all. Without CA certificates on the machine it works, but no https
+    /// scenario is trusted.
+    pub fn new(
+        limits: Limits,
+        concurrency: usize,
+        default_lifetime: Duration,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> Result<Arc<Self>, AskError> {
+        let http = build(limits.connect)
+            .map_err(|error| AskError::Address(format!("the HTTP client cannot be set up: {error:?}")))?;
+        let permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
+        Ok(Arc::new(Self { http, limits, permits, default_lifetime, clock, tasks }))
+    }
+
+    /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
+    pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
+        Ok(Upstream { client: Arc::clone(self), address: Address::new(base)?, turn: Arc::new(Mutex::new(())) })
+    }
+
+    /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
+    async fn exchange(&self, mut address: Address, conditions: HeaderMap) -> Result<Answer, AskError> {
+        let mut may_retry = true;
+        let mut followed = 0;
+        loop {
+            let (response, head) = self.send(&address, &conditions, &mut may_retry).await?;
+            match status::judge(head.status, &head.headers, !conditions.is_empty()) {
+                Verdict::Take => return self.read(&address, response, head).await,
+                Verdict::Follow(location) => {
+                    let refuse = |target| AskError::Redirect { url: address.to_string(), target };
+                    let next = address.redirected(location).map_err(refuse)?;
+                    if followed == self.limits.max_redirects {
+                        return Err(refuse(next.to_string()));
+                    }
+                    followed += 1;
+                    address = next;
+                }
+                Verdict::Unasked => {
+                    let message = "it answered 304 to a request without conditions".to_owned();
+                    return Err(AskError::Broken { url: address.to_string(), message });
+                }
+                Verdict::Refuse => {
+                    let retry_after = status::retry_after(&head.headers, head.received_at);
+                    return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
+                }
+            }
+        }
+    }
+
+    /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
+    /// connection was closed before that. The race with a server that closes is no failure of the scenario.
+    async fn send(
+        &self,
+        address: &Address,
+        conditions: &HeaderMap,
+        may_retry: &mut bool,
+    ) -> Result<(reqwest::Response, ResponseHead), AskError> {
+        loop {
+            let requested = self.clock.now();
+            match self.http.get(address.url()).headers(conditions.clone()).send().await {
+                Ok(response) => {
+                    let head = self.head(&response, requested);
+                    return Ok((response, head));
+                }
+                Err(error) if *may_retry && failure::closed_before_answer(&error) => {
+                    tracing::debug!(%address, "the connection was closed before an answer, asking once more");
+                    *may_retry = false;
+                }
+                Err(error) => return Err(failure::explain(address, &error, self.limits.connect)),
+            }
+        }
+    }
+
+    fn head(&self, response: &reqwest::Response, requested: Instant) -> ResponseHead {
+        ResponseHead {
+            status: response.status(),
+            headers: response.headers().clone(),
+            requested,
+            received: self.clock.now(),
+            received_at: self.clock.wall(),
+        }
+    }
+
+    async fn read(
+        &self,
+        address: &Address,
+        response: reqwest::Response,
+        head: ResponseHead,
+    ) -> Result<Answer, AskError> {
+        let url = || address.to_string();
+        // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
+        if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+            let message = format!("its content coding {coding:?} was not asked for");
+            return Err(AskError::Broken { url: url(), message });
+        }
+        let limit = self.limits.max_body;
+        let body = body::read(response, limit).await.map_err(|error| match error {
+            BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
+            BodyError::Broken(error) => failure::broken(address, &error),
+        })?;
+        Ok(Answer { head, body })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// Asks for `path` below the base address, conditionally when validators are given. Answers only 2xx and, to a conditional request,
+    /// 304; everything else is an error. A second request through the same upstream or a clone of it waits for the first.
+    ///
+    /// Cancel-safe: dropping the future closes the connection and frees its place.
+    pub async fn get(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
+        let address = self.address.join(path)?;
+        let client = &self.client;
+        let _turn = self.turn.lock().await;
+        // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
+        // not take another scenario's place.
+        let _permit = client.permits.acquire().await;
+        let limit = client.limits.whole;
+        let exchange = client.exchange(address.clone(), validators.map(conditions).unwrap_or_default());
+        match tokio::time::timeout(limit, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(AskError::Timeout { url: address.to_string(), limit }),
+        }
+    }
+
+    /// What runs the reading of large answers beside the async threads.
+    pub fn tasks(&self) -> &Tasks {
+        &self.client.tasks
+    }
+
+    /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
+    pub fn freshness(&self, answer: &Answer) -> Freshness {
+        cache_policy::freshness(&answer.head, self.client.default_lifetime, SCOPE)
+    }
+
+    /// The base address without credentials, for people.
+    pub fn shown(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+/// The headers that make a request conditional (RFC 9110 section 13.1): both are sent, a server that knows `If-None-Match` ignores the
+/// other. None without validators.
+fn conditions(validators: &Validators) -> HeaderMap {
+    let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
+    let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));
+    etag.chain(last_modified).collect()
+}
+
+/// Makes ring the process's TLS, unless it has one already. Whoever builds a client of their own calls this first.
+pub(crate) fn choose_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Fails only when another thread was faster, which serves us as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+fn build(connect: Duration) -> reqwest::Result<reqwest::Client> {
+    choose_tls();
+    builder(connect).build().or_else(|error| {
+        // A bare container has no CA certificates, and then the platform's verifier cannot be made; http needs none.
+        tracing::warn!(?error, "no CA certificates can be loaded, so https scenarios will not be trusted");
+        builder(connect).tls_certs_only([]).build()
+    })
+}
+
+fn builder(connect: Duration) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
+        .gzip(true)
+        .brotli(true)
+        // HTTP_PROXY in the environment would send even loopback requests to a stranger.
+        .no_proxy()
+        // Redirects are followed in `exchange`, which can name the target that it refuses.
+        .redirect(reqwest::redirect::Policy::none())
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .connect_timeout(connect)
+}

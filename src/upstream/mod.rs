@@ -1,0 +1,73 @@
+//! The only HTTP client: asks scenarios, within limits, and judges how long an answer may be used.
+//!
+//! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
+//!
+//! Reading order: [`address`] says who may be asked, [`client`] asks, [`body`] reads what comes, [`error`] names what can go wrong,
+//! [`cache_policy`] judges the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+pub mod address;
+pub mod body;
+pub mod cache_policy;
+pub mod client;
+pub mod error;
+mod failure;
+mod status;
+
+pub use address::Address;
+pub use cache_policy::{CacheScope, Freshness, Validators};
+pub use client::Client;
+pub use error::AskError;
+
+/// Limits of every request. Each stands in `config/default.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Until the connection stands, TLS included.
+    pub connect: Duration,
+    /// From the start to the last byte of the body, redirects and the one retry included. Waiting for a turn is not counted.
+    pub whole: Duration,
+    /// Bytes of a body after decoding.
+    pub max_body: usize,
+    /// Redirects followed within the origin.
+    pub max_redirects: usize,
+}
+
+/// One scenario's address, ready to be asked. Cheap to clone; clones ask one at a time.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    client: Arc<Client>,
+    address: Address,
+    turn: Arc<Mutex<()>>,
+}
+
+/// An answer with its whole body.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status, headers and times.
+    pub head: ResponseHead,
+    /// The body after content decoding; empty for a 304.
+    pub body: Bytes,
+}
+
+/// What the caching rules need to know of an answer.
+#[derive(Debug, Clone)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: http::StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// When the request was sent, monotonic.
+    pub requested: Instant,
+    /// When the head was received, monotonic.
+    pub received: Instant,
+    /// When the head was received, wall time.
+    pub received_at: Timestamp,
+}

@@ -1,0 +1,87 @@
+//! Which answers are answers, and when to come back after the others.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+
+/// However soon a scenario wants to be asked again, it is not hammered.
+const SOONEST: Duration = Duration::from_secs(1);
+/// However late, it is not forgotten: a wrong header must not cost a scenario for days.
+const LATEST: Duration = Duration::from_secs(600);
+
+/// What to do with the head of an answer.
+#[derive(Debug)]
+pub(super) enum Verdict<'a> {
+    /// Take it: 2xx, or the 304 that was asked for.
+    Take,
+    /// Ask there instead (RFC 9110 section 15.4).
+    Follow(&'a HeaderValue),
+    /// A 304, though nothing was asked conditionally: there is no stored answer that it could stand for (RFC 9110 section 15.4.5).
+    Unasked,
+    /// No success.
+    Refuse,
+}
+
+/// Judges the head of an answer to a request that was or was not conditional.
+pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) -> Verdict<'_> {
+    match status {
+        StatusCode::NOT_MODIFIED if conditional => Verdict::Take,
+        StatusCode::NOT_MODIFIED => Verdict::Unasked,
+        _ if status.is_success() => Verdict::Take,
+        StatusCode::MOVED_PERMANENTLY
+        | StatusCode::FOUND
+        | StatusCode::SEE_OTHER
+        | StatusCode::TEMPORARY_REDIRECT
+        | StatusCode::PERMANENT_REDIRECT => headers.get(LOCATION).map_or(Verdict::Refuse, Verdict::Follow),
+        _ => Verdict::Refuse,
+    }
+}
+
+/// `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date as seen from `now`; between one second and ten minutes. Anything else counts
+/// as not sent.
+pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Digits that do not fit are a very long time.
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+    } else {
+        let date = httpdate::parse_http_date(text).ok()?;
+        date.duration_since(SystemTime::from(now)).unwrap_or(Duration::ZERO)
+    };
+    Some(wait.clamp(SOONEST, LATEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_and_clamped() {
+        let now: Timestamp = "1994-11-06T08:49:37Z".parse().unwrap();
+        let cases = [
+            ("120", Some(120)),
+            (" 7 ", Some(7)),
+            ("0", Some(1)),
+            ("601", Some(600)),
+            ("99999999999999999999999999", Some(600)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", Some(30)),
+            ("Sun Nov  6 08:50:07 1994", Some(30)),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", Some(1)),
+            ("Sat, 06 Nov 2094 08:49:36 GMT", Some(600)),
+            ("soon", None),
+            ("-1", None),
+            ("1.5", None),
+            ("+1", None),
+            ("", None),
+            ("Sun, 99 Nov 1994 08:50:07 GMT", None),
+        ];
+        for (text, expected) in cases {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "`{text}`");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+}
