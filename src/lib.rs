@@ -11,3 +11,5 @@ pub mod formats;
 pub mod views;
 
 pub mod upstream;
+
+pub mod protocols;

@@ -1,0 +1,69 @@
+//! The digest of a manifest: equal for equal offers, whatever the time stamp and the order of the extras.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::model::{Digest, Extra, Manifest};
+
+/// The digest of a manifest whose tools and categories are sorted. `generated_at` and the digest it has are not looked at.
+pub(super) fn of(manifest: &Manifest) -> Digest {
+    let mut feed = Feed(Xxh3::new());
+    feed.text(&manifest.protocol_version);
+    let scenario = &manifest.scenario;
+    feed.text(&scenario.name);
+    feed.text(&scenario.version);
+    feed.text(&scenario.description);
+    feed.option(scenario.base_url.as_deref());
+    feed.extra(&scenario.extra);
+    feed.count(manifest.tools.len());
+    for tool in &manifest.tools {
+        feed.text(&tool.name);
+        feed.text(&tool.description);
+        feed.option(tool.category.as_deref());
+        feed.text(tool.parameters.get());
+        // The facts are read from this text.
+        feed.text(tool.metadata.get());
+        feed.extra(&tool.extra);
+    }
+    feed.count(manifest.categories.len());
+    for category in &manifest.categories {
+        feed.text(&category.id);
+        feed.text(&category.name);
+        feed.option(category.description.as_deref());
+        feed.option(category.icon.as_deref());
+        feed.option(category.display_order.map(|order| order.to_string()).as_deref());
+        feed.extra(&category.extra);
+    }
+    feed.extra(&manifest.extra);
+    Digest(feed.0.digest128())
+}
+
+/// Every part goes in with its length, so that no two sequences of parts are the same bytes.
+struct Feed(Xxh3);
+
+impl Feed {
+    fn count(&mut self, count: usize) {
+        self.0.update(&(count as u64).to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.0.update(text.as_bytes());
+    }
+
+    fn option(&mut self, text: Option<&str>) {
+        self.count(usize::from(text.is_some()));
+        if let Some(text) = text {
+            self.text(text);
+        }
+    }
+
+    fn extra(&mut self, extra: &Extra) {
+        let mut sorted: Vec<_> = extra.iter().collect();
+        sorted.sort_by(|a, b| a.0.cmp(&b.0));
+        self.count(sorted.len());
+        for (name, value) in sorted {
+            self.text(name);
+            self.text(value.get());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From a manifest to the protocol's own spelling.
+
+use super::text::write_string;
+use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
+
+/// Writes a manifest in the protocol's own spelling, compact; [`super::decode()`] of the result gives an equal manifest.
+pub fn encode(manifest: &Manifest) -> String {
+    let mut object = Object::open(String::new());
+    object.text("protocol_version", &manifest.protocol_version);
+    object.nested("scenario", |out| scenario(out, &manifest.scenario));
+    object.nested("tools", |out| list(out, &manifest.tools, |out, item| tool(out, item)));
+    object.nested("categories", |out| list(out, &manifest.categories, category));
+    if let Some(at) = manifest.generated_at {
+        object.text("generated_at", &at.to_string());
+    }
+    object.close(&manifest.extra)
+}
+
+fn scenario(out: String, info: &ScenarioInfo) -> String {
+    let mut object = Object::open(out);
+    object.text("name", &info.name);
+    object.text("version", &info.version);
+    object.text("description", &info.description);
+    object.option("base_url", info.base_url.as_deref());
+    object.close(&info.extra)
+}
+
+fn tool(out: String, tool: &Tool) -> String {
+    let mut object = Object::open(out);
+    object.text("name", &tool.name);
+    object.text("description", &tool.description);
+    object.option("category", tool.category.as_deref());
+    object.raw("parameters", tool.parameters.get());
+    object.raw("metadata", tool.metadata.get());
+    object.close(&tool.extra)
+}
+
+fn category(out: String, category: &Category) -> String {
+    let mut object = Object::open(out);
+    object.text("id", &category.id);
+    object.text("name", &category.name);
+    object.option("description", category.description.as_deref());
+    object.option("icon", category.icon.as_deref());
+    if let Some(order) = category.display_order {
+        object.raw("display_order", &order.to_string());
+    }
+    object.close(&category.extra)
+}
+
+fn list<T>(mut out: String, items: &[T], item: fn(String, &T) -> String) -> String {
+    out.push('[');
+    for (index, each) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out = item(out, each);
+    }
+    out.push(']');
+    out
+}
+
+/// An object under way.
+struct Object {
+    out: String,
+    empty: bool,
+}
+
+impl Object {
+    fn open(mut out: String) -> Self {
+        out.push('{');
+        Self { out, empty: true }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !self.empty {
+            self.out.push(',');
+        }
+        self.empty = false;
+        write_string(&mut self.out, name);
+        self.out.push(':');
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.name(name);
+        write_string(&mut self.out, value);
+    }
+
+    fn option(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.text(name, value);
+        }
+    }
+
+    fn raw(&mut self, name: &str, json: &str) {
+        self.name(name);
+        self.out.push_str(json);
+    }
+
+    fn nested(&mut self, name: &str, write: impl FnOnce(String) -> String) {
+        self.name(name);
+        self.out = write(std::mem::take(&mut self.out));
+    }
+
+    fn close(mut self, extra: &Extra) -> String {
+        for (name, value) in extra {
+            self.raw(name, value.get());
+        }
+        self.out.push('}');
+        self.out
+    }
+}

@@ -1,0 +1,186 @@
+//! What stands around the tools: the protocol version, the time stamp, and whether this is a manifest at all.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use super::envelope::{Document, Loose, Members};
+use super::flaw::{Findings, Flaw, shown};
+use super::text::{kind, string};
+use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
+use crate::protocols::ListError;
+
+/// The version that a manifest without one is taken to have.
+const ASSUMED: &str = "1.0";
+/// The newest minor version of which everything is known: major, minor.
+const KNOWN: (u64, u64) = (1, 0);
+
+/// The body as a text that begins like a JSON object, or why it can be no manifest.
+pub(super) fn object_text(body: &[u8]) -> Result<&str, ListError> {
+    // RFC 8259 section 8.1 lets a reader ignore a byte order mark.
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
+    let Some(first) = body.first() else { return Err(no_manifest("the body is empty")) };
+    if *first != b'{' {
+        let begins = shown(&String::from_utf8_lossy(&body[..body.len().min(400)]));
+        let looks = match first {
+            b'[' => "a bare JSON list",
+            b'<' => "a web page or XML",
+            b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' if serde_json::from_slice::<&RawValue>(body).is_ok() => {
+                "a single JSON value"
+            }
+            _ => "no JSON",
+        };
+        return Err(no_manifest(&format!("it looks like {looks} and begins with {begins}")));
+    }
+    std::str::from_utf8(body).map_err(|error| malformed(&format!("is no UTF-8 at byte {}", error.valid_up_to())))
+}
+
+/// Takes the document apart.
+pub(super) fn document(text: &str) -> Result<Document<'_>, ListError> {
+    Document::read(text).map_err(|error| {
+        if error.is_eof() {
+            malformed(&format!("ends in the middle, after {} bytes", text.len()))
+        } else {
+            malformed(&format!("is no valid JSON: {error}"))
+        }
+    })
+}
+
+/// Refuses an object that is something else. `members` bear the seed's names already.
+pub(super) fn recognise(document: &Document<'_>, text: &str) -> Result<(), ListError> {
+    let named = document.members.has("scenario");
+    if document.tools.is_none() && !named {
+        return Err(no_manifest(&format!(
+            "it is a JSON object with neither `tools` nor `scenario` and begins with {}",
+            shown(text)
+        )));
+    }
+    let versioned = document.members.has("protocol_version");
+    let whole = named && matches!(document.tools, Some(Loose::List(_)));
+    if !versioned && !whole {
+        return Err(no_manifest(&format!(
+            "it is a JSON object without `protocol_version` and without both `scenario` and a list of `tools`, and begins with {}",
+            shown(text)
+        )));
+    }
+    Ok(())
+}
+
+/// Takes the version out and judges it (the table is in the tests). Gives it as it is written.
+pub(super) fn version(
+    members: &mut Members<'_>,
+    accept: &Accept,
+    findings: &mut Findings,
+) -> Result<Arc<str>, ListError> {
+    let odd = |code, message: String| Finding::new(code, message).at("/protocol_version");
+    let raw = members.take("protocol_version").map(RawValue::get);
+    let (written, is_text) = match raw {
+        None => {
+            let message = format!("the manifest has no protocol version and is read as {ASSUMED}");
+            let hint = format!("add `\"protocol_version\": \"{ASSUMED}\"`");
+            findings.push(odd(FindingCode::VersionAssumed, message).hint(hint));
+            (ASSUMED.to_owned(), true)
+        }
+        Some(raw) => match kind(raw) {
+            "a text" => (string(raw).ok_or_else(|| unreadable(raw))?.into_owned(), true),
+            // `1.10` as a number is 1.1 to most readers and 1.10 to its author: with more than one decimal nobody can tell.
+            "a number" if raw.split_once('.').is_none_or(|(_, decimals)| decimals.len() <= 1) => {
+                (raw.to_owned(), false)
+            }
+            _ => return Err(unreadable(raw)),
+        },
+    };
+    let version = match accept.judge(&written) {
+        VersionVerdict::Accepted(version) => version,
+        VersionVerdict::OutOfRange(_) => {
+            return Err(ListError::Incompatible { seen: written, accepted: accept.to_string() });
+        }
+        VersionVerdict::Unreadable => return Err(unreadable(raw.unwrap_or_default())),
+    };
+    remark(&version, &written, is_text, findings);
+    Ok(written.into())
+}
+
+fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut Findings) {
+    let mut push = |code, message: String, hint: Option<&str>| {
+        let mut finding = Finding::new(code, message).at("/protocol_version");
+        finding.hint = hint.map(Into::into);
+        findings.push(finding);
+    };
+    let seen = shown(written);
+    if version.nonconforming || !is_text {
+        let how = if is_text { "" } else { " as a number" };
+        push(
+            FindingCode::VersionNonconforming,
+            format!("the protocol version {seen} is written{how} in a way that the protocol does not know"),
+            Some("write it as a text of two or three numbers, such as `\"1.0\"`"),
+        );
+    }
+    if version.prerelease.is_some() {
+        push(FindingCode::VersionPrerelease, format!("the protocol version {seen} is a pre-release"), None);
+    }
+    if (version.base.major, version.base.minor) > KNOWN {
+        let message = format!(
+            "the protocol version {seen} is newer than {}.{}; what is unknown in it is passed on",
+            KNOWN.0, KNOWN.1
+        );
+        push(FindingCode::VersionNewer, message, None);
+    }
+}
+
+/// Takes the time stamp out: RFC 3339, or `{seconds, nanos}` with numbers or texts. A bad one costs itself only.
+pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -> Option<Timestamp> {
+    // A document may hold both names; the second stamp is no offer to pass on.
+    members.take("generatedAt");
+    let raw = members.take("generated_at").map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "\"\""));
+    let stamp = raw.and_then(|raw| match kind(raw) {
+        "a text" => rfc3339(&string(raw)?),
+        "an object" => seconds_and_nanos(raw),
+        _ => None,
+    });
+    if stamp.is_none() {
+        let what = raw.map_or_else(|| "is missing".to_owned(), |raw| format!("{} is no time", shown(raw)));
+        let finding =
+            Finding::new(FindingCode::GeneratedAt, format!("generated_at {what}; the manifest is used without it"));
+        findings.push(finding.at("/generated_at").hint("write the time as RFC 3339, such as `2024-01-15T10:30:00Z`"));
+    }
+    stamp
+}
+
+/// RFC 3339 with a fraction of any length; digits beyond nanoseconds are cut.
+fn rfc3339(text: &str) -> Option<Timestamp> {
+    const NANOSECONDS: usize = 9;
+    let Some((whole, rest)) = text.split_once('.') else { return text.parse().ok() };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (fraction, zone) = rest.split_at(digits);
+    format!("{whole}.{}{zone}", &fraction[..digits.min(NANOSECONDS)]).parse().ok()
+}
+
+fn seconds_and_nanos(json: &str) -> Option<Timestamp> {
+    let raw: &RawValue = serde_json::from_str(json).ok()?;
+    let mut members = Members::read(raw).ok()?;
+    let mut part = |name: &str| {
+        let Some(raw) = members.take_set(name) else { return Some(0) };
+        raw.get().trim_matches('"').parse::<i64>().ok()
+    };
+    let (seconds, nanos) = (part("seconds")?, part("nanos")?);
+    Timestamp::new(seconds, i32::try_from(nanos).ok()?).ok()
+}
+
+/// A flaw that costs the whole document.
+pub(super) fn refuse(flaw: &Flaw) -> ListError {
+    malformed(format!("{} {}", flaw.pointer, flaw.what).trim())
+}
+
+fn unreadable(raw: &str) -> ListError {
+    malformed(&format!("has the protocol version {}, which cannot be read", shown(raw)))
+}
+
+fn malformed(what: &str) -> ListError {
+    ListError::Malformed(format!("the manifest {what}").replace("the manifest /", "the manifest's /"))
+}
+
+fn no_manifest(what: &str) -> ListError {
+    ListError::NotThisProtocol(format!("the answer is no tool manifest: {what}"))
+}

@@ -1,0 +1,217 @@
+//! The metadata of a tool: its text in the seed's spelling, and the facts that decisions need.
+//!
+//! Both flags that the protocol requires are always written out: absent means `false`. Scalars of a wrong type that say clearly what
+//! they mean (`"30"`, `"true"`, `30.0`) are put right; anything else of a wrong type is a flaw, above all where approval is concerned.
+
+use serde_json::value::RawValue;
+
+use super::flaw::Flaw;
+use super::shared::Shared;
+use super::spelling::{
+    METADATA, example_input, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name, value_of,
+};
+use super::text::{Look, Node, each_string, kind, look, string};
+use crate::model::{Facts, JsonText, Permission};
+
+/// Metadata of a tool that has none: the protocol's first consumer takes such a tool for disabled and without approval.
+const NONE: &str = r#"{"enabled_by_default":false,"requires_approval":false}"#;
+const FLAGS: [&str; 7] = [
+    "enabled_by_default",
+    "requires_approval",
+    "long_running",
+    "idempotent",
+    "modifies_state",
+    "sensitive_output",
+    "internal_only",
+];
+const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
+
+/// Reads metadata; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
+pub(super) fn read(
+    raw: Option<&RawValue>,
+    protojson: &mut bool,
+    shared: &mut Shared,
+) -> Result<(JsonText, Facts), Flaw> {
+    let Some(raw) = raw else { return Ok((JsonText::known(NONE), Facts::default())) };
+    let json = raw.get();
+    if !json.starts_with('{') {
+        return Err(Flaw::kind("", kind(json), "an object"));
+    }
+    if !*protojson {
+        let mut plain = Plain::default();
+        let (found, text) = look(json, is_foreign, |name, value| {
+            *protojson |= is_camel_metadata(name);
+            plain.member(name, value);
+        });
+        if found == Look::TooDeep {
+            return Err(Flaw::too_deep());
+        }
+        if found == Look::Plain
+            && !*protojson
+            && let Some(facts) = plain.facts(shared)
+        {
+            return Ok((JsonText::known(&text), facts));
+        }
+    }
+    let written = in_seed_spelling(Node::read(json)?, *protojson)?.text();
+    let mut plain = Plain::default();
+    look(&written, is_foreign, |name, value| plain.member(name, value));
+    let facts = plain.facts(shared).ok_or_else(|| Flaw::new("", "cannot be read"))?;
+    Ok((JsonText::known(&written), facts))
+}
+
+/// Metadata in the seed's spelling with every type right, member by member. Whatever cannot be read as this goes through the tree, which
+/// puts it right or says what is wrong.
+#[derive(Default)]
+struct Plain<'a> {
+    /// As [`FLAGS`].
+    flags: [Option<bool>; FLAGS.len()],
+    /// As [`COUNTS`].
+    counts: [Option<i64>; COUNTS.len()],
+    /// As written.
+    tags: Option<Vec<&'a str>>,
+    /// Not of the protocol's text, so a level that nobody knows is nobody's mistake.
+    permission: Permission,
+    /// Something is of a wrong type, or was said twice.
+    unsound: bool,
+}
+
+impl<'a> Plain<'a> {
+    /// Takes a member, with the text from its value on.
+    fn member(&mut self, name: &str, value: &'a str) {
+        let place = |names: &[&str]| names.iter().position(|known| *known == name);
+        let sound = if let Some(at) = place(&FLAGS) {
+            let flag = match value.as_bytes() {
+                [b't', ..] => Some(true),
+                [b'f', ..] => Some(false),
+                _ => None,
+            };
+            flag.is_some() && std::mem::replace(&mut self.flags[at], flag).is_none()
+        } else if let Some(at) = place(&COUNTS) {
+            let end = value.find([',', '}', ' ', '\t', '\n', '\r']).unwrap_or(value.len());
+            let count = value[..end].parse().ok();
+            count.is_some() && std::mem::replace(&mut self.counts[at], count).is_none()
+        } else if name == "tags" {
+            let mut tags = Vec::new();
+            each_string(value, |tag| tags.push(tag)) && self.tags.replace(tags).is_none()
+        } else if name == "required_permission" {
+            self.permission = permission(value);
+            true
+        } else {
+            true
+        };
+        self.unsound |= !sound;
+    }
+
+    /// Nothing when something is unsound, or one of the two required flags is missing.
+    fn facts(self, shared: &mut Shared) -> Option<Facts> {
+        let [enabled_by_default, requires_approval, long_running, idempotent, _, _, internal_only] = self.flags;
+        // Zero and less limit nothing: on the protobuf wire zero is how "not set" is said.
+        let [timeout, rate] =
+            self.counts.map(|count| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0));
+        let written = self.tags.unwrap_or_default();
+        let mut tags = Vec::with_capacity(written.len());
+        for tag in written {
+            tags.push(shared.text(&string(tag)?));
+        }
+        (!self.unsound).then_some(Facts {
+            enabled_by_default: enabled_by_default?,
+            requires_approval: requires_approval?,
+            internal_only: internal_only.unwrap_or_default(),
+            required_permission: self.permission,
+            tags,
+            timeout_seconds: timeout,
+            rate_limit_per_minute: rate,
+            long_running: long_running.unwrap_or_default(),
+            idempotent: idempotent.unwrap_or_default(),
+        })
+    }
+}
+
+/// The level that a value names. The names of levels need no escapes.
+fn permission(value: &str) -> Permission {
+    let name = value.strip_prefix('"').and_then(|rest| Some(rest.split_once('"')?.0));
+    name.and_then(|name| name.parse().ok()).unwrap_or_default()
+}
+
+fn in_seed_spelling(node: Node<'_>, protojson: bool) -> Result<Node<'_>, Flaw> {
+    let Node::Object(mut members) = node else { return Err(Flaw::kind("", node.kind(), "an object")) };
+    let seed = |name: &str| seed_name(name, METADATA, protojson);
+    members.retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson));
+    rename(&mut members, seed);
+    for (name, value) in &mut members {
+        let taken = std::mem::replace(value, Node::List(Vec::new()));
+        *value = match name.as_ref() {
+            "async_behavior" if protojson => message(taken),
+            "examples" => examples(taken, protojson),
+            flag if FLAGS.contains(&flag) => as_flag(taken).map_err(|flaw| flaw.within(flag))?,
+            count if COUNTS.contains(&count) => as_count(&taken).map_err(|flaw| flaw.within(count))?,
+            "tags" => as_tags(taken).map_err(|flaw| flaw.within("tags"))?,
+            _ => taken,
+        };
+    }
+    for (at, flag) in ["enabled_by_default", "requires_approval"].into_iter().enumerate() {
+        if !members.iter().any(|(name, _)| name == flag) {
+            members.insert(at, (flag.into(), Node::scalar("false")));
+        }
+    }
+    Ok(Node::Object(members))
+}
+
+fn is_unset(name: &str, value: &Node<'_>, protojson: bool) -> bool {
+    let known = matches!(name, "idempotent" | "tags" | "examples") || METADATA.iter().any(|(_, seed)| *seed == name);
+    known && if protojson { is_zero(value) } else { value.as_scalar() == Some("null") }
+}
+
+fn examples(node: Node<'_>, protojson: bool) -> Node<'_> {
+    let Node::List(items) = node else { return node };
+    let item = |item| {
+        let Node::Object(mut members) = item else { return item };
+        let seed = |name: &str| seed_name(name, &[("expectedOutput", "expected_output")], protojson);
+        if protojson {
+            let known = |name: &str| matches!(name, "description" | "input" | "expected_output");
+            members.retain(|(name, value)| !(known(seed(name).as_deref().unwrap_or(name)) && is_zero(value)));
+        }
+        rename(&mut members, seed);
+        let members = members.into_iter().map(|(name, value)| {
+            let value = match name.as_ref() {
+                "input" => example_input(value, protojson),
+                "expected_output" => example_input(value_of(value, protojson), protojson),
+                _ => value,
+            };
+            (name, value)
+        });
+        Node::Object(members.collect())
+    };
+    Node::List(items.into_iter().map(item).collect())
+}
+
+fn as_flag(node: Node<'_>) -> Result<Node<'_>, Flaw> {
+    match (node.as_scalar(), node.as_string()) {
+        (Some("true" | "false"), _) => Ok(node),
+        (_, Some("true")) => Ok(Node::scalar("true")),
+        (_, Some("false")) => Ok(Node::scalar("false")),
+        _ => Err(Flaw::kind("", node.kind(), "a boolean")),
+    }
+}
+
+fn as_count<'a>(node: &Node<'a>) -> Result<Node<'a>, Flaw> {
+    let count = number(node).filter(|count| count.kind() == "a number");
+    let text = count.as_ref().and_then(|count| count.as_scalar());
+    let whole = text.and_then(|text| {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        if fraction.bytes().all(|digit| digit == b'0') { whole.parse::<i64>().ok() } else { None }
+    });
+    whole.map(|whole| Node::scalar(whole.to_string())).ok_or_else(|| {
+        Flaw::new("", format!("is {}, not a whole number", super::flaw::shown(&node.text())))
+            .hint("write a whole number")
+    })
+}
+
+fn as_tags(node: Node<'_>) -> Result<Node<'_>, Flaw> {
+    let Node::List(items) = &node else { return Err(Flaw::kind("", node.kind(), "a list of texts")) };
+    match items.iter().position(|item| item.as_scalar().and_then(string).is_none()) {
+        None => Ok(node),
+        Some(at) => Err(Flaw::kind("", items[at].kind(), "a text").within(&at.to_string())),
+    }
+}

@@ -1,0 +1,97 @@
+//! The Tool Discovery Protocol (version 1.0) in its four spellings.
+//!
+//! Real scenarios write the same protocol in four ways: the protocol text's own, protojson, protojson with every field written out, and
+//! Go structs. All become one model in the protocol's own spelling; `spelling` says how each is told and what changes.
+//!
+//! What a bad part costs: a malformed tool or category costs itself (with a finding), a bad time stamp costs itself; an unreadable
+//! version, a broken scenario object or broken JSON cost the document. Members that nobody knows are passed on as they came: in a
+//! protojson document their own name becomes `snake_case` like every other there, and what they hold is left alone.
+//!
+//! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
+
+mod decode;
+mod digest;
+mod encode;
+mod envelope;
+mod flaw;
+mod head;
+mod metadata;
+mod shared;
+mod spelling;
+mod text;
+mod tool;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+
+use super::{Known, ListError, Listing, Protocol, ProtocolId};
+use crate::model::{Accept, Finding, Manifest};
+use crate::upstream::Upstream;
+
+pub use decode::decode;
+pub use encode::encode;
+
+/// The protocol's id.
+pub const ID: ProtocolId = "tool-discovery";
+/// Where the manifest is, below the base address.
+pub const PATH: &str = "/api/v1/tools";
+
+/// Bytes of a body that is decoded on the thread that received it: at most two milliseconds even in the slowest spelling, while most
+/// manifests take a tenth of one. A larger one goes to the blocking pool.
+const AT_ONCE: usize = 256 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ToolDiscovery;
+
+impl Protocol for ToolDiscovery {
+    fn id(&self) -> ProtocolId {
+        ID
+    }
+
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn list<'a>(
+        &'a self,
+        upstream: &'a Upstream,
+        accept: &'a Accept,
+        known: Option<&'a Known>,
+    ) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(async move {
+            let answer = upstream.get(PATH, known.map(|known| &known.validators)).await?;
+            let freshness = upstream.freshness(&answer);
+            if answer.head.status == StatusCode::NOT_MODIFIED {
+                return if known.is_some() {
+                    Ok(Listing::Unchanged(freshness))
+                } else {
+                    Err(ListError::Malformed(format!("{PATH} answered 304 to a request without conditions")))
+                };
+            }
+            let Decoded { manifest, findings, quarantined } = read(upstream, answer.body, accept).await?;
+            Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
+        })
+    }
+}
+
+/// Decodes a body where it holds nobody up.
+async fn read(upstream: &Upstream, body: Bytes, accept: &Accept) -> Result<Decoded, ListError> {
+    if body.len() <= AT_ONCE {
+        return decode(&body, accept);
+    }
+    let accept = accept.clone();
+    upstream.tasks().off_thread(move || decode(&body, &accept)).await
+}
+
+/// A decoded document.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The well-formed part.
+    pub manifest: Manifest,
+    /// What was left out or looked odd (scenario not filled in). At most 100 of each code, then one that counts the rest.
+    pub findings: Vec<Finding>,
+    /// How many tools were left out as malformed.
+    pub quarantined: usize,
+}

@@ -1,0 +1,298 @@
+//! The names and wrappings of the other spellings, and how they become the seed's.
+//!
+//! | spelling | told by |
+//! |---|---|
+//! | protojson | `protocolVersion` or `generatedAt` in the document, or a known camelCase name in a tool's metadata |
+//! | Go structs | `{"Kind":{"StringValue":...}}` where a value is expected; nothing else there is wrapped like this |
+//! | seed | everything else |
+//!
+//! Only in protojson is a zero value (`null`, `""`, `[]`, `{}`, `false`, `0`) of a member that the protocol knows taken to mean "not
+//! set", because there (with all fields written) it does. In the seed's spelling `"default": null` and `"default": ""` are meant. In
+//! every spelling `null` in place of a schema keyword other than `default` means "not set": JSON Schema gives it no meaning, and Go
+//! writes it for empty lists and maps.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::text::{FEW, Node};
+
+/// Names of the manifest's own members that the protocol knows: camelCase, seed.
+pub(super) const MANIFEST: &[(&str, &str)] =
+    &[("protocolVersion", "protocol_version"), ("generatedAt", "generated_at")];
+/// The same of the scenario.
+pub(super) const SCENARIO: &[(&str, &str)] = &[
+    ("baseUrl", "base_url"),
+    ("healthEndpoint", "health_endpoint"),
+    ("executeEndpointTemplate", "execute_endpoint_template"),
+];
+/// The same of a category.
+pub(super) const CATEGORY: &[(&str, &str)] = &[("displayOrder", "display_order")];
+/// The same of a tool's metadata.
+pub(super) const METADATA: &[(&str, &str)] = &[
+    ("asyncBehavior", "async_behavior"),
+    ("costEstimate", "cost_estimate"),
+    ("enabledByDefault", "enabled_by_default"),
+    ("internalOnly", "internal_only"),
+    ("longRunning", "long_running"),
+    ("modifiesState", "modifies_state"),
+    ("rateLimitPerMinute", "rate_limit_per_minute"),
+    ("requiresApproval", "requires_approval"),
+    ("sensitiveOutput", "sensitive_output"),
+    ("timeoutSeconds", "timeout_seconds"),
+];
+/// Schema keywords that Go structs write in `snake_case`: Go, seed (which is JSON Schema's own).
+const KEYWORDS: &[(&str, &str)] =
+    &[("additional_properties", "additionalProperties"), ("max_length", "maxLength"), ("min_length", "minLength")];
+
+/// How values are wrapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrapping {
+    /// `{"stringValue":"x"}`.
+    Protojson,
+    /// `{"Kind":{"StringValue":"x"}}`.
+    Go,
+}
+
+/// The `snake_case` name from which protojson made a camelCase one; nothing if it is no camelCase name.
+pub(super) fn snake(name: &str) -> Option<Cow<'static, str>> {
+    let camel = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|c| c.is_ascii_alphanumeric())
+        && name.bytes().any(|c| c.is_ascii_uppercase());
+    camel.then(|| {
+        let mut out = String::with_capacity(name.len() + 4);
+        for c in name.chars() {
+            if c.is_ascii_uppercase() {
+                out.push('_');
+            }
+            out.push(c.to_ascii_lowercase());
+        }
+        Cow::Owned(out)
+    })
+}
+
+/// Whether a name, anywhere in parameters or metadata, asks for a closer look even in a document of the seed's spelling.
+pub(super) fn is_foreign(name: &str) -> bool {
+    name == "Kind" || KEYWORDS.iter().any(|(go, _)| *go == name)
+}
+
+/// Whether a member of a tool's metadata is a known one in camelCase.
+pub(super) fn is_camel_metadata(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_uppercase()) && METADATA.iter().any(|(camel, _)| *camel == name)
+}
+
+/// Gives members other names. A name that is taken stays as it is, so that nothing gets lost. No target may be a name that has a target
+/// itself.
+pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str) -> Option<Cow<'static, str>>) {
+    if members.len() <= FEW {
+        for at in 0..members.len() {
+            if let Some(new) = target(&members[at].0)
+                && members.iter().all(|(name, _)| *name != new)
+            {
+                members[at].0 = new;
+            }
+        }
+    } else if members.iter().any(|(name, _)| target(name).is_some()) {
+        let mut taken: HashSet<String> = members.iter().map(|(name, _)| name.to_string()).collect();
+        for (name, _) in members {
+            if let Some(new) = target(name).filter(|new| taken.insert(new.to_string())) {
+                *name = new;
+            }
+        }
+    }
+}
+
+/// The seed's name for a member: a known one, or in a protojson document any camelCase one, since there each came from a `snake_case`
+/// name by a fixed rule. What a member that nobody knows holds is left alone.
+pub(super) fn seed_name(name: &str, known: &[(&str, &'static str)], protojson: bool) -> Option<Cow<'static, str>> {
+    let listed = known.iter().find(|(camel, _)| *camel == name).map(|(_, seed)| Cow::Borrowed(*seed));
+    listed.or_else(|| if protojson { snake(name) } else { None })
+}
+
+/// A schema in the seed's spelling. Names of parameters are never touched.
+pub(super) fn schema(node: Node<'_>, protojson: bool, root: bool) -> Node<'_> {
+    let Node::Object(mut members) = node else { return node };
+    let seed = |name: &str| KEYWORDS.iter().find(|(go, _)| *go == name).map(|(_, seed)| Cow::Borrowed(*seed));
+    // What is not set goes first, so that it takes no name from what is.
+    members.retain(|(name, value)| !is_unset(seed(name).as_deref().unwrap_or(name), value, protojson, root));
+    rename(&mut members, seed);
+    let members = members.into_iter().map(|(name, value)| {
+        let value = match (name.as_ref(), value) {
+            ("properties", Node::Object(parameters)) => Node::Object(
+                parameters.into_iter().map(|(name, value)| (name, schema(value, protojson, false))).collect(),
+            ),
+            ("items", Node::List(items)) => {
+                Node::List(items.into_iter().map(|item| schema(item, protojson, false)).collect())
+            }
+            ("items" | "additionalProperties", value) => schema(value, protojson, false),
+            ("default", value) => value_of(value, protojson),
+            (_, value) => value,
+        };
+        (name, value)
+    });
+    Node::Object(members.collect())
+}
+
+/// Whether a keyword is written though it is not set. Bounds keep their zero: they are optional in the wire's own schema, so protojson
+/// writes them only when they are set.
+fn is_unset(keyword: &str, value: &Node<'_>, protojson: bool, root: bool) -> bool {
+    let known = matches!(
+        keyword,
+        "type"
+            | "description"
+            | "enum"
+            | "items"
+            | "properties"
+            | "required"
+            | "format"
+            | "pattern"
+            | "minimum"
+            | "maximum"
+            | "minLength"
+            | "maxLength"
+            | "additionalProperties"
+    );
+    if known && is_scalar(value, "null") {
+        return true;
+    }
+    protojson
+        && match keyword {
+            "type" | "description" | "format" | "pattern" => is_scalar(value, "\"\""),
+            "enum" | "required" => matches!(value, Node::List(items) if items.is_empty()),
+            "properties" => !root && matches!(value, Node::Object(members) if members.is_empty()),
+            "default" => is_scalar(value, "null"),
+            "additionalProperties" => is_scalar(value, "false"),
+            _ => false,
+        }
+}
+
+fn is_scalar(value: &Node<'_>, text: &str) -> bool {
+    value.as_scalar() == Some(text)
+}
+
+/// A message of the protocol that holds no names of a user's, such as `async_behavior`, from protojson.
+pub(super) fn message(node: Node<'_>) -> Node<'_> {
+    match node {
+        Node::Object(mut members) => {
+            members.retain(|(_, value)| !is_zero(value));
+            rename(&mut members, snake);
+            Node::Object(members.into_iter().map(|(name, value)| (name, message(value))).collect())
+        }
+        Node::List(items) => Node::List(items.into_iter().map(message).collect()),
+        scalar @ Node::Scalar(_) => scalar,
+    }
+}
+
+/// Whether protojson writes this for a member that is not set.
+pub(super) fn is_zero(value: &Node<'_>) -> bool {
+    match value {
+        Node::Scalar(text) => matches!(text.as_ref(), "null" | "\"\"" | "false" | "0"),
+        Node::List(items) => items.is_empty(),
+        Node::Object(_) => false,
+    }
+}
+
+/// What a wrapped value stands for. What is not wrapped stays as it is.
+///
+/// A Go wrapping is taken off until none is left, so that reading what was read before changes nothing.
+pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
+    let mut value = if protojson { unwrap_one(&node, Wrapping::Protojson).unwrap_or(node) } else { node };
+    while let Some(inner) = unwrap_one(&value, Wrapping::Go) {
+        value = inner;
+    }
+    value
+}
+
+/// What the input of an example stands for: the other spellings put its members under `fields`.
+pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
+    let mut value = node;
+    if protojson && let Some(fields) = fields_of(&value) {
+        value = Node::Object(unwrap_members(fields, Wrapping::Protojson));
+    }
+    // A parameter may be called `fields` as well; it is the layer only when all of it is wrapped.
+    while let Some(fields) = fields_of(&value)
+        && !fields.is_empty()
+        && fields.iter().all(|(_, inner)| unwrap_one(inner, Wrapping::Go).is_some())
+    {
+        value = Node::Object(unwrap_members(fields, Wrapping::Go));
+    }
+    value
+}
+
+type NodeMembers<'a> = Vec<(Cow<'a, str>, Node<'a>)>;
+
+fn fields_of<'n, 'a>(node: &'n Node<'a>) -> Option<&'n NodeMembers<'a>> {
+    match only_member(node)? {
+        ("fields", Node::Object(fields)) => Some(fields),
+        _ => None,
+    }
+}
+
+fn only_member<'n, 'a>(node: &'n Node<'a>) -> Option<(&'n str, &'n Node<'a>)> {
+    match node {
+        Node::Object(members) if members.len() == 1 => Some((members[0].0.as_ref(), &members[0].1)),
+        _ => None,
+    }
+}
+
+fn unwrap_members<'a>(members: &NodeMembers<'a>, wrapping: Wrapping) -> NodeMembers<'a> {
+    members.iter().map(|(name, value)| (name.clone(), unwrap_or_keep(value, wrapping))).collect()
+}
+
+fn unwrap_or_keep<'a>(node: &Node<'a>, wrapping: Wrapping) -> Node<'a> {
+    unwrap_one(node, wrapping).unwrap_or_else(|| node.clone())
+}
+
+/// Takes one wrapping off, at every level of the value. Nothing if it is not wrapped in this way.
+fn unwrap_one<'a>(node: &Node<'a>, wrapping: Wrapping) -> Option<Node<'a>> {
+    let (name, inner) = match wrapping {
+        Wrapping::Protojson => only_member(node)?,
+        Wrapping::Go => {
+            let ("Kind", kind) = only_member(node)? else { return None };
+            if is_scalar(kind, "null") {
+                return Some(Node::scalar("null"));
+            }
+            only_member(kind)?
+        }
+    };
+    let is = |protojson: &str, go: &str| name == if wrapping == Wrapping::Go { go } else { protojson };
+    if is("stringValue", "StringValue") || is("bytesValue", "BytesValue") {
+        return inner.as_string().map(|_| inner.clone());
+    }
+    if is("boolValue", "BoolValue") {
+        return matches!(inner.as_scalar()?, "true" | "false").then(|| inner.clone());
+    }
+    if is("intValue", "IntValue") || is("doubleValue", "DoubleValue") {
+        return number(inner);
+    }
+    if is("nullValue", "NullValue") {
+        return inner.as_scalar().map(|_| Node::scalar("null"));
+    }
+    if is("objectValue", "ObjectValue") {
+        return match inner {
+            Node::Object(empty) if empty.is_empty() => Some(inner.clone()),
+            _ => fields_of(inner).map(|fields| Node::Object(unwrap_members(fields, wrapping))),
+        };
+    }
+    if is("listValue", "ListValue") {
+        return match inner {
+            Node::Object(empty) if empty.is_empty() => Some(Node::List(Vec::new())),
+            _ => match only_member(inner)? {
+                ("values", Node::List(items)) => {
+                    Some(Node::List(items.iter().map(|item| unwrap_or_keep(item, wrapping)).collect()))
+                }
+                _ => None,
+            },
+        };
+    }
+    None
+}
+
+/// A number, or the number that a text holds (protojson writes 64-bit integers as texts). `NaN` and the infinities stay texts.
+pub(super) fn number<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let Some(text) = node.as_string() else {
+        return (node.kind() == "a number").then(|| node.clone());
+    };
+    let is_json = text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && serde_json::from_str::<serde_json::Number>(text).is_ok();
+    Some(if is_json { Node::scalar(text.to_owned()) } else { node.clone() })
+}

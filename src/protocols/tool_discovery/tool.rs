@@ -1,0 +1,115 @@
+//! One tool, from whatever spelling, or what is wrong with it.
+//!
+//! A tool in the seed's spelling is looked over once and its texts are shared as they are; only what needs it goes through a tree.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::envelope::Members;
+use super::flaw::{Flaw, shown};
+use super::metadata;
+use super::shared::Shared;
+use super::spelling::{is_foreign, schema};
+use super::text::{Look, Node, each_string, kind, look};
+use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
+
+/// What a tool without parameters takes.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// The name of a tool, if it has one that can be read.
+pub(super) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
+    let flaw =
+        |what: String| Flaw::new("/name", what).hint(format!("give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"));
+    let name = members.take_text("name")?.ok_or_else(|| flaw("is missing".into()))?;
+    match name.len() {
+        0 => Err(flaw("is empty".into())),
+        1..=TOOL_NAME_MAX => Ok(name.as_ref().into()),
+        long => Err(flaw(format!("{} is {long} bytes long", shown(&name)))),
+    }
+}
+
+/// Reads the tool of this name. `protojson` tells of the document; a tool may show it by itself as well.
+pub(super) fn read(
+    name: Arc<str>,
+    mut members: Members<'_>,
+    protojson: bool,
+    shared: &mut Shared,
+) -> Result<Tool, Flaw> {
+    let raw_metadata = members.take_set("metadata");
+    let mut protojson = protojson;
+    let (metadata, facts) =
+        metadata::read(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
+    members.rename(&[], protojson);
+    Ok(Tool {
+        name,
+        description: members.take_text("description")?.unwrap_or_default().as_ref().into(),
+        category: members.take_text("category")?.filter(|id| !id.is_empty()).map(|id| shared.text(&id)),
+        parameters: parameters(members.take_set("parameters"), protojson).map_err(|flaw| flaw.within("parameters"))?,
+        metadata,
+        facts,
+        extra: members.into_extra()?,
+    })
+}
+
+fn parameters(raw: Option<&RawValue>, protojson: bool) -> Result<JsonText, Flaw> {
+    let Some(raw) = raw else { return Ok(JsonText::known(NO_PARAMETERS)) };
+    let json = raw.get();
+    if !json.starts_with('{') {
+        return Err(Flaw::kind("", kind(json), "an object"));
+    }
+    // In protojson something is wrapped or left out in nearly every schema, so that a look would be in vain.
+    if !protojson {
+        let (mut types, mut properties, mut sound) = (0, 0, true);
+        let (found, text) = look(json, is_foreign, |name, value| match name {
+            "type" => {
+                types += 1;
+                sound &= value.starts_with("\"object\"");
+            }
+            "properties" => {
+                properties += 1;
+                sound &= value.starts_with('{');
+            }
+            "required" => sound &= each_string(value, |_| {}),
+            _ => {}
+        });
+        if found == Look::TooDeep {
+            return Err(Flaw::too_deep());
+        }
+        if found == Look::Plain && sound && types == 1 && properties == 1 {
+            return Ok(JsonText::known(&text));
+        }
+    }
+    Ok(JsonText::known(&root(schema(Node::read(json)?, protojson, true))?.text()))
+}
+
+/// Judges the outermost level of a schema and fills in what must be there.
+fn root(node: Node<'_>) -> Result<Node<'_>, Flaw> {
+    let Node::Object(mut members) = node else { return Err(Flaw::kind("", node.kind(), "an object")) };
+    let place = |members: &[(_, Node<'_>)], wanted: &str| {
+        members.iter().position(|(name, _): &(std::borrow::Cow<'_, str>, _)| name == wanted)
+    };
+    let type_at = if let Some(at) = place(&members, "type") {
+        if members[at].1.as_string() != Some("object") {
+            let found = shown(&members[at].1.text());
+            return Err(Flaw::new("/type", format!("is {found}, not `\"object\"`")).hint("tools take one object"));
+        }
+        at
+    } else {
+        members.insert(0, ("type".into(), Node::scalar("\"object\"")));
+        0
+    };
+    match place(&members, "properties").map(|at| &members[at].1) {
+        None => members.insert(type_at + 1, ("properties".into(), Node::Object(Vec::new()))),
+        Some(Node::Object(_)) => {}
+        Some(other) => return Err(Flaw::kind("/properties", other.kind(), "an object")),
+    }
+    match place(&members, "required").map(|at| &members[at].1) {
+        Some(Node::List(items)) if items.iter().all(|item| item.as_string().is_some()) => {}
+        None => {}
+        Some(_) => {
+            return Err(Flaw::new("/required", "is no list of texts").hint("list the names of required parameters"));
+        }
+    }
+    Ok(Node::Object(members))
+}
