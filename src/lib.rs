@@ -4,12 +4,14 @@ pub mod model;
 
 pub mod runtime;
 
+pub mod config;
+
+pub mod upstream;
+
+pub mod protocols;
+
 pub mod catalog;
 
 pub mod formats;
 
 pub mod views;
-
-pub mod upstream;
-
-pub mod protocols;

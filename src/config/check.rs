@@ -1,0 +1,370 @@
+//! From what was written to what was decided: every rule that a value must keep, beyond its shape.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::{Host, Url};
+
+use super::key::KeyPath;
+use super::origin::masked;
+use super::raw::{self, Raw};
+use super::units::{Wrong, count, duration, positive, size};
+use super::{Config, Discovery, Environment, HealthRules, ProtocolRules, Refresh, Server, State, StaticScenario};
+use crate::catalog::NamingStyle;
+use crate::model::{Accept, Permission, Profile, ScenarioName, Scope};
+use crate::protocols::PROTOCOLS;
+
+/// More than anybody needs, and far below what makes a semaphore or a table of this size fail.
+const MOST_AT_ONCE: u64 = 10_000;
+const MOST_SCENARIOS: u64 = 1_000_000;
+/// Bodies are held in memory whole.
+const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
+
+/// A rule that a value breaks.
+#[derive(Debug)]
+pub(super) struct Complaint {
+    /// The value.
+    pub(super) path: KeyPath,
+    /// The other value, if the rule is about two.
+    pub(super) other: Option<KeyPath>,
+    /// What is wrong with it.
+    pub(super) wrong: Wrong,
+}
+
+/// Turns a text into an absolute path, for the key it stands at.
+pub(super) type ToPath<'a> = &'a dyn Fn(&KeyPath, &str) -> Option<PathBuf>;
+
+/// Puts what was written over `config` wherever it keeps the rules, and complains of the rest.
+pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let all = &mut complaints;
+    server(raw.server, &mut config.server, Section::at("server", all));
+    config.scenarios = scenarios(raw.scenarios, &mut Section::at("scenarios", all));
+    config.profiles = profiles(raw.profiles, &mut Section::at("profiles", all));
+    vrooli(raw.discovery.vrooli, &mut config.discovery, to_path, Section::at("discovery.vrooli", all));
+    environment(
+        &raw.discovery.environment,
+        &mut config.discovery.environment,
+        Section::at("discovery.environment", all),
+    );
+    refresh(raw.refresh, &mut config.refresh, Section::at("refresh", all));
+    protocol(raw.protocol, &mut config.protocol, Section::at("protocol", all));
+    health(raw.health, &mut config.health, Section::at("health", all));
+    Section::at("naming", all).set_text("style", raw.naming.style, &mut config.naming, naming_style);
+    state(raw.state, &mut config.state, to_path, Section::at("state", all));
+    let most = i64::MAX.unsigned_abs();
+    Section::at("views", all).set("max_bytes", raw.views.max_bytes, &mut config.views.max_bytes, size(0..=most));
+    complaints
+}
+
+/// One section: where it stands, and where its complaints go.
+struct Section<'a> {
+    path: KeyPath,
+    complaints: &'a mut Vec<Complaint>,
+}
+
+impl<'a> Section<'a> {
+    fn at(key: &str, complaints: &'a mut Vec<Complaint>) -> Self {
+        Self { path: KeyPath::dotted(key), complaints }
+    }
+
+    fn complain(&mut self, key: &str, wrong: Wrong) {
+        self.complaints.push(Complaint { path: self.path.key(key), other: None, wrong });
+    }
+
+    /// Sets the value of a key if it was written and can be read.
+    fn set<R, V>(&mut self, key: &str, raw: Option<R>, slot: &mut V, read: impl FnOnce(R) -> Result<V, Wrong>) {
+        match raw.map(read) {
+            Some(Ok(value)) => *slot = value,
+            Some(Err(wrong)) => self.complain(key, wrong),
+            None => {}
+        }
+    }
+
+    /// The same for a text.
+    fn set_text<V>(
+        &mut self,
+        key: &str,
+        raw: Option<String>,
+        slot: &mut V,
+        read: impl FnOnce(&str) -> Result<V, Wrong>,
+    ) {
+        self.set(key, raw, slot, |text| read(&text));
+    }
+
+    /// The same for a list, whose elements are complained of one by one.
+    fn set_list<V>(
+        &mut self,
+        key: &str,
+        raw: Option<Vec<String>>,
+        slot: &mut Vec<V>,
+        read: impl Fn(&str) -> Result<V, Wrong>,
+    ) {
+        let Some(raw) = raw else { return };
+        slot.clear();
+        for (i, text) in raw.into_iter().enumerate() {
+            match read(&text) {
+                Ok(value) => slot.push(value),
+                Err(wrong) => {
+                    self.complaints.push(Complaint { path: self.path.key(key).index(i), other: None, wrong });
+                }
+            }
+        }
+    }
+
+    /// Complains unless the first duration is at most the second. Silent about values that could not be read.
+    fn ordered(&mut self, low: (&str, Duration), high: (&str, Duration)) {
+        let (path, other) = (self.path.key(low.0), self.path.key(high.0));
+        let unread = |path: &KeyPath| self.complaints.iter().any(|complaint| complaint.path == *path);
+        if low.1 > high.1 && !unread(&path) && !unread(&other) {
+            let message = format!("{} ({:?}) is longer than {} ({:?})", low.0, low.1, high.0, high.1);
+            let wrong = Wrong::new(message, format!("lower {} or raise {}", low.0, high.0));
+            self.complaints.push(Complaint { path, other: Some(other), wrong });
+        }
+    }
+}
+
+fn server(raw: raw::Server, server: &mut Server, mut at: Section<'_>) {
+    at.set_text("listen", raw.listen, &mut server.listen, |text| {
+        text.parse().map_err(|_| {
+            Wrong::new(
+                format!("{:?} is no address with a port", masked(text)),
+                "write an IP address and a port, such as \"127.0.0.1:7400\" or \"[::1]:7400\"",
+            )
+        })
+    });
+    at.set_list("allowed_hosts", raw.allowed_hosts, &mut server.allowed_hosts, host);
+    at.set_list("allowed_origins", raw.allowed_origins, &mut server.allowed_origins, web_origin);
+    at.set("max_body", raw.max_body, &mut server.max_body, body_size);
+    at.set_text("stop_timeout", raw.stop_timeout, &mut server.stop_timeout, duration);
+    at.set_text("ready_timeout", raw.ready_timeout, &mut server.ready_timeout, duration);
+}
+
+fn scenarios(raw: Vec<raw::Scenario>, list: &mut Section<'_>) -> Vec<StaticScenario> {
+    let (mut scenarios, mut places) = (Vec::new(), BTreeMap::new());
+    for (i, raw) in raw.into_iter().enumerate() {
+        let mut at = Section { path: list.path.index(i), complaints: &mut *list.complaints };
+        let (mut name, mut url, mut protocol) = (None, None, None);
+        if raw.name.is_none() {
+            at.complain("name", Wrong::new("this scenario has no name", "add `name = \"...\"` to it"));
+        }
+        if raw.url.is_none() {
+            at.complain("url", Wrong::new("this scenario has no address", "add `url = \"http://...\"` to it"));
+        }
+        at.set_text("name", raw.name, &mut name, |text| {
+            let name = scenario_name(text)?;
+            match places.get(&name) {
+                Some(first) => Err(Wrong::new(
+                    format!("`{name}` is already the name of scenarios[{first}]"),
+                    "give each scenario a name of its own",
+                )),
+                None => Ok(Some(name)),
+            }
+        });
+        at.set_text("url", raw.url, &mut url, |text| address(text).map(Some));
+        at.set_text("protocol", raw.protocol, &mut protocol, |text| known_protocol(text).map(Some));
+        if let (Some(name), Some(url)) = (name, url) {
+            places.insert(ScenarioName::clone(&name), i);
+            scenarios.push(StaticScenario { name, url, protocol });
+        }
+    }
+    scenarios
+}
+
+fn profiles(raw: Vec<raw::Profile>, list: &mut Section<'_>) -> BTreeMap<String, Profile> {
+    let mut profiles = BTreeMap::new();
+    for (i, raw) in raw.into_iter().enumerate() {
+        let mut at = Section { path: list.path.index(i), complaints: &mut *list.complaints };
+        let (mut name, mut profile) = (None, Profile::default());
+        if raw.name.is_none() {
+            at.complain("name", Wrong::new("this profile has no name", "add `name = \"...\"` to it"));
+        }
+        at.set_text("name", raw.name, &mut name, |text| profile_name(text, &profiles).map(Some));
+        if let Some(raw) = raw.scenarios {
+            let mut allowed = Vec::new();
+            at.set_list("scenarios", Some(raw), &mut allowed, scenario_name);
+            profile.scenarios = Some(allowed.into_iter().collect());
+        }
+        at.set_text("permission", raw.permission, &mut profile.permission, |text| {
+            let level = text.parse::<Permission>();
+            level
+                .map(Some)
+                .map_err(|wrong| Wrong::new(wrong.to_string(), "without this key every permission is allowed"))
+        });
+        profiles.extend(name.map(|name| (name, profile)));
+    }
+    profiles
+}
+
+/// A name that `profile:<name>` can hold and no other profile has.
+fn profile_name(text: &str, others: &BTreeMap<String, Profile>) -> Result<String, Wrong> {
+    if others.contains_key(text) {
+        let message = format!("`{text}` is already the name of another profile");
+        return Err(Wrong::new(message, "give each profile a name of its own"));
+    }
+    match format!("profile:{text}").parse() {
+        Ok(Scope::Profile(name)) => Ok(name),
+        _ => Err(Wrong::new(
+            format!("{text:?} cannot be the name of a profile"),
+            "use 1 to 200 characters without control characters",
+        )),
+    }
+}
+
+fn vrooli(raw: raw::Vrooli, discovery: &mut Discovery, to_path: ToPath<'_>, mut at: Section<'_>) {
+    let vrooli = &mut discovery.vrooli;
+    let place = at.path.key("path");
+    at.set("enabled", raw.enabled, &mut vrooli.enabled, Ok);
+    at.set_text("path", raw.path, &mut vrooli.path, |text| path(text, &place, to_path).map(Some));
+    at.set("max_scenarios", raw.max_scenarios, &mut vrooli.max_scenarios, count(1..=MOST_SCENARIOS));
+    at.set_text("rescan_interval", raw.rescan_interval, &mut vrooli.rescan_interval, positive);
+}
+
+fn refresh(raw: raw::Refresh, refresh: &mut Refresh, mut at: Section<'_>) {
+    at.set_text("min_interval", raw.min_interval, &mut refresh.min_interval, positive);
+    at.set_text("max_interval", raw.max_interval, &mut refresh.max_interval, positive);
+    at.set_text("default_lifetime", raw.default_lifetime, &mut refresh.default_lifetime, duration);
+    at.set_text("forced_gap", raw.forced_gap, &mut refresh.forced_gap, duration);
+    at.set_text("timeout", raw.timeout, &mut refresh.timeout, positive);
+    at.set_text("connect_timeout", raw.connect_timeout, &mut refresh.connect_timeout, positive);
+    at.set("concurrency", raw.concurrency, &mut refresh.concurrency, count(1..=MOST_AT_ONCE));
+    at.set("max_body", raw.max_body, &mut refresh.max_body, body_size);
+    at.set("max_redirects", raw.max_redirects, &mut refresh.max_redirects, count(0..=20));
+    at.set_text("backoff_base", raw.backoff_base, &mut refresh.backoff_base, positive);
+    at.set_text("backoff_max", raw.backoff_max, &mut refresh.backoff_max, positive);
+    at.set("max_scenarios", raw.max_scenarios, &mut refresh.max_scenarios, count(1..=MOST_SCENARIOS));
+    at.ordered(("min_interval", refresh.min_interval), ("max_interval", refresh.max_interval));
+    at.ordered(("backoff_base", refresh.backoff_base), ("backoff_max", refresh.backoff_max));
+}
+
+fn protocol(raw: raw::Protocol, rules: &mut ProtocolRules, mut at: Section<'_>) {
+    at.set_text("accept", raw.accept, &mut rules.accept, |text| {
+        Accept::read(text).map_err(|error| {
+            Wrong::new(
+                format!("{text:?} is no version range: {error}"),
+                "write conditions separated by commas, such as \">=1.0, <2.0\"",
+            )
+        })
+    });
+    at.set_text("incompatible_interval", raw.incompatible_interval, &mut rules.incompatible_interval, positive);
+    at.set_text("incompatible_grace", raw.incompatible_grace, &mut rules.incompatible_grace, duration);
+}
+
+fn environment(raw: &raw::Environment, environment: &mut Environment, mut at: Section<'_>) {
+    at.set("enabled", raw.enabled, &mut environment.enabled, Ok);
+    at.set("remote", raw.remote, &mut environment.remote, Ok);
+}
+
+fn health(raw: raw::Health, rules: &mut HealthRules, mut at: Section<'_>) {
+    at.set_text("grace", raw.grace, &mut rules.grace, duration);
+    at.set("failures", raw.failures, &mut rules.failures, count(1..=1000));
+    at.set_text("forget", raw.forget, &mut rules.forget, duration);
+}
+
+fn state(raw: raw::State, state: &mut State, to_path: ToPath<'_>, mut at: Section<'_>) {
+    let place = at.path.key("path");
+    match raw.path {
+        None if state.path.as_os_str().is_empty() => at.complain(
+            "path",
+            Wrong::new(
+                "there is no home folder to keep the database in",
+                "set it, for example with `CALLSHEET_STATE__PATH=/var/lib/callsheet/state.db`",
+            ),
+        ),
+        raw => at.set_text("path", raw, &mut state.path, |text| path(text, &place, to_path)),
+    }
+}
+
+fn body_size(raw: raw::Size) -> Result<usize, Wrong> {
+    size(1..=LARGEST_BODY)(raw).and_then(count(1..=LARGEST_BODY))
+}
+
+fn naming_style(text: &str) -> Result<NamingStyle, Wrong> {
+    match text {
+        "on-collision" => Ok(NamingStyle::OnCollision),
+        "always" => Ok(NamingStyle::Always),
+        _ => Err(Wrong::new(format!("{text:?} is no naming style"), "write \"on-collision\" or \"always\"")),
+    }
+}
+
+fn path(text: &str, at: &KeyPath, to_path: ToPath<'_>) -> Result<PathBuf, Wrong> {
+    if text.is_empty() {
+        return Err(Wrong::new("the path is empty", "write a path, or leave the key out for its default"));
+    }
+    to_path(at, text)
+        .ok_or_else(|| Wrong::new(format!("{text:?} needs a home folder, and none is known"), "write the whole path"))
+}
+
+fn scenario_name(text: &str) -> Result<ScenarioName, Wrong> {
+    text.parse().map_err(|_| {
+        Wrong::new(
+            format!("{text:?} is no scenario name"),
+            "use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit",
+        )
+    })
+}
+
+/// The address of a scenario. What is refused is shown without what may be secret in it.
+fn address(text: &str) -> Result<Url, Wrong> {
+    let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
+    let url =
+        Url::parse(text).map_err(|error| Wrong::new(format!("{:?} is no address: {error}", masked(text)), whole))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Wrong::new(format!("{:?} is neither http nor https", masked(text)), whole));
+    }
+    for (part, present, mark) in [("query", url.query().is_some(), '?'), ("fragment", url.fragment().is_some(), '#')] {
+        if present {
+            return Err(Wrong::new(
+                format!("the address of a scenario has no {part}"),
+                format!("leave out everything from the `{mark}` on"),
+            ));
+        }
+    }
+    Ok(url)
+}
+
+fn known_protocol(text: &str) -> Result<String, Wrong> {
+    let known: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.id()).collect();
+    if known.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    let hint = format!("known are: {}; leave it out to find out by asking", known.join(", "));
+    Err(Wrong::new(format!("{text:?} is no protocol"), hint))
+}
+
+/// A host name as `Host` headers carry it: lower-case, without port.
+fn host(text: &str) -> Result<String, Wrong> {
+    match Host::parse(text) {
+        Ok(host) if !text.contains('*') => Ok(host.to_string()),
+        _ => Err(Wrong::new(
+            format!("{:?} is no host name", masked(text)),
+            "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
+        )),
+    }
+}
+
+/// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the scheme's own port.
+fn web_origin(text: &str) -> Result<String, Wrong> {
+    let refused = || {
+        Wrong::new(
+            format!("{:?} is no web origin", masked(text)),
+            "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
+        )
+    };
+    let url = Url::parse(text).map_err(|_| refused())?;
+    // Pages come by no other scheme, and the guard matches no other.
+    let bare = matches!(url.scheme(), "http" | "https")
+        && matches!(url.path(), "" | "/")
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    match url.host_str() {
+        Some(host) if bare && !host.contains('*') => {
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            Ok(format!("{}://{host}{port}", url.scheme()))
+        }
+        _ => Err(refused()),
+    }
+}

@@ -1,0 +1,96 @@
+//! The built-in defaults, as values. `config/default.toml` says the same to people; a test compares the two.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Config, Discovery, Environment, HealthRules, ProtocolRules, Refresh, Server, State, Views, Vrooli};
+use crate::catalog::NamingStyle;
+use crate::model::Accept;
+
+/// `config/default.toml`: every key with its default and a sentence on what it does.
+pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
+
+const MIB: u32 = 1024 * 1024;
+
+impl Config {
+    /// The defaults with the database at `state`, for tests and for programs that embed the daemon: change what should differ.
+    /// Nothing is read: `discovery.vrooli.path`, which depends on the home folder, is absent.
+    pub fn for_state(state: impl Into<PathBuf>) -> Self {
+        Self {
+            server: Server::default(),
+            scenarios: Vec::new(),
+            profiles: BTreeMap::new(),
+            discovery: Discovery::default(),
+            refresh: Refresh::default(),
+            protocol: ProtocolRules::default(),
+            health: HealthRules::default(),
+            naming: NamingStyle::OnCollision,
+            state: State { path: state.into() },
+            views: Views::default(),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7400)),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body: MIB as usize,
+            stop_timeout: Duration::from_secs(10),
+            ready_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        let vrooli =
+            Vrooli { enabled: true, path: None, max_scenarios: 1000, rescan_interval: Duration::from_secs(60) };
+        Self { vrooli, environment: Environment { enabled: true, remote: false } }
+    }
+}
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self {
+            min_interval: Duration::from_secs(60),
+            max_interval: Duration::from_secs(60 * 60),
+            default_lifetime: Duration::from_secs(60),
+            forced_gap: Duration::from_secs(1),
+            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(1),
+            concurrency: 32,
+            max_body: 8 * MIB as usize,
+            max_redirects: 3,
+            backoff_base: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(60),
+            max_scenarios: 20_000,
+        }
+    }
+}
+
+impl Default for ProtocolRules {
+    fn default() -> Self {
+        Self {
+            accept: Accept::default(),
+            incompatible_interval: Duration::from_secs(10 * 60),
+            incompatible_grace: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl Default for HealthRules {
+    fn default() -> Self {
+        Self { grace: Duration::from_secs(5 * 60), failures: 3, forget: Duration::from_secs(24 * 3600) }
+    }
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        Self { max_bytes: 64 * u64::from(MIB) }
+    }
+}

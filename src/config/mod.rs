@@ -1,0 +1,186 @@
+//! The configuration, valid by construction.
+//!
+//! `raw` is what may be written, `load` puts the layers together, `check` judges every value; this is what was decided. What is wrong
+//! is told all at once, each problem with its key, its place and a hint. Nothing here writes, watches, or reads the process except
+//! [`LoadOptions::from_process`].
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::catalog::NamingStyle;
+use crate::model::{Accept, Profile, ScenarioName};
+
+mod check;
+mod defaults;
+mod error;
+mod file;
+mod key;
+mod layer;
+mod load;
+mod options;
+mod origin;
+mod raw;
+mod shown;
+mod suggest;
+mod units;
+
+pub use defaults::DEFAULT_TOML;
+pub use error::{ConfigError, Problem};
+pub use key::keys;
+pub use load::{Loaded, load};
+pub use options::LoadOptions;
+pub use origin::{Origin, Position, ShownValue};
+
+/// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// `[server]`
+    pub server: Server,
+    /// `[[scenarios]]`, names unique, in the order written.
+    pub scenarios: Vec<StaticScenario>,
+    /// `[[profiles]]`, by name.
+    pub profiles: BTreeMap<String, Profile>,
+    /// `[discovery]`
+    pub discovery: Discovery,
+    /// `[refresh]`
+    pub refresh: Refresh,
+    /// `[protocol]`
+    pub protocol: ProtocolRules,
+    /// `[health]`
+    pub health: HealthRules,
+    /// `[naming]`
+    pub naming: NamingStyle,
+    /// `[state]`
+    pub state: State,
+    /// `[views]`
+    pub views: Views,
+}
+
+/// The HTTP face.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// `listen`: where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// `allowed_hosts`: further `Host` names (without port) that are answered, besides loopback names and the listen address.
+    pub allowed_hosts: Vec<String>,
+    /// `allowed_origins`: further web origins (`scheme://host[:port]`) that may change state.
+    pub allowed_origins: Vec<String>,
+    /// `max_body`: bytes of a request body.
+    pub max_body: usize,
+    /// `stop_timeout`: how long answers under way may take after a stop was asked for.
+    pub stop_timeout: Duration,
+    /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not asked yet.
+    pub ready_timeout: Duration,
+}
+
+/// One `[[scenarios]]` entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticScenario {
+    /// `name`
+    pub name: ScenarioName,
+    /// `url`: http or https, no query, no fragment.
+    pub url: Url,
+    /// `protocol`: probed when absent.
+    pub protocol: Option<String>,
+}
+
+/// Where scenarios are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discovery {
+    /// `[discovery.vrooli]`
+    pub vrooli: Vrooli,
+    /// `[discovery.environment]`
+    pub environment: Environment,
+}
+
+/// The Vrooli process files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vrooli {
+    /// `enabled`
+    pub enabled: bool,
+    /// `path`: the folder with one folder per scenario; `~/.vrooli/processes/scenarios` by default, absent when there is no home.
+    pub path: Option<PathBuf>,
+    /// `max_scenarios`: folders read at most.
+    pub max_scenarios: usize,
+    /// `rescan_interval`: how often the folder is read again even when nothing was heard of it.
+    pub rescan_interval: Duration,
+}
+
+/// `<NAME>_API_URL` in the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// `enabled`
+    pub enabled: bool,
+    /// `remote`: whether addresses of other hosts are taken. Programs that are no scenarios set such variables too, so those of
+    /// other hosts are asked only when an operator wants it.
+    pub remote: bool,
+}
+
+/// How scenarios are asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refresh {
+    /// `min_interval`: a scenario is not asked more often, except by a forced refresh.
+    pub min_interval: Duration,
+    /// `max_interval`: a scenario is asked at least this often, however long its answer may be used.
+    pub max_interval: Duration,
+    /// `default_lifetime`: how long an answer that says nothing about caching counts as fresh.
+    pub default_lifetime: Duration,
+    /// `forced_gap`: the least time between two forced refreshes of the same scenario.
+    pub forced_gap: Duration,
+    /// `timeout`: for a whole request.
+    pub timeout: Duration,
+    /// `connect_timeout`
+    pub connect_timeout: Duration,
+    /// `concurrency`: requests under way at once.
+    pub concurrency: usize,
+    /// `max_body`: bytes of an answer after decoding.
+    pub max_body: usize,
+    /// `max_redirects`: redirects followed within the origin.
+    pub max_redirects: usize,
+    /// `backoff_base`: the first wait after a failure.
+    pub backoff_base: Duration,
+    /// `backoff_max`: the longest wait after failures.
+    pub backoff_max: Duration,
+    /// `max_scenarios`: scenarios known at once; what is beyond is a finding.
+    pub max_scenarios: usize,
+}
+
+/// Which protocol versions are accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProtocolRules {
+    /// `accept`: a semver range.
+    pub accept: Accept,
+    /// `incompatible_interval`: how often an incompatible scenario is asked.
+    pub incompatible_interval: Duration,
+    /// `incompatible_grace`: how long the last good tools of a scenario that became incompatible stay.
+    pub incompatible_grace: Duration,
+}
+
+/// When a scenario counts as down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthRules {
+    /// `grace`: how long after the last good answer its tools stay.
+    pub grace: Duration,
+    /// `failures`: failures in a row before it may count as down.
+    pub failures: u32,
+    /// `forget`: how long a scenario that no source names any more, and that does not answer, stays in the list of scenarios.
+    pub forget: Duration,
+}
+
+/// What outlives the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or `~/.local/state/callsheet/state.db` by default.
+    pub path: PathBuf,
+}
+
+/// Prepared answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Views {
+    /// `max_bytes`: of prepared bodies kept.
+    pub max_bytes: u64,
+}

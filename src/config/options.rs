@@ -1,0 +1,92 @@
+//! What loading depends on: flags, environment and folders, given from outside so that nothing here reads the process.
+
+use std::path::{Path, PathBuf};
+
+use super::origin::Origin;
+
+/// Everything that loading looks at. [`LoadOptions::from_process`] takes it from the process; tests make their own.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// The file to read (`--config`), which has to exist. Without it `CALLSHEET_CONFIG` names it, else the usual places are looked at.
+    pub file: Option<PathBuf>,
+    /// Values given by flags: dotted key, value, and the flag as typed (`--listen`). The last one for a key wins.
+    pub flags: Vec<(String, String, String)>,
+    /// The environment: `CALLSHEET_SECTION__KEY`, `HOME`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`; the rest is not looked at.
+    pub env: Vec<(String, String)>,
+    /// The working folder, absolute.
+    pub cwd: PathBuf,
+    /// The folder of system-wide configuration, `/etc`.
+    pub etc: PathBuf,
+}
+
+impl LoadOptions {
+    /// The real environment and folders, without file and flags.
+    ///
+    /// Bytes that are no UTF-8 are replaced by U+FFFD, so that a variable with such bytes is judged like any other.
+    pub fn from_process() -> Self {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        Self {
+            file: None,
+            flags: Vec::new(),
+            env: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            // A working folder that was deleted under us has no files either.
+            cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            etc: PathBuf::from("/etc"),
+        }
+    }
+
+    /// The file to read: the one that is named, whether or not it is there, else the first of the usual places that is.
+    pub(super) fn find_file(&self) -> Option<PathBuf> {
+        let named = self.file.clone().or_else(|| self.variable("CALLSHEET_CONFIG").map(PathBuf::from));
+        if let Some(path) = named {
+            return Some(self.cwd.join(path));
+        }
+        let name = Path::new("callsheet").join("callsheet.toml");
+        let usual = [
+            Some(self.cwd.join("callsheet.toml")),
+            self.base_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(&name)),
+            Some(self.etc.join(&name)),
+        ];
+        // A place that cannot be looked at counts as there: reading it then says why it cannot be read.
+        usual.into_iter().flatten().find(|path| path.try_exists().unwrap_or(true))
+    }
+
+    /// Where the database is by default.
+    pub(super) fn state_path(&self) -> Option<PathBuf> {
+        Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("callsheet").join("state.db"))
+    }
+
+    /// Where Vrooli's process files are by default.
+    pub(super) fn vrooli_path(&self) -> Option<PathBuf> {
+        Some(self.home()?.join(".vrooli/processes/scenarios"))
+    }
+
+    /// The absolute path that `text` means when it is written at `origin`; nothing if it needs a home folder and there is none.
+    pub(super) fn absolute(&self, text: &str, origin: &Origin) -> Option<PathBuf> {
+        if text == "~" {
+            return self.home();
+        }
+        if let Some(below) = text.strip_prefix("~/") {
+            return Some(self.home()?.join(below));
+        }
+        let folder = match origin {
+            Origin::File { path, .. } => path.parent().unwrap_or(&self.cwd),
+            _ => &self.cwd,
+        };
+        Some(folder.join(text))
+    }
+
+    /// An XDG base folder. The specification has relative values ignored.
+    fn base_folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let set = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        set.or_else(|| Some(self.home()?.join(below_home)))
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.variable("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+}

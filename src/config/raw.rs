@@ -1,0 +1,129 @@
+//! What may be written: every key, all optional, nothing judged yet.
+//!
+//! The one list of keys. The order here is the order of `config/default.toml`; what a key means stands there and on [`super::Config`].
+
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Raw {
+    pub(super) server: Server,
+    pub(super) scenarios: Vec<Scenario>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) discovery: Discovery,
+    pub(super) refresh: Refresh,
+    pub(super) protocol: Protocol,
+    pub(super) health: Health,
+    pub(super) naming: Naming,
+    pub(super) state: State,
+    pub(super) views: Views,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) listen: Option<String>,
+    pub(super) allowed_hosts: Option<Vec<String>>,
+    pub(super) allowed_origins: Option<Vec<String>>,
+    pub(super) max_body: Option<Size>,
+    pub(super) stop_timeout: Option<String>,
+    pub(super) ready_timeout: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Scenario {
+    pub(super) name: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) protocol: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Profile {
+    pub(super) name: Option<String>,
+    pub(super) scenarios: Option<Vec<String>>,
+    pub(super) permission: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Discovery {
+    pub(super) vrooli: Vrooli,
+    pub(super) environment: Environment,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Vrooli {
+    pub(super) enabled: Option<bool>,
+    pub(super) path: Option<String>,
+    pub(super) max_scenarios: Option<u64>,
+    pub(super) rescan_interval: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Environment {
+    pub(super) enabled: Option<bool>,
+    pub(super) remote: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Refresh {
+    pub(super) min_interval: Option<String>,
+    pub(super) max_interval: Option<String>,
+    pub(super) default_lifetime: Option<String>,
+    pub(super) forced_gap: Option<String>,
+    pub(super) timeout: Option<String>,
+    pub(super) connect_timeout: Option<String>,
+    pub(super) concurrency: Option<u64>,
+    pub(super) max_body: Option<Size>,
+    pub(super) max_redirects: Option<u64>,
+    pub(super) backoff_base: Option<String>,
+    pub(super) backoff_max: Option<String>,
+    pub(super) max_scenarios: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Protocol {
+    pub(super) accept: Option<String>,
+    pub(super) incompatible_interval: Option<String>,
+    pub(super) incompatible_grace: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) grace: Option<String>,
+    pub(super) failures: Option<u64>,
+    pub(super) forget: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Naming {
+    pub(super) style: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct State {
+    pub(super) path: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Views {
+    pub(super) max_bytes: Option<Size>,
+}
+
+/// A size: a number of bytes, or a text such as `8 MiB`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Size {
+    Bytes(u64),
+    Text(String),
+}

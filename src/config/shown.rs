@@ -1,0 +1,60 @@
+//! The effective values as `config show` tells them.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::Config;
+use super::key::{KeyPath, Shape};
+use super::origin::{Origin, ShownValue, masked};
+
+/// Every value there is, in the order of the shape.
+pub(super) fn values(
+    whole: &Shape,
+    merged: &Table,
+    config: &Config,
+    origin: impl Fn(&KeyPath) -> Origin,
+) -> Vec<ShownValue> {
+    let mut shown = Vec::new();
+    for leaf in whole.leaves() {
+        let path_text = |path: &Path| Value::String(path.display().to_string());
+        // Paths are shown as they were understood: absolute.
+        let value = match leaf.to_string().as_str() {
+            "state.path" => Some(path_text(&config.state.path)),
+            "discovery.vrooli.path" => config.discovery.vrooli.path.as_deref().map(path_text),
+            "scenarios" | "profiles" => Some(at(merged, &leaf).cloned().unwrap_or_else(|| Value::Array(Vec::new()))),
+            _ => at(merged, &leaf).cloned(),
+        };
+        let mut show = |key: &KeyPath, value: &Value| {
+            shown.push(ShownValue { key: key.to_string(), value: in_toml(value), origin: origin(key) });
+        };
+        match (&value, whole.at(&leaf)) {
+            (Some(Value::Array(list)), Some(Shape::List(each))) if !list.is_empty() && !each.names().is_empty() => {
+                for (i, entry) in list.iter().enumerate() {
+                    let place = leaf.index(i);
+                    for name in each.names() {
+                        entry.get(name).into_iter().for_each(|value| show(&place.key(name), value));
+                    }
+                }
+            }
+            (Some(value), _) => show(&leaf, value),
+            (None, _) => {}
+        }
+    }
+    shown
+}
+
+fn at<'a>(values: &'a Table, path: &KeyPath) -> Option<&'a Value> {
+    let keys = path.tables();
+    let (last, sections) = keys.split_last()?;
+    sections.iter().try_fold(values, |table, key| table.get(*key)?.as_table())?.get(*last)
+}
+
+/// A value as TOML, with credentials masked.
+fn in_toml(value: &Value) -> String {
+    match value {
+        Value::String(text) => Value::String(masked(text)).to_string(),
+        Value::Array(list) => format!("[{}]", list.iter().map(in_toml).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}

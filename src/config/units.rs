@@ -1,0 +1,94 @@
+//! Durations, sizes and counts as they are written.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::raw::Size;
+
+/// A year. Deadlines are sums of clock readings and durations, and a duration without bounds would make such a sum overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const KIB: u64 = 1024;
+
+/// Why a value cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// What is wrong with it, in one clause.
+    pub(super) message: String,
+    /// What to write instead.
+    pub(super) hint: String,
+}
+
+impl Wrong {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// Reads a duration: numbers with units from milliseconds to hours, such as `1h 30m`; zero to a year.
+pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
+    let units = "write a number and a unit, such as \"250ms\", \"60s\", \"5m\" or \"24h\"";
+    let Ok(signed) = text.parse::<SignedDuration>() else {
+        let number = text.trim();
+        let hint = match number.parse::<u32>() {
+            Ok(_) => format!("add the unit: \"{number}s\" is {number} seconds"),
+            Err(_) => units.to_owned(),
+        };
+        return Err(Wrong::new(format!("{text:?} is no duration"), hint));
+    };
+    match Duration::try_from(signed) {
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        Ok(_) => Err(Wrong::new(format!("{text:?} is too long"), "write at most a year: \"8760h\"")),
+        Err(_) => Err(Wrong::new(format!("{text:?} is negative"), units)),
+    }
+}
+
+/// Reads a duration that zero would make senseless.
+pub(super) fn positive(text: &str) -> Result<Duration, Wrong> {
+    match duration(text)? {
+        Duration::ZERO => Err(Wrong::new("it must be longer than zero", "write at least \"1ms\"")),
+        duration => Ok(duration),
+    }
+}
+
+/// Reads a size: a number of bytes, or a text of a whole number with `B`, `KiB`, `MiB` or `GiB` (no unit: bytes), within `range`.
+pub(super) fn size(range: RangeInclusive<u64>) -> impl FnOnce(Size) -> Result<u64, Wrong> {
+    move |size| {
+        let bytes = match &size {
+            Size::Bytes(bytes) => *bytes,
+            Size::Text(text) => in_bytes(text).ok_or_else(|| {
+                Wrong::new(
+                    format!("{text:?} is no size"),
+                    "write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
+                )
+            })?,
+        };
+        if range.contains(&bytes) { Ok(bytes) } else { Err(out_of(&range, bytes, " bytes")) }
+    }
+}
+
+fn in_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit.trim_start() {
+        "" | "B" => 1,
+        "KiB" => KIB,
+        "MiB" => KIB * KIB,
+        "GiB" => KIB * KIB * KIB,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Reads a number within `range`.
+pub(super) fn count<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl FnOnce(u64) -> Result<T, Wrong> {
+    move |number| {
+        let fits = if range.contains(&number) { T::try_from(number).ok() } else { None };
+        fits.ok_or_else(|| out_of(&range, number, ""))
+    }
+}
+
+fn out_of(range: &RangeInclusive<u64>, found: u64, unit: &str) -> Wrong {
+    Wrong::new(format!("{found}{unit} is out of range"), format!("write {} to {}{unit}", range.start(), range.end()))
+}
