@@ -6,6 +6,8 @@ pub mod runtime;
 
 pub mod config;
 
+pub mod discovery;
+
 pub mod upstream;
 
 pub mod protocols;

@@ -1,0 +1,108 @@
+//! Finding out where scenarios may be.
+//!
+//! A source tells its *whole* set of endpoints each time, never a delta: a lost or repeated message does no harm, and a vanished
+//! endpoint needs no event of its own. A source neither fetches, filters nor judges; when it fails half way it keeps its last whole
+//! set and says what went wrong.
+//!
+//! To add one: a file here, a line in [`SOURCES`], a section in `config/default.toml`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use url::Url;
+
+use crate::config::Config;
+use crate::model::{Finding, ScenarioName, SourceId};
+use crate::runtime::{Clock, Stop};
+
+pub mod static_list;
+pub mod vrooli;
+
+/// Identity of an endpoint within its source: stable while it means the same place to look.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub Arc<str>);
+
+/// One address to ask, as a source reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The scenario it is said to be. Sources that only know an address leave it out; the manifest then names it.
+    pub name: Option<ScenarioName>,
+    /// Base address: scheme, host, port and perhaps a path prefix; no query, no fragment.
+    pub url: Url,
+    /// The protocol it is said to speak, by its id; probed when absent.
+    pub protocol: Option<String>,
+    /// Whether the source vouches for the address.
+    pub trust: Trust,
+    /// Changes when the source saw the scenario restart on the same address (a new process id, a new boot id).
+    pub boot: Option<Arc<str>>,
+}
+
+/// Whether a source vouches for an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trust {
+    /// The operator or this machine itself named it.
+    Trusted,
+    /// It was heard of; an operator has to say yes before its tools are published.
+    Untrusted,
+}
+
+/// Everything a source knows now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EndpointSet {
+    /// Whether the source has looked everywhere at least once. An empty unsettled set says nothing; an empty settled one says
+    /// "there are none".
+    pub settled: bool,
+    /// The endpoints.
+    pub endpoints: BTreeMap<EndpointId, Endpoint>,
+    /// What is wrong with the source or with single entries now; a failing source says so here and keeps its last endpoints.
+    pub findings: Vec<Finding>,
+}
+
+/// A source that cannot go on at all. Everything milder is a finding in its set.
+#[derive(Debug, thiserror::Error)]
+#[error("source `{id}` ended: {message}")]
+pub struct SourceError {
+    /// Which source.
+    pub id: SourceId,
+    /// What happened.
+    pub message: String,
+}
+
+/// Something that tells where scenarios may be.
+pub trait Source: Send {
+    /// Which source this is.
+    fn id(&self) -> SourceId;
+
+    /// Runs until `stop`, sending a whole set first as soon as it can, and again after each change. Returns early only when it can
+    /// never tell anything again; its last set then stays in force.
+    fn run(self: Box<Self>, out: watch::Sender<EndpointSet>, stop: Stop)
+    -> BoxFuture<'static, Result<(), SourceError>>;
+}
+
+/// Makes a source from the configuration, or nothing when it is switched off.
+pub type MakeSource = fn(&Config, Clock) -> Option<Box<dyn Source>>;
+
+/// Every source there is, in the order of precedence: the first that names a scenario wins.
+pub const SOURCES: &[(SourceId, MakeSource)] = &[
+    (SourceId::Static, static_list::make),
+    (SourceId::Environment, vrooli::environment::make),
+    (SourceId::Vrooli, vrooli::make),
+];
+
+/// Sends `set` unless it equals the one in force, so that receivers wake for real changes only.
+pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
+    out.send_if_modified(|in_force| {
+        let changed = *in_force != set;
+        *in_force = set;
+        changed
+    });
+}
+
+impl fmt::Display for EndpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,54 @@
+//! The scenarios named in the configuration.
+//!
+//! Tells them once and then only waits: a changed configuration makes a new source. It never looks anywhere by itself.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce};
+use crate::config::{Config, StaticScenario};
+use crate::model::SourceId;
+use crate::runtime::{Clock, Stop};
+
+/// The source of `[[scenarios]]`.
+#[derive(Debug, Clone)]
+pub struct StaticList {
+    set: EndpointSet,
+}
+
+/// The source, when any scenario is configured.
+pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
+    (!config.scenarios.is_empty()).then(|| Box::new(StaticList::new(config.scenarios.clone())) as Box<dyn Source>)
+}
+
+impl StaticList {
+    /// One trusted endpoint per entry, filed under the entry's name. The configuration keeps names unique.
+    pub fn new(scenarios: Vec<StaticScenario>) -> Self {
+        let endpoints = scenarios.into_iter().map(|scenario| {
+            let id = EndpointId(scenario.name.as_str().into());
+            let StaticScenario { name, url, protocol } = scenario;
+            (id, Endpoint { name: Some(name), url, protocol, trust: Trust::Trusted, boot: None })
+        });
+        Self { set: EndpointSet { settled: true, endpoints: endpoints.collect(), findings: Vec::new() } }
+    }
+}
+
+impl Source for StaticList {
+    fn id(&self) -> SourceId {
+        SourceId::Static
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        async move {
+            announce(&out, self.set);
+            stop.wait().await;
+            Ok(())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,286 @@
+//! From the texts of the process files to the endpoints and findings. Pure: no IO, no clock; liveness is a question passed in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use super::printable;
+use super::process_file::{Problem, Process};
+use crate::discovery::{Endpoint, EndpointId, Trust};
+use crate::model::{Finding, FindingCode, ScenarioName};
+
+/// The folder of one scenario, as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    /// Where it is; its last part is the scenario's name.
+    pub(super) path: PathBuf,
+    /// The process files that are there, in their order of precedence; an error when nothing in the folder can be read.
+    pub(super) files: Result<Vec<File>, Problem>,
+}
+
+/// One process file, as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    /// Its name in the folder.
+    pub(super) name: &'static str,
+    /// Its text.
+    pub(super) text: Result<String, Problem>,
+}
+
+/// A usable entry, remembered so that a half-written file does not make it vanish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The file that named it.
+    file: &'static str,
+    /// The process that must live.
+    pid: u32,
+    /// The address.
+    pub(super) endpoint: Endpoint,
+}
+
+/// What all folders together say.
+#[derive(Debug, Default)]
+pub(super) struct Assembled {
+    /// One entry per scenario that runs.
+    pub(super) entries: BTreeMap<EndpointId, Entry>,
+    /// What could not be used, in the order of the folders.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Judges every folder. `before` holds the entries of the time before, for files that say nothing now.
+pub(super) fn assemble(
+    folders: &[Folder],
+    before: &BTreeMap<EndpointId, Entry>,
+    alive: &dyn Fn(u32) -> bool,
+) -> Assembled {
+    let mut assembled = Assembled::default();
+    for folder in folders {
+        let name = folder.path.file_name().unwrap_or_default().to_string_lossy();
+        let Ok(name) = name.parse::<ScenarioName>() else {
+            assembled.findings.push(illegal(&folder.path));
+            continue;
+        };
+        let id = EndpointId(name.as_str().into());
+        let judge = Judge { folder, name: &name, before: before.get(&id), alive };
+        if let Some(entry) = judge.entry(&mut assembled.findings) {
+            assembled.entries.insert(id, entry);
+        }
+    }
+    assembled
+}
+
+/// One folder under judgement.
+struct Judge<'a> {
+    folder: &'a Folder,
+    name: &'a ScenarioName,
+    before: Option<&'a Entry>,
+    alive: &'a dyn Fn(u32) -> bool,
+}
+
+impl Judge<'_> {
+    /// The entry of the first usable file.
+    fn entry(&self, findings: &mut Vec<Finding>) -> Option<Entry> {
+        let files = match &self.folder.files {
+            Ok(files) => files,
+            Err(problem) => {
+                let kept = self.before.filter(|entry| (self.alive)(entry.pid));
+                findings.push(self.finding(&self.folder.path, problem, kept));
+                return kept.cloned();
+            }
+        };
+        let mut portless = None;
+        for file in files {
+            let path = self.folder.path.join(file.name);
+            let read = file.text.as_deref().map_err(Problem::clone).and_then(Process::read);
+            let judged = match read {
+                Ok(process) if !(self.alive)(process.pid) => continue,
+                Ok(Process { port: Ok(None), .. }) => {
+                    portless.get_or_insert(path);
+                    continue;
+                }
+                Ok(Process { pid, port: Ok(Some(port)), boot }) => self.usable(file.name, pid, port, boot),
+                Ok(Process { port: Err(problem), .. }) | Err(problem) => Err(problem),
+            };
+            match judged {
+                Ok(entry) => return Some(entry),
+                Err(problem) => {
+                    let kept = self.kept(file.name, &problem);
+                    findings.push(self.finding(&path, &problem, kept));
+                    if kept.is_some() {
+                        return kept.cloned();
+                    }
+                }
+            }
+        }
+        findings.extend(portless.map(|path| self.portless(&path)));
+        None
+    }
+
+    /// What the file said before, when it says nothing now and its process still lives.
+    fn kept(&self, file: &str, problem: &Problem) -> Option<&Entry> {
+        self.before.filter(|entry| problem.is_silence() && entry.file == file && (self.alive)(entry.pid))
+    }
+
+    fn usable(&self, file: &'static str, pid: u32, port: u16, boot: String) -> Result<Entry, Problem> {
+        let url = Url::parse(&format!("http://127.0.0.1:{port}")).map_err(|_| Problem::Invalid {
+            field: "port",
+            found: port.to_string(),
+            wanted: "a port of an address",
+        })?;
+        let name = Some(self.name.clone());
+        let endpoint = Endpoint { name, url, protocol: None, trust: Trust::Trusted, boot: Some(boot.into()) };
+        Ok(Entry { file, pid, endpoint })
+    }
+
+    fn finding(&self, path: &Path, problem: &Problem, kept: Option<&Entry>) -> Finding {
+        let path = printable(&path.to_string_lossy());
+        let message = match kept {
+            None => format!("`{path}` was left out: {problem}"),
+            Some(entry) => {
+                format!(
+                    "`{path}` says nothing now, so its last address stays while process {} lives: {problem}",
+                    entry.pid
+                )
+            }
+        };
+        let hint = match problem {
+            Problem::Unreadable(_) => "let the user that runs callsheet read it".to_owned(),
+            _ => format!("restart the scenario `{}`, which writes the file anew, or remove the file", self.name),
+        };
+        let finding = Finding::new(FindingCode::EntryIgnored, message).of_scenario(self.name).hint(hint);
+        match problem.pointer() {
+            Some(pointer) => finding.at(pointer),
+            None => finding,
+        }
+    }
+
+    /// The scenario runs and yet nobody can find it, which a person may wonder about.
+    fn portless(&self, path: &Path) -> Finding {
+        let path = printable(&path.to_string_lossy());
+        Finding::new(
+            FindingCode::EntryIgnored,
+            format!("`{path}` was left out: its process lives, but its `port` is null"),
+        )
+        .of_scenario(self.name)
+        .hint("name its address under `[[scenarios]]` in the configuration if it serves tools")
+        .at("/port")
+    }
+}
+
+fn illegal(path: &Path) -> Finding {
+    Finding::new(
+        FindingCode::EntryIgnored,
+        format!(
+            "the folder `{}` was left out: its name is no scenario name (1 to 100 letters, digits, `.`, `_` or `-`, beginning with a \
+             letter or digit)",
+            printable(&path.to_string_lossy())
+        ),
+    )
+    .hint("rename the folder, or move it away if it holds no scenario")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIVE: u32 = 41;
+    const DEAD: u32 = 42;
+
+    fn alive(pid: u32) -> bool {
+        pid != DEAD
+    }
+
+    fn text(pid: u32, port: &str) -> String {
+        format!(r#"{{"pid": {pid}, "port": {port}, "started_at": "t0"}}"#)
+    }
+
+    fn folder(name: &str, files: &[(&'static str, &str)]) -> Folder {
+        let file = |(name, text): &(&'static str, &str)| File { name, text: Ok((*text).to_owned()) };
+        Folder { path: Path::new("/p").join(name), files: Ok(files.iter().map(file).collect()) }
+    }
+
+    fn ports(assembled: &Assembled) -> Vec<(String, Option<u16>)> {
+        assembled.entries.iter().map(|(id, entry)| (id.to_string(), entry.endpoint.url.port())).collect()
+    }
+
+    #[test]
+    fn the_first_usable_file_wins() {
+        let (dead, null, live) = (text(DEAD, "15000"), text(LIVE, "null"), text(LIVE, "15002"));
+        let later = text(LIVE, "15003");
+        for (files, port, findings) in [
+            (vec![("start-api.json", &live), ("app.json", &later)], Some(15002), 0),
+            (vec![("start-api.json", &dead), ("start-app.json", &null), ("api.json", &live)], Some(15002), 0),
+            (vec![("start-api.json", &dead)], None, 0),
+            (vec![("start-api.json", &null)], None, 1),
+            (vec![], None, 0),
+        ] {
+            let files: Vec<_> = files.into_iter().map(|(name, text)| (name, text.as_str())).collect();
+            let assembled = assemble(&[folder("files", &files)], &BTreeMap::new(), &alive);
+            let expected: Vec<_> = port.map(|port| ("files".to_owned(), Some(port))).into_iter().collect();
+            assert_eq!((ports(&assembled), assembled.findings.len()), (expected, findings), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_file_is_a_finding_and_the_rest_goes_on() {
+        let live = text(LIVE, "15002");
+        let (wrong, dead_and_wrong) = (text(LIVE, "70000"), text(DEAD, "70000"));
+        let folders = [
+            folder("a", &[("start-api.json", &wrong), ("api.json", &live)]),
+            folder("b", &[("start-api.json", &dead_and_wrong)]),
+            folder(".c", &[("start-api.json", &live)]),
+            folder("d", &[("start-api.json", &live)]),
+        ];
+        let assembled = assemble(&folders, &BTreeMap::new(), &alive);
+        assert_eq!(ports(&assembled), [("a".into(), Some(15002)), ("d".into(), Some(15002))]);
+        let [port, name] = assembled.findings.as_slice() else { panic!("{:#?}", assembled.findings) };
+        assert_eq!(
+            port.message,
+            "`/p/a/start-api.json` was left out: its field `port` is 70000, not a number from 1 to 65535 or null"
+        );
+        assert_eq!(port.pointer.as_deref(), Some("/port"));
+        assert!(name.message.contains("`/p/.c`") && name.hint.is_some());
+    }
+
+    #[test]
+    fn a_file_that_falls_silent_keeps_its_entry_while_the_process_lives() {
+        let (whole, later) = (text(LIVE, "15000"), text(LIVE, "15009"));
+        let before = assemble(&[folder("a", &[("start-api.json", &whole)])], &BTreeMap::new(), &alive).entries;
+        let torn = folder("a", &[("start-api.json", &whole[..20]), ("api.json", &later)]);
+        let closed = Folder { files: Err(Problem::Unreadable("no".into())), ..torn.clone() };
+        for folder in [torn.clone(), closed.clone()] {
+            let kept = assemble(std::slice::from_ref(&folder), &before, &alive);
+            assert_eq!(kept.entries, before);
+            assert_eq!(kept.findings.len(), 1);
+            assert!(kept.findings[0].message.contains("while process 41 lives"), "{:?}", kept.findings);
+        }
+        // With its process gone, the next file in order counts.
+        let gone = assemble(&[torn], &before, &|pid| pid != LIVE);
+        assert_eq!(ports(&gone), []);
+        // A whole file with a wrong field speaks, and so does one that is not there.
+        let wrong = text(LIVE, "0");
+        let spoke = assemble(&[folder("a", &[("start-api.json", &wrong)])], &before, &alive);
+        assert_eq!((ports(&spoke), spoke.findings.len()), (vec![], 1));
+        assert_eq!(ports(&assemble(&[folder("a", &[])], &before, &alive)), []);
+    }
+
+    #[test]
+    fn a_restart_on_the_same_port_shows_in_the_boot() {
+        let boot = |pid: u32, started: &str| {
+            let text = format!(r#"{{"pid": {pid}, "port": 15000, "started_at": "{started}"}}"#);
+            let folders = [folder("a", &[("start-api.json", &text)])];
+            let assembled = assemble(&folders, &BTreeMap::new(), &alive);
+            assembled.entries.into_values().next().unwrap().endpoint.boot.unwrap()
+        };
+        assert_eq!(boot(LIVE, "t0"), boot(LIVE, "t0"));
+        assert_ne!(boot(LIVE, "t0"), boot(43, "t0"));
+        assert_ne!(boot(LIVE, "t0"), boot(LIVE, "t1"));
+    }
+
+    #[test]
+    fn control_characters_never_reach_a_terminal() {
+        let findings = assemble(&[folder("\u{1b}[2Jx", &[])], &BTreeMap::new(), &alive).findings;
+        assert!(!findings[0].message.contains('\u{1b}'));
+    }
+}

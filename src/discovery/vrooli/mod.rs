@@ -1,0 +1,124 @@
+//! Vrooli's lifecycle system: the JSON files under its processes folder, `<path>/<scenario>/{start-api,start-app,api,app}.json`.
+//!
+//! Vrooli writes one such file per process that it starts. A scenario is found where the first usable one of its files (readable, with a
+//! port, its process alive) says: `http://127.0.0.1:PORT`. The folder is watched, and read again every `rescan_interval` all the same,
+//! because a process can die without its file changing and because some file systems tell nothing. Reading needs no process of Vrooli's
+//! own command line.
+//!
+//! It never writes there, never asks an address and never ends a process. Where the system cannot tell whether a process lives (anything
+//! but Linux), every process counts as alive.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use self::look::Look;
+use super::{EndpointSet, Source, SourceError, announce};
+use crate::config::{self, Config};
+use crate::model::SourceId;
+use crate::runtime::{Clock, Stop, Tasks};
+
+pub mod environment;
+
+mod alive;
+mod assemble;
+mod folder;
+mod look;
+mod process_file;
+mod watches;
+
+/// After the first sign of a change, further ones are gathered for this long: a file is often created, written and renamed at once.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// The shortest time between two rescans, whatever was configured.
+const MIN_RESCAN: Duration = Duration::from_millis(10);
+
+/// The source of Vrooli's process files.
+#[derive(Debug, Clone)]
+pub struct VrooliFiles {
+    section: config::Vrooli,
+    clock: Clock,
+}
+
+/// The source, when it is switched on and the folder is known.
+pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
+    let section = &config.discovery.vrooli;
+    (section.enabled && section.path.is_some())
+        .then(|| Box::new(VrooliFiles::new(section.clone(), clock)) as Box<dyn Source>)
+}
+
+impl VrooliFiles {
+    /// The source over `section.path`; without a path there is nothing to be found. Whether it is switched on is not asked here.
+    pub fn new(section: config::Vrooli, clock: Clock) -> Self {
+        Self { section, clock }
+    }
+
+    /// Looks, tells, and waits for a reason to look again, until `stop`.
+    async fn follow(self, root: PathBuf, out: watch::Sender<EndpointSet>, stop: &Stop) -> Result<(), SourceError> {
+        let tasks = Tasks::new();
+        let rescan = self.section.rescan_interval.max(MIN_RESCAN);
+        // Kept here too, so that the channel outlives a watcher that ended.
+        let (wake, mut woken) = watch::channel(());
+        let mut look = Look::new(root, self.section.max_scenarios, rescan, wake.clone());
+        loop {
+            // What wakes us from here on may have come too late for this look.
+            woken.mark_unchanged();
+            let looking = stop.clone();
+            let looked = tasks.spawn_blocking(move || {
+                let set = look.everywhere(&looking);
+                (look, set)
+            });
+            let (back, set) = tokio::select! {
+                () = stop.wait() => return Ok(()),
+                looked = looked => looked.map_err(|error| failed(&error))?,
+            };
+            look = back;
+            if let Some(set) = set {
+                announce(&out, set);
+            }
+            tokio::select! {
+                () = stop.wait() => return Ok(()),
+                () = self.clock.sleep(rescan) => {}
+                _ = woken.changed() => tokio::select! {
+                    () = stop.wait() => return Ok(()),
+                    () = self.clock.sleep(DEBOUNCE) => {}
+                },
+            }
+        }
+    }
+}
+
+impl Source for VrooliFiles {
+    fn id(&self) -> SourceId {
+        SourceId::Vrooli
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        async move {
+            let Some(path) = self.section.path.clone() else {
+                announce(&out, EndpointSet { settled: true, ..EndpointSet::default() });
+                stop.wait().await;
+                return Ok(());
+            };
+            // The watcher tells absolute paths.
+            let root = std::path::absolute(&path).unwrap_or(path);
+            self.follow(root, out, &stop).await
+        }
+        .boxed()
+    }
+}
+
+fn failed(error: &tokio::task::JoinError) -> SourceError {
+    SourceError { id: SourceId::Vrooli, message: format!("reading the processes folder broke off: {error}") }
+}
+
+/// `text` without control characters, which a folder's name may hold and a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
