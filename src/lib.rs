@@ -17,3 +17,5 @@ pub mod catalog;
 pub mod formats;
 
 pub mod views;
+
+pub mod state;

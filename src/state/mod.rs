@@ -1,0 +1,102 @@
+//! What outlives the process: last good manifests, preferences, operator decisions.
+//!
+//! A write is acknowledged only when it is durable. A store never interprets what it keeps and never loses what it cannot read: that
+//! is moved aside and reported.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+
+use crate::model::{Finding, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target};
+
+pub mod sqlite;
+
+/// Everything that was stored, read once at the start.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Last good manifests.
+    pub manifests: Vec<StoredManifest>,
+    /// Preferences.
+    pub preferences: PreferenceSet,
+    /// Operator decisions.
+    pub decisions: Vec<(ScenarioName, Decision)>,
+    /// The last published revision, as text, and when it came to be.
+    pub revision: Option<(String, Timestamp)>,
+    /// What could not be read, and where it was moved.
+    pub findings: Vec<Finding>,
+}
+
+/// A scenario's last good manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredManifest {
+    /// The name it is filed under.
+    pub scenario: ScenarioName,
+    /// The base address it was asked at.
+    pub url: String,
+    /// Who told of it.
+    pub source: SourceId,
+    /// Whether its address was trusted.
+    pub trusted: bool,
+    /// The protocol it spoke.
+    pub protocol: String,
+    /// The manifest in the Tool Discovery Protocol's own spelling, `generated_at` included.
+    pub document: Arc<str>,
+    /// When the answer was received.
+    pub received_at: Timestamp,
+    /// How many of its tools were left out as malformed.
+    pub quarantined: usize,
+}
+
+/// What an operator decided about a scenario; replaces an earlier decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Its address may be used although its source does not vouch for it.
+    Trusted,
+    /// It is neither asked nor published.
+    Blocked,
+}
+
+/// One change to what is stored.
+#[derive(Debug, Clone)]
+pub enum Write {
+    /// Replaces a scenario's last good manifest.
+    Manifest(StoredManifest),
+    /// Forgets a scenario's last good manifest.
+    ForgetManifest(ScenarioName),
+    /// Replaces the settings of a target in a scope; empty settings remove the preference.
+    Preference(Scope, Target, Settings),
+    /// Replaces or removes an operator's decision.
+    Decision(ScenarioName, Option<Decision>),
+    /// Remembers the published revision and when it came to be.
+    Revision(String, Timestamp),
+}
+
+/// Why something could not be stored or read. A change that is answered with this is not in force; nothing of it is half applied.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what} in `{place}`: {message}")]
+pub struct StateError {
+    /// What was tried.
+    pub what: &'static str,
+    /// The file or address.
+    pub place: String,
+    /// What happened, and what to do about it.
+    pub message: String,
+}
+
+impl StateError {
+    /// An error at a file.
+    fn new(what: &'static str, place: &Path, message: String) -> Self {
+        Self { what, place: place.display().to_string(), message }
+    }
+}
+
+/// Keeps what outlives the process.
+pub trait StateStore: Send + Sync {
+    /// Reads everything. Entries that cannot be read become findings; they are not deleted.
+    fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>>;
+
+    /// Applies writes in order, all or none, and completes when they are durable.
+    fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>>;
+}

@@ -1,0 +1,225 @@
+//! The file itself: its folder, its lock, and what is done with a damaged one.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::schema::{self, Owner};
+use super::{OPEN, failed};
+use crate::model::{Finding, FindingCode};
+use crate::runtime::Clock;
+use crate::state::StateError;
+
+/// How long a write waits for another program, such as a `sqlite3` shell, that has the file locked.
+const BUSY: Duration = Duration::from_secs(5);
+/// SQLite keeps these beside the file; they belong to it.
+const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+
+/// Keeps other daemons away from the file until it is dropped.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone may come too late: a child process that is just being started holds the file open until it has begun.
+        // Where unlocking fails, closing is all there is.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Makes the folder if needed and takes the lock that one daemon at a time holds. The lock goes with the process, however that ends;
+/// the lock file stays, because deleting it would let two daemons hold a lock of the same name.
+pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        private_folder().create(folder).map_err(|error| {
+            let message = format!("the folder cannot be made: {error}; make it, or set `state.path` to another file");
+            StateError::new(OPEN, path, message)
+        })?;
+    }
+    let lock_path = beside(path, ".lock");
+    let mut lock = private_file().open(&lock_path).map_err(|error| {
+        let message = format!(
+            "`{}` cannot be made: {error}; make the folder writable for this user, or set `state.path` to another file",
+            lock_path.display()
+        );
+        StateError::new(OPEN, path, message)
+    })?;
+    match lock.try_lock() {
+        Ok(()) => {
+            // For people only, so a failure to note it does no harm.
+            let _ =
+                lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| writeln!(lock, "{}", std::process::id()));
+            Ok(Lock(lock))
+        }
+        Err(TryLockError::WouldBlock) => {
+            let message = format!(
+                "another daemon{} is running on it; stop that one, or set `state.path` to another file",
+                holder(&mut lock)
+            );
+            Err(StateError::new(OPEN, path, message))
+        }
+        Err(TryLockError::Error(error)) => {
+            let message = format!(
+                "`{}` cannot be locked: {error}; set `state.path` to a file on a local disk",
+                lock_path.display()
+            );
+            Err(StateError::new(OPEN, path, message))
+        }
+    }
+}
+
+/// Who holds the lock, as far as its file tells.
+fn holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    let read = lock.take(20).read_to_string(&mut text);
+    match (read, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(process)) => format!(" (process {process})"),
+        _ => String::new(),
+    }
+}
+
+/// Opens the file, checked and at the current version. A damaged one is moved aside and replaced by a fresh one, with a finding that
+/// names its new place.
+pub(super) fn open_or_replace(path: &Path, clock: Clock) -> Result<(Connection, Vec<Finding>), StateError> {
+    let damage = match open_checked(path)? {
+        Checked::Good(connection) => return Ok((connection, Vec::new())),
+        Checked::Damaged(damage) => damage,
+    };
+    let aside = move_aside(path, clock)?;
+    let finding = Finding::new(
+        FindingCode::StateRepaired,
+        format!(
+            "the stored state in `{}` was damaged ({damage}) and is now `{}`; a fresh one took its place",
+            path.display(),
+            aside.display()
+        ),
+    )
+    .hint(format!(
+        "save what can be read with `sqlite3 '{}' .recover`, or stop the daemon, put a backup at the old place and start again",
+        aside.display()
+    ));
+    match open_checked(path)? {
+        Checked::Good(connection) => Ok((connection, vec![finding])),
+        Checked::Damaged(damage) => {
+            let message =
+                format!("a fresh file is damaged at once ({damage}); check the disk, or set `state.path` elsewhere");
+            Err(StateError::new(OPEN, path, message))
+        }
+    }
+}
+
+enum Checked {
+    Good(Connection),
+    /// Holds what is wrong with it.
+    Damaged(String),
+}
+
+fn open_checked(path: &Path) -> Result<Checked, StateError> {
+    // SQLite gives its companion files the mode of the main file, so that is made first.
+    private_file().open(path).map_err(|error| {
+        let message = format!("{error}; make the file writable for this user, or set `state.path` to another file");
+        StateError::new(OPEN, path, message)
+    })?;
+    match try_open(path) {
+        Ok(Opened::Usable(connection)) => Ok(Checked::Good(connection)),
+        Ok(Opened::Unsound(damage)) => Ok(Checked::Damaged(damage)),
+        Ok(Opened::NotOurs(message)) => Err(StateError::new(OPEN, path, message)),
+        Err(error) if is_damage(&error) => Ok(Checked::Damaged(error.to_string())),
+        Err(error) => Err(failed(OPEN, path, &error)),
+    }
+}
+
+enum Opened {
+    Usable(Connection),
+    /// The check found this.
+    Unsound(String),
+    /// Someone else's file: what to tell the operator.
+    NotOurs(String),
+}
+
+fn try_open(path: &Path) -> rusqlite::Result<Opened> {
+    // No URI: a path that happens to begin with `file:` is a path.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    // Before anything is written: a file that is not ours stays as it is.
+    match schema::owner(&connection)? {
+        Owner::Us => {}
+        Owner::NewerVersion(version) => {
+            return Ok(Opened::NotOurs(format!(
+                "it has schema version {version}, but this callsheet knows versions up to {}; \
+                 start the newer callsheet that wrote it, or set `state.path` to another file",
+                schema::current()
+            )));
+        }
+        Owner::Stranger => {
+            let message = "it is another program's database; set `state.path` to another file".to_owned();
+            return Ok(Opened::NotOurs(message));
+        }
+    }
+    let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if check != "ok" {
+        return Ok(Opened::Unsound(check));
+    }
+    // The answer is the mode in force: where shared memory cannot be had, SQLite stays with its rollback journal, which is as durable.
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    schema::migrate(&mut connection)?;
+    Ok(Opened::Usable(connection))
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+}
+
+/// Renames the file and its companions so that they still belong together, and returns the new place.
+fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
+    let stamp = clock.wall().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let mut aside = beside(path, &format!(".damaged-{stamp}"));
+    let mut others = 1;
+    while aside.exists() {
+        others += 1;
+        aside = beside(path, &format!(".damaged-{stamp}-{others}"));
+    }
+    for companion in COMPANIONS {
+        match fs::rename(beside(path, companion), beside(&aside, companion)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let message = format!(
+                    "the file is damaged and cannot be moved to `{}`: {error}; move it away yourself and start again",
+                    aside.display()
+                );
+                return Err(StateError::new(OPEN, path, message));
+            }
+        }
+    }
+    Ok(aside)
+}
+
+/// The path with `ending` added to its file name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path.as_os_str());
+    name.push(ending);
+    name.into()
+}
+
+fn private_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Opens for reading and writing; what is not there is made for this user only.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}

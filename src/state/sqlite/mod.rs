@@ -1,0 +1,111 @@
+//! The embedded store: one SQLite file that a person can open.
+//!
+//! One thread owns the connection; saves that queue up while it writes share the next transaction, and each is acknowledged after the
+//! commit has reached the disk (WAL with `synchronous=FULL`). A lock on `<file>.lock` keeps a second daemon away. The store never
+//! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
+
+mod file;
+mod rows;
+mod schema;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rusqlite::ErrorCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Restored, StateError, StateStore, Write};
+use crate::runtime::{Clock, tasks};
+use writer::{Job, Writer};
+
+/// Saves and loads that may wait for the writer; further ones wait to be queued.
+const QUEUE: usize = 256;
+
+/// Opens the store at `path`, making file (mode 0600) and folder (mode 0700) when they are not there. Blocks while it checks the file,
+/// so it belongs to the start of a program.
+///
+/// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and reported by [`StateStore::load`].
+/// Dropping the store writes what is queued, closes the file and releases its lock before it returns.
+///
+/// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to another program (it is left as it is),
+/// and when file or folder cannot be made, read or written.
+pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
+    let lock = file::lock(path)?;
+    let (connection, findings) = file::open_or_replace(path, clock)?;
+    let (jobs, queue) = mpsc::channel(QUEUE);
+    let writer = Writer { connection, lock, place: path.into(), findings, clock };
+    let thread = tasks::start_thread("state-writer", move || writer.run(queue))
+        .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
+    Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
+}
+
+const OPEN: &str = "cannot open the stored state";
+const LOAD: &str = "cannot read the stored state";
+const SAVE: &str = "cannot store a change";
+
+/// Hands work to the writer thread and waits for its answers.
+struct SqliteStore {
+    /// Always there until the store is dropped.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    place: PathBuf,
+}
+
+impl SqliteStore {
+    async fn ask<T>(
+        &self,
+        what: &'static str,
+        job: impl FnOnce(oneshot::Sender<Result<T, StateError>>) -> Job,
+    ) -> Result<T, StateError> {
+        let gone = || StateError::new(what, &self.place, "the writer has stopped; restart the daemon".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        jobs.send(job(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl StateStore for SqliteStore {
+    fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
+        self.ask(LOAD, Job::Load).boxed()
+    }
+
+    fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
+        self.ask(SAVE, |reply| Job::Save(writes, reply)).boxed()
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has nothing left to wait for, and its panic was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Says what SQLite said, and the next step for that kind of failure.
+fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
+    let step = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "free space on the disk and try again",
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "make the file and its folder writable for this user, or set `state.path` to another file"
+        }
+        Some(ErrorCode::CannotOpen) => {
+            "check that it is a file in a folder that this user may write to, or set `state.path` to another file"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "close the other program that has the file open and try again"
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "restart the daemon, which moves a damaged file aside and starts a fresh one"
+        }
+        Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
+        _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
+    };
+    StateError::new(what, place, format!("{error}; {step}"))
+}

@@ -1,0 +1,294 @@
+//! Rows to values and back.
+//!
+//! A row that cannot be read is moved to `quarantine` with everything it held, and is reported at each start until someone deletes it
+//! there. Documents are kept as text and never looked into.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
+use serde_json::{Map, Value, json};
+
+use crate::model::{
+    Finding, FindingCode, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+};
+use crate::runtime::Clock;
+use crate::state::{Decision, Restored, StoredManifest, Write};
+
+/// Quarantined rows that get a finding of their own; the rest share one.
+const REPORTED: i64 = 100;
+
+/// Makes one change inside the caller's transaction.
+pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp) -> rusqlite::Result<()> {
+    let (sql, now) = (|text| transaction.prepare_cached(text), now.to_string());
+    match write {
+        Write::Manifest(manifest) => sql(
+            "INSERT OR REPLACE INTO manifests (scenario, url, source, trusted, protocol, document, received_at, quarantined)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            manifest.scenario.as_str(),
+            manifest.url,
+            manifest.source.as_str(),
+            manifest.trusted,
+            manifest.protocol,
+            &*manifest.document,
+            manifest.received_at.to_string(),
+            i64::try_from(manifest.quarantined).unwrap_or(i64::MAX),
+        ]),
+        Write::ForgetManifest(scenario) => {
+            sql("DELETE FROM manifests WHERE scenario = ?1")?.execute([scenario.as_str()])
+        }
+        Write::Preference(scope, target, settings) if settings.is_empty() => {
+            sql("DELETE FROM preferences WHERE scope = ?1 AND target = ?2")?
+                .execute([scope.to_string(), target.to_string()])
+        }
+        Write::Preference(scope, target, settings) => sql(
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            scope.to_string(),
+            target.to_string(),
+            settings.enabled,
+            settings.approval.map(crate::model::Approval::as_str),
+            settings.alias.as_ref().map(PublishedName::as_str),
+            settings.priority,
+            now,
+        ]),
+        Write::Decision(scenario, None) => {
+            sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
+        }
+        Write::Decision(scenario, Some(decision)) => {
+            sql("INSERT OR REPLACE INTO decisions (scenario, decision, updated_at) VALUES (?1, ?2, ?3)")?
+                .execute([scenario.as_str(), decision_text(*decision), &now])
+        }
+        Write::Revision(revision, since) => {
+            sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
+                .execute([revision, &since.to_string()])
+        }
+    }
+    .map(drop)
+}
+
+/// Reads everything; unreadable rows are moved to `quarantine`.
+pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> rusqlite::Result<Restored> {
+    let mut torn = Vec::new();
+    let mut restored = Restored {
+        manifests: read(connection, &MANIFESTS, manifest, &mut torn)?,
+        decisions: read(connection, &DECISIONS, decision, &mut torn)?,
+        revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
+        ..Restored::default()
+    };
+    let mut preferences = PreferenceSet::default();
+    for (scope, target, settings) in read(connection, &PREFERENCES, preference, &mut torn)? {
+        preferences.set(scope, target, settings);
+    }
+    restored.preferences = preferences;
+    if let Err(error) = quarantine(connection, &torn, clock.wall()) {
+        // They stay where they are and are tried again at the next start; the rest works meanwhile.
+        restored.findings.extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
+    }
+    restored.findings.extend(quarantined(connection, place)?);
+    Ok(restored)
+}
+
+/// A table as [`read`] needs it: how many of its first columns name a row to a person, and which rows are read.
+struct Table {
+    name: &'static str,
+    key_columns: usize,
+    filter: &'static str,
+}
+
+const MANIFESTS: Table = Table { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
+const PREFERENCES: Table = Table { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
+const DECISIONS: Table = Table { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
+const REVISION: Table = Table { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
+
+/// A row that cannot be read, with everything it holds.
+struct Torn {
+    table: &'static str,
+    rowid: i64,
+    key: String,
+    content: Value,
+    reason: String,
+}
+
+fn read<T>(
+    connection: &Connection,
+    table: &Table,
+    decode: fn(&Row<'_>) -> Result<T, String>,
+    torn: &mut Vec<Torn>,
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {} {}", table.name, table.filter))?;
+    let columns: Vec<String> = statement.column_names().skip(1).map(str::to_owned).collect();
+    let (mut rows, mut values) = (statement.query([])?, Vec::new());
+    while let Some(row) = rows.next()? {
+        match decode(row) {
+            Ok(value) => values.push(value),
+            Err(reason) => {
+                let mut content = Map::new();
+                for (index, column) in columns.iter().enumerate() {
+                    content.insert(column.clone(), as_json(row.get_ref(index + 1)?));
+                }
+                let key: Vec<String> = content.values().take(table.key_columns).map(plain).collect();
+                let (rowid, key) = (row.get(0)?, key.join(" "));
+                torn.push(Torn { table: table.name, rowid, key, content: content.into(), reason });
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn quarantine(connection: &mut Connection, torn: &[Torn], now: Timestamp) -> rusqlite::Result<()> {
+    if torn.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for row in torn {
+        transaction.execute(
+            "INSERT INTO quarantine (table_name, key, content, reason, moved_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![row.table, row.key, row.content.to_string(), row.reason, now.to_string()],
+        )?;
+        transaction.execute(&format!("DELETE FROM {} WHERE rowid = ?1", row.table), [row.rowid])?;
+    }
+    transaction.commit()
+}
+
+/// A finding for each row in quarantine, oldest first.
+fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Finding>> {
+    let place = place.display();
+    let total: i64 = connection.query_row("SELECT count(*) FROM quarantine", [], |row| row.get(0))?;
+    let mut statement =
+        connection.prepare("SELECT id, table_name, key, reason FROM quarantine ORDER BY id LIMIT ?1")?;
+    let rows = statement.query_map([REPORTED], |row| {
+        let (id, table, key, reason): (i64, String, String, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        let message = format!(
+            "row `{key}` of table `{table}` in `{place}` cannot be read ({reason}) and was moved to table `quarantine`"
+        );
+        Ok(Finding::new(FindingCode::StateRepaired, message).hint(format!(
+            "look at it with `sqlite3 '{place}' 'SELECT * FROM quarantine WHERE id = {id}'`, make the change anew, then delete it there"
+        )))
+    })?;
+    let mut findings = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    if total > REPORTED {
+        let message = format!("{} further rows are in table `quarantine` of `{place}`", total - REPORTED);
+        findings.push(
+            Finding::new(FindingCode::StateRepaired, message)
+                .hint(format!("look at them with `sqlite3 '{place}' 'SELECT * FROM quarantine'`")),
+        );
+    }
+    Ok(findings)
+}
+
+impl Torn {
+    fn finding_in_place(&self, place: &Path, error: &rusqlite::Error) -> Finding {
+        let message = format!(
+            "row `{}` of table `{}` in `{}` cannot be read ({}) and could not be moved to table `quarantine`: {error}",
+            self.key,
+            self.table,
+            place.display(),
+            self.reason
+        );
+        Finding::new(FindingCode::StateRepaired, message)
+            .hint("it is left as it is; make the file writable and restart the daemon")
+    }
+}
+
+fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
+    Ok(StoredManifest {
+        scenario: parsed(row, "scenario")?,
+        url: column(row, "url")?,
+        source: source(&column::<String>(row, "source")?)?,
+        trusted: flag(column(row, "trusted")?, "trusted")?,
+        protocol: column(row, "protocol")?,
+        document: column::<String>(row, "document")?.into(),
+        received_at: parsed(row, "received_at")?,
+        quarantined: count(column(row, "quarantined")?, "quarantined")?,
+    })
+}
+
+fn preference(row: &Row<'_>) -> Result<(Scope, Target, Settings), String> {
+    let enabled: Option<i64> = column(row, "enabled")?;
+    let approval: Option<String> = column(row, "approval")?;
+    let alias: Option<String> = column(row, "alias")?;
+    let settings = Settings {
+        enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
+        approval: approval.map(|text| text.parse()).transpose().map_err(|error| bad("approval", error))?,
+        alias: alias.map(|text| PublishedName::alias(&text)).transpose().map_err(|error| bad("alias", error))?,
+        priority: column(row, "priority")?,
+    };
+    Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
+}
+
+fn decision(row: &Row<'_>) -> Result<(ScenarioName, Decision), String> {
+    let text: String = column(row, "decision")?;
+    let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
+    let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
+    Ok((parsed(row, "scenario")?, decision))
+}
+
+fn decision_text(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Trusted => "trusted",
+        Decision::Blocked => "blocked",
+    }
+}
+
+fn revision(row: &Row<'_>) -> Result<(String, Timestamp), String> {
+    Ok((column(row, "value")?, parsed(row, "updated_at")?))
+}
+
+fn source(text: &str) -> Result<SourceId, String> {
+    let known = [SourceId::Static, SourceId::Environment, SourceId::Vrooli, SourceId::Mdns];
+    let found = known.into_iter().find(|source| source.as_str() == text);
+    found.ok_or_else(|| bad("source", format!("`{text}` is no source that this version knows")))
+}
+
+fn flag(value: i64, name: &str) -> Result<bool, String> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(bad(name, format!("`{value}` is neither 0 nor 1"))),
+    }
+}
+
+fn count(value: i64, name: &str) -> Result<usize, String> {
+    usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is no count")))
+}
+
+fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T, String> {
+    row.get(name).map_err(|error| bad(name, error))
+}
+
+fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, name: &str) -> Result<T, String> {
+    column::<String>(row, name)?.parse().map_err(|error| bad(name, error))
+}
+
+fn bad(name: &str, reason: impl Display) -> String {
+    format!("column `{name}`: {reason}")
+}
+
+/// A value so that it can be put back: what is no text in UTF-8 is shown as hexadecimal digits.
+fn as_json(value: ValueRef<'_>) -> Value {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => json!({ "text": hexadecimal(bytes) }),
+        },
+        ValueRef::Blob(bytes) => json!({ "blob": hexadecimal(bytes) }),
+    }
+}
+
+/// A value as it is named in findings.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

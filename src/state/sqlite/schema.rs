@@ -1,0 +1,99 @@
+//! The tables, and how an older file becomes a current one.
+//!
+//! Values are texts as people write them (`global`, `tool:files/read`, `require`, RFC 3339 times); booleans are 0 and 1; NULL in a
+//! preference inherits.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Marks a file as callsheet's in its header (`PRAGMA application_id`): the letters `cshT`.
+const APPLICATION: i32 = 0x6373_6854;
+
+/// What takes a file from one version to the next. The version of a file (`PRAGMA user_version`) is the number of steps it has seen, so
+/// steps are only ever added at the end.
+const STEPS: &[&str] = &["
+    CREATE TABLE meta (
+        key        TEXT NOT NULL PRIMARY KEY,
+        value      TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE manifests (
+        scenario    TEXT NOT NULL PRIMARY KEY,
+        url         TEXT NOT NULL,
+        source      TEXT NOT NULL,
+        trusted     INTEGER NOT NULL,
+        protocol    TEXT NOT NULL,
+        document    TEXT NOT NULL,
+        received_at TEXT NOT NULL,
+        quarantined INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE preferences (
+        scope      TEXT NOT NULL,
+        target     TEXT NOT NULL,
+        enabled    INTEGER,
+        approval   TEXT,
+        alias      TEXT,
+        priority   INTEGER,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (scope, target)
+    ) STRICT;
+    CREATE TABLE decisions (
+        scenario   TEXT NOT NULL PRIMARY KEY,
+        decision   TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE quarantine (
+        id         INTEGER PRIMARY KEY,
+        table_name TEXT NOT NULL,
+        key        TEXT NOT NULL,
+        content    TEXT NOT NULL,
+        reason     TEXT NOT NULL,
+        moved_at   TEXT NOT NULL
+    ) STRICT;
+"];
+
+/// Whose file it is, as far as its header and tables tell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Ours, or empty: it can be used once [`migrate`] has run.
+    Us,
+    /// A newer callsheet's; holds the file's version.
+    NewerVersion(i64),
+    /// Another program's database.
+    Stranger,
+}
+
+/// The version that this program writes.
+pub(super) fn current() -> i64 {
+    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+/// Reads whose file it is. Changes nothing.
+pub(super) fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(if application == 0 && version == 0 && tables == 0 {
+        Owner::Us
+    } else if application != i64::from(APPLICATION) || version < 0 {
+        Owner::Stranger
+    } else if version > current() {
+        Owner::NewerVersion(version)
+    } else {
+        Owner::Us
+    })
+}
+
+/// Takes the file to the current version, all steps or none.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == current() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", current())?;
+    transaction.commit()
+}

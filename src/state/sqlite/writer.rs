@@ -1,0 +1,115 @@
+//! The one thread that owns the connection.
+//!
+//! Saves that wait share a transaction (one flush of the disk for all), and none is acknowledged before its commit. When one of them
+//! cannot be applied, the transaction is undone and each save gets its own, so that a bad one fails alone.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::file::Lock;
+use super::{LOAD, SAVE, failed, rows};
+use crate::model::Finding;
+use crate::runtime::Clock;
+use crate::state::{Restored, StateError, Write};
+
+/// Saves that share one transaction at most.
+const GROUP: usize = 128;
+
+/// What the thread is asked to do.
+pub(super) enum Job {
+    /// Read everything.
+    Load(oneshot::Sender<Result<Restored, StateError>>),
+    /// Apply these writes in order, all or none.
+    Save(Vec<Write>, Reply),
+}
+
+type Reply = oneshot::Sender<Result<(), StateError>>;
+
+/// What the thread owns. The fields are dropped in this order: the lock outlives the connection.
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    #[expect(dead_code, reason = "held, never used: the lock lasts as long as the file is open")]
+    pub(super) lock: Lock,
+    pub(super) place: PathBuf,
+    /// What opening had to repair.
+    pub(super) findings: Vec<Finding>,
+    pub(super) clock: Clock,
+}
+
+impl Writer {
+    /// Works until every sender is gone and the queue is empty.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        while let Some(first) = queue.blocking_recv() {
+            let mut next = Some(first);
+            let mut group = Vec::new();
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Save(writes, reply) => group.push((writes, reply)),
+                    Job::Load(reply) => {
+                        // What was saved before is read too.
+                        self.save_group(std::mem::take(&mut group));
+                        // An asker that went away needs no answer.
+                        let _ = reply.send(self.load());
+                    }
+                }
+                if group.len() < GROUP {
+                    next = queue.try_recv().ok();
+                }
+            }
+            self.save_group(group);
+        }
+    }
+
+    fn load(&mut self) -> Result<Restored, StateError> {
+        let mut restored = rows::load(&mut self.connection, &self.place, self.clock)
+            .map_err(|error| failed(LOAD, &self.place, &error))?;
+        restored.findings.extend(self.findings.iter().cloned());
+        Ok(restored)
+    }
+
+    fn save_group(&mut self, group: Vec<(Vec<Write>, Reply)>) {
+        if group.is_empty() {
+            return;
+        }
+        let together = self.transact(group.iter().flat_map(|(writes, _)| writes));
+        let one_by_one = group.len() > 1 && matches!(together, Err(Failure::Apply(_)));
+        for (writes, reply) in group {
+            let outcome = if one_by_one { self.transact(&writes) } else { together.clone() };
+            // The change is made or not, whether or not the asker still waits.
+            let _ = reply.send(outcome.map_err(Failure::into_error));
+        }
+    }
+
+    fn transact<'a>(&mut self, writes: impl IntoIterator<Item = &'a Write>) -> Result<(), Failure> {
+        let (place, now) = (&self.place, self.clock.wall());
+        let error = |error: rusqlite::Error| failed(SAVE, place, &error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|cause| Failure::Whole(error(cause)))?;
+        for write in writes {
+            // The transaction is undone when it is dropped.
+            rows::apply(&transaction, write, now).map_err(|cause| Failure::Apply(error(cause)))?;
+        }
+        transaction.commit().map_err(|cause| Failure::Whole(error(cause)))
+    }
+}
+
+/// Where a transaction failed.
+#[derive(Clone)]
+enum Failure {
+    /// At one of its writes; the others may succeed without it.
+    Apply(StateError),
+    /// At its begin or end: nothing can be stored now.
+    Whole(StateError),
+}
+
+impl Failure {
+    fn into_error(self) -> StateError {
+        match self {
+            Self::Apply(error) | Self::Whole(error) => error,
+        }
+    }
+}
