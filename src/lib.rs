@@ -12,6 +12,8 @@ pub mod upstream;
 
 pub mod protocols;
 
+pub mod engine;
+
 pub mod catalog;
 
 pub mod formats;

@@ -1,0 +1,193 @@
+//! What an answer makes of a record. Pure but for the random numbers, which are arguments.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ask::Answered;
+use super::backoff::Backoff;
+use super::record::{Departed, Held, Incompatible, Now, Record};
+use super::{restart, schedule};
+use crate::config::Config;
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest};
+use crate::protocols::{ListError, Listing, Protocol};
+use crate::upstream::{self, AskError};
+
+/// Takes an answer of the record's own generation in. `random` is in `0.0..1.0`.
+pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, now: Now, random: f64) {
+    record.asking = None;
+    match answered.result {
+        Ok((protocol, Listing::Unchanged(fresh))) => {
+            // What the 304 left out stays as the stored answer said it.
+            let stored = record.offer.as_ref().and_then(|held| held.fresh.as_ref());
+            let fresh = stored.map_or_else(|| fresh.clone(), |stored| fresh.clone().renewing(stored));
+            succeeded(record, protocol, &fresh, config, now, random);
+        }
+        Ok((protocol, Listing::Manifest { manifest, findings, quarantined, freshness })) => {
+            count_restart(record, &manifest);
+            let plan = succeeded(record, protocol, &freshness, config, now, random);
+            let findings = named(findings, record, &manifest);
+            offered(record, manifest, findings, quarantined, &freshness, plan);
+        }
+        Err(error) => failed(record, &error, config, now, random),
+    }
+}
+
+/// Bookkeeping of every good answer.
+fn succeeded(
+    record: &mut Record,
+    protocol: &'static dyn Protocol,
+    fresh: &upstream::Freshness,
+    config: &Config,
+    now: Now,
+    random: f64,
+) -> schedule::Plan {
+    if record.suspect && record.answered {
+        record.restarts += 1;
+    }
+    record.protocol = Some(protocol);
+    record.latency = Some(fresh.took);
+    record.suspect = false;
+    record.answered = true;
+    record.unconditional = false;
+    record.incompatible = None;
+    record.gone = false;
+    record.failures = 0;
+    record.backoff = None;
+    record.last_error = None;
+    record.failure_finding = None;
+    record.grace_from = now.mono;
+    record.last_success = Some(now.wall);
+    if record.departed.is_some() {
+        record.departed = Some(Departed::Answers);
+    }
+    let plan = schedule::after_success(fresh, &config.refresh, random);
+    record.ask_at(plan.next_ask, now);
+    if let Some(held) = &mut record.offer {
+        held.live_until = Some(plan.live_until);
+        held.fresh = Some(fresh.clone());
+        held.freshness = Freshness { generated_at: held.freshness.generated_at, ..shown(fresh) };
+    }
+    plan
+}
+
+/// Puts a manifest in force, unless it says the same as the one that is.
+fn offered(
+    record: &mut Record,
+    manifest: Manifest,
+    findings: Vec<Finding>,
+    quarantined: usize,
+    fresh: &upstream::Freshness,
+    plan: schedule::Plan,
+) {
+    let freshness = Freshness { generated_at: manifest.generated_at, ..shown(fresh) };
+    if let Some(held) = &mut record.offer
+        && held.manifest.digest == manifest.digest
+    {
+        // Real servers stamp and shuffle each answer: the same content is no change.
+        held.freshness = freshness;
+        held.findings = findings;
+        held.quarantined = quarantined;
+        return;
+    }
+    record.offer = Some(Held {
+        manifest: Arc::new(manifest),
+        quarantined,
+        findings,
+        fresh: Some(fresh.clone()),
+        live_until: Some(plan.live_until),
+        freshness,
+    });
+}
+
+/// Counts a restart that only the manifest shows; one that was already suspected is counted when the answer confirms it.
+fn count_restart(record: &mut Record, manifest: &Manifest) {
+    let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
+    if before.is_some_and(|held| restart::sign(&held.manifest, manifest).is_some()) {
+        record.restarts += 1;
+    }
+}
+
+fn shown(fresh: &upstream::Freshness) -> Freshness {
+    let fresh_until = fresh.received_at.saturating_add(fresh.lifetime).unwrap_or(fresh.received_at);
+    Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
+}
+
+/// The findings of a listing under the name the scenario is filed under.
+fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Finding> {
+    let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
+    let own = manifest.scenario.name.as_ref();
+    if !own.is_empty() && own != record.name.as_str() {
+        // It may be as long as a manifest.
+        let shown: String = own.chars().take(120).collect();
+        let message = format!("it calls itself `{}`", shown.escape_debug());
+        let hint = "its tools are filed under the name it was found by";
+        findings.push(
+            Finding::new(FindingCode::NameMismatch, message).of_scenario(&record.name).at("/scenario/name").hint(hint),
+        );
+    }
+    findings
+}
+
+/// Bookkeeping of every failure. The manifest in force stays.
+fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, random: f64) {
+    let message = error.to_string();
+    record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
+    if record.incompatible.is_none() || !matches!(error, ListError::Ask(_)) {
+        // That nobody answers now does not undo why the tools of an incompatible scenario are as they are.
+        record.failure_finding = finding(record, error, &message);
+    }
+    let retry_after = match error {
+        ListError::Ask(ask) => ask.retry_after(),
+        _ => None,
+    };
+    if let ListError::Incompatible { .. } = error {
+        // It answers, only not in words we know: no failure, asked again slowly.
+        record.failures = 0;
+        record.backoff = None;
+        let since = record.incompatible.take().map_or(now.mono, |incompatible| incompatible.since);
+        record.incompatible = Some(Incompatible { since, message });
+        record.ask_at(now.mono + config.protocol.incompatible_interval, now);
+        return;
+    }
+    if counts(error) {
+        record.failures += 1;
+    }
+    if matches!(error, ListError::Ask(AskError::Refused(_))) {
+        // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
+        record.suspect = true;
+        record.unconditional = true;
+    }
+    if counts(error) && record.departed.is_some() {
+        record.goes(now);
+        return;
+    }
+    let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
+    let wait = backoff.next(record.backoff, random);
+    record.backoff = Some(wait);
+    record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
+}
+
+/// 429 says "alive but busy": it is not a step towards `down`.
+fn counts(error: &ListError) -> bool {
+    !matches!(error, ListError::Ask(AskError::Status { status, .. }) if status.as_u16() == 429)
+}
+
+fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding> {
+    let (code, hint) = match error {
+        // Health says it; a finding would only repeat it.
+        ListError::Ask(_) => return None,
+        ListError::Incompatible { .. } => {
+            (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
+        }
+        ListError::NotThisProtocol(_) => (
+            FindingCode::ManifestRefused,
+            "check the address: it answers, but with something else than a tool manifest",
+        ),
+        ListError::Malformed(_) => {
+            let hint =
+                "mend the scenario's manifest; until then its last good one stays in force, within `health.grace`";
+            (FindingCode::ManifestRefused, hint)
+        }
+    };
+    Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
+}

@@ -1,0 +1,107 @@
+//! Writes last good manifests behind the engine's back: nobody waits for them, and what comes in a burst goes out in few writes.
+//!
+//! Manifests become text here, beside the loop and the async threads: in a first sweep of 1,000 scenarios that work, done in the loop,
+//! would hold up every answer behind it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::Event;
+use crate::model::{Manifest, ScenarioName};
+use crate::protocols::tool_discovery;
+use crate::runtime::{Clock, Stop, Tasks};
+use crate::state::{StateStore, StoredManifest, Write};
+
+/// How long writes are gathered: what a crash costs at most, and all of it can be asked for again.
+const GATHER: Duration = Duration::from_millis(500);
+/// Manifests written in one save, which bounds the texts in memory: about 1 MB of usual ones.
+const BATCH: usize = 64;
+
+/// Something to be saved.
+pub(super) enum Save {
+    /// A scenario's last good manifest, which becomes the document of what goes with it.
+    Manifest(Arc<Manifest>, Box<StoredManifest>),
+    /// A scenario's manifest is not to be kept any more.
+    Forget(ScenarioName),
+    /// The published revision, and since when.
+    Revision(String, Timestamp),
+}
+
+/// The last of each subject: a scenario's manifest, or the revision.
+type Gathered = BTreeMap<Option<ScenarioName>, Save>;
+
+impl Save {
+    /// What a later one replaces.
+    fn subject(&self) -> Option<ScenarioName> {
+        match self {
+            Self::Manifest(_, stored) => Some(stored.scenario.clone()),
+            Self::Forget(scenario) => Some(scenario.clone()),
+            Self::Revision(..) => None,
+        }
+    }
+
+    fn write(self) -> Write {
+        match self {
+            Self::Manifest(manifest, stored) => {
+                Write::Manifest(StoredManifest { document: tool_discovery::encode(&manifest).into(), ..*stored })
+            }
+            Self::Forget(scenario) => Write::ForgetManifest(scenario),
+            Self::Revision(revision, since) => Write::Revision(revision, since),
+        }
+    }
+}
+
+/// Where saves come from and go to.
+pub(super) struct Archive {
+    pub(super) store: Arc<dyn StateStore>,
+    pub(super) saves: mpsc::Receiver<Save>,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) clock: Clock,
+    pub(super) tasks: Tasks,
+}
+
+impl Archive {
+    /// Saves what comes until the engine is gone and nothing is left: what was queued before a stop is not lost by it. A failure is
+    /// told as an event; the next save tells when it works again.
+    pub(super) async fn run(mut self, stop: Stop) {
+        while let Some(first) = self.saves.recv().await {
+            let mut gathered = self.gather(first, &stop).await;
+            while !gathered.is_empty() {
+                let rest = gathered.keys().nth(BATCH).cloned();
+                let later = rest.map(|rest| gathered.split_off(&rest)).unwrap_or_default();
+                self.save(std::mem::replace(&mut gathered, later)).await;
+            }
+        }
+    }
+
+    /// What comes within the time to gather. A stop ends the waiting; what was queued before it is still taken.
+    async fn gather(&mut self, first: Save, stop: &Stop) -> Gathered {
+        let mut gathered = Gathered::from([(first.subject(), first)]);
+        let end = self.clock.now() + GATHER;
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = self.saves.recv() => next,
+                () = stop.wait() => None,
+                () = self.clock.sleep_until(end) => None,
+            };
+            let Some(next) = next else { return gathered };
+            gathered.insert(next.subject(), next);
+        }
+    }
+
+    async fn save(&self, batch: Gathered) {
+        let scenarios = batch.iter().filter(|(_, save)| matches!(save, Save::Manifest(..)));
+        let scenarios = scenarios.filter_map(|(scenario, _)| scenario.clone()).collect();
+        let written = self.tasks.spawn_blocking(|| batch.into_values().map(Save::write).collect());
+        // It fails only when the runtime goes down, and then nothing can be saved.
+        let Ok(writes) = written.await else { return };
+        let result = self.store.save(writes).await;
+        // Fails only when the engine is gone; what it left to be saved is saved all the same.
+        let _ = self.events.send(Event::Archived(result, scenarios)).await;
+    }
+}

@@ -1,0 +1,96 @@
+//! One ask: a listing of one scenario, started by the loop and answered to it as an event.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+
+use crate::model::{Accept, ScenarioName};
+use crate::protocols::{Known, ListError, Listing, Protocol, probe};
+use crate::upstream::Upstream;
+
+/// What to ask.
+pub(super) struct Question {
+    pub(super) name: ScenarioName,
+    pub(super) generation: u64,
+    pub(super) upstream: Upstream,
+    /// Probed when absent.
+    pub(super) protocol: Option<&'static dyn Protocol>,
+    pub(super) accept: Accept,
+    /// Absent for an unconditional ask.
+    pub(super) known: Option<Known>,
+}
+
+/// What came of it.
+pub(super) struct Answered {
+    pub(super) name: ScenarioName,
+    pub(super) generation: u64,
+    pub(super) result: Result<(&'static dyn Protocol, Listing), ListError>,
+}
+
+/// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, or its scenario would wait for ever.
+pub(super) async fn ask(question: Question) -> Answered {
+    let (name, generation) = (question.name.clone(), question.generation);
+    let result = AssertUnwindSafe(list(question)).catch_unwind().await.unwrap_or_else(|_| {
+        Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
+    });
+    Answered { name, generation, result }
+}
+
+async fn list(question: Question) -> Result<(&'static dyn Protocol, Listing), ListError> {
+    let Question { upstream, protocol, accept, known, .. } = question;
+    let Some(protocol) = protocol else {
+        let probed = probe::probe(&upstream, &accept, known.as_ref()).await?;
+        return Ok((probed.protocol, probed.listing));
+    };
+    Ok((protocol, protocol.list(&upstream, &accept, known.as_ref()).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::runtime::Clock;
+    use crate::upstream::{Client, Limits};
+
+    struct Broken;
+
+    impl Protocol for Broken {
+        fn id(&self) -> &'static str {
+            "broken"
+        }
+
+        fn path(&self) -> &'static str {
+            "/"
+        }
+
+        fn list<'a>(
+            &'a self,
+            _: &'a Upstream,
+            _: &'a Accept,
+            _: Option<&'a Known>,
+        ) -> BoxFuture<'a, Result<Listing, ListError>> {
+            Box::pin(async { panic!("on purpose") })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_too() {
+        let second = Duration::from_secs(1);
+        let limits = Limits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
+        let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new()).unwrap();
+        let question = Question {
+            name: "files".parse().unwrap(),
+            generation: 7,
+            upstream: client.upstream("http://127.0.0.1:1".parse().unwrap()).unwrap(),
+            protocol: Some(&Broken),
+            accept: Accept::read(">=1.0").unwrap(),
+            known: None,
+        };
+        let answered = ask(question).await;
+        assert_eq!((answered.name.as_str(), answered.generation), ("files", 7));
+        assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
+    }
+}

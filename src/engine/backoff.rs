@@ -1,0 +1,50 @@
+//! How long to wait after a failure. Pure: the random part is an argument.
+
+use std::time::Duration;
+
+/// A validated back-off: decorrelated jitter between `base` and `max`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Backoff {
+    base: Duration,
+    max: Duration,
+}
+
+impl Backoff {
+    /// The first wait is about `base`; no wait is longer than `max` (or `base`, if that is longer).
+    pub(super) fn new(base: Duration, max: Duration) -> Self {
+        Self { base, max: max.max(base) }
+    }
+
+    /// The wait after a failure, given the wait before it and a random number in `0.0..1.0`: uniform between the base and three times
+    /// the previous wait, so that many scenarios that failed together do not come back together.
+    pub(super) fn next(self, previous: Option<Duration>, random: f64) -> Duration {
+        let ceiling = previous.map_or(self.base, |wait| wait.saturating_mul(3)).clamp(self.base, self.max);
+        self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_the_maximum_and_never_pass_it() {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        let mut wait = None;
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            let next = backoff.next(wait, 0.999);
+            waits.push(next);
+            wait = Some(next);
+        }
+        assert_eq!(waits[0], Duration::from_secs(1));
+        assert!(waits.windows(2).all(|pair| pair[0] <= pair[1] || pair[1] > Duration::from_secs(59)));
+        assert!(waits[9] > Duration::from_secs(59) && waits[9] <= Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_least_wait_is_the_base() {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        assert_eq!(backoff.next(Some(Duration::from_secs(40)), 0.0), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,360 @@
+//! The loop and what it owns.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::answers;
+use super::archive::Save;
+use super::ask::{Answered, Question, ask};
+use super::publish::{Press, Settled};
+use super::record::{Departed, Held, Now, Record};
+use super::roster::Place;
+use super::{Command, EngineError, Event, health, restore};
+use crate::catalog::{CatalogReader, Offer};
+use crate::config::Config;
+use crate::discovery::EndpointSet;
+use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use crate::protocols::Known;
+use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
+use crate::state::{Decision, Restored};
+use crate::upstream::Client;
+
+/// Events taken in before what they changed is published.
+const BATCH: usize = 256;
+
+/// What the loop uses but does not own the state of.
+pub(super) struct Parts {
+    pub(super) config: Arc<Config>,
+    pub(super) client: Arc<Client>,
+    pub(super) clock: Clock,
+    pub(super) tasks: Tasks,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) saves: mpsc::Sender<Save>,
+    /// Ends asks under way: nobody needs their answers then.
+    pub(super) stop: Stop,
+}
+
+/// The loop's state.
+pub(super) struct Core {
+    pub(super) parts: Parts,
+    pub(super) records: BTreeMap<ScenarioName, Record>,
+    /// Which record has to be looked at when; at most one entry per record.
+    pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
+    pub(super) sets: BTreeMap<SourceId, EndpointSet>,
+    pub(super) places: BTreeMap<ScenarioName, Place>,
+    pub(super) settled: bool,
+    /// Operators' decisions, also on scenarios that are not known now.
+    pub(super) decisions: BTreeMap<ScenarioName, Decision>,
+    /// Held until a static scenario was asked once, or the ready deadline passed.
+    pub(super) latches: BTreeMap<ScenarioName, Latch>,
+    pub(super) ready_deadline: Instant,
+    pub(super) press: Press,
+}
+
+impl Core {
+    /// The state at the start, with what was restored published.
+    pub(super) fn new(
+        parts: Parts,
+        restored: Restored,
+        sources: BTreeSet<SourceId>,
+        readiness: &Readiness,
+    ) -> (Self, CatalogReader) {
+        let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
+        let Restored { manifests, preferences, decisions, revision, mut findings } = restored;
+        let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
+        let (records, unusable) = restore::records(manifests, &decisions, &parts.config.protocol.accept, now);
+        findings.extend(unusable);
+        let latches = parts
+            .config
+            .scenarios
+            .iter()
+            // A blocked scenario is never asked, so nothing waits for it.
+            .filter(|scenario| decisions.get(&scenario.name) != Some(&Decision::Blocked))
+            .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
+            .collect();
+        let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
+        let mut core = Self {
+            ready_deadline: now.mono + parts.config.server.ready_timeout,
+            sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
+            parts,
+            records,
+            wakes: BTreeSet::new(),
+            places: BTreeMap::new(),
+            settled: false,
+            decisions,
+            latches,
+            press,
+        };
+        for name in core.records.keys().cloned().collect::<Vec<_>>() {
+            core.touch(&name, now, Settled::Changed);
+        }
+        core.press.publish(&core.records, now);
+        (core, reader)
+    }
+
+    /// Runs until `stop`.
+    pub(super) async fn run(
+        mut self,
+        mut events: mpsc::Receiver<Event>,
+        mut commands: mpsc::Receiver<Command>,
+        stop: Stop,
+    ) {
+        loop {
+            let clock = self.parts.clock;
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                () = stop.wait() => return,
+                Some(event) = events.recv() => {
+                    self.event(event);
+                    // What came together is published together.
+                    for _ in 1..BATCH {
+                        let Ok(event) = events.try_recv() else { break };
+                        self.event(event);
+                    }
+                }
+                Some(command) = commands.recv() => self.command(command),
+                () = clock.sleep_until(wake) => {}
+            }
+            let now = self.now();
+            self.tick(now);
+            self.press.publish_when_due(&self.records, now);
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: self.parts.clock.now(), wall: self.parts.clock.wall() }
+    }
+
+    fn next_wake(&self) -> Instant {
+        let record = self.wakes.first().map(|(at, _)| *at);
+        let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
+        // With nothing to wait for, an hour is as good as for ever.
+        let idle = self.parts.clock.now() + std::time::Duration::from_secs(3600);
+        record.into_iter().chain(ready).chain(self.press.due()).min().unwrap_or(idle)
+    }
+
+    /// Everything that time alone makes due.
+    fn tick(&mut self, now: Now) {
+        if now.mono >= self.ready_deadline {
+            self.latches.clear();
+        }
+        while let Some((at, name)) = self.wakes.first().cloned() {
+            if at > now.mono {
+                break;
+            }
+            self.wakes.pop_first();
+            if let Some(record) = self.records.get_mut(&name) {
+                record.wake = None;
+            }
+            if self.forget(&name, now) {
+                continue;
+            }
+            self.ask_if_due(&name, now);
+            self.touch(&name, now, Settled::Same);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Endpoints(source, set) => {
+                self.sets.insert(source, set);
+                self.places(now);
+            }
+            Event::SourceEnded(error) => {
+                let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
+                    .hint("its last endpoints stay in force; restart the daemon to start it again");
+                // If it had not looked everywhere, it has not said that what it does not name is gone.
+                self.sets.entry(error.id).or_default().findings.push(finding);
+                self.places(now);
+            }
+            Event::Answered(answered) => self.answered(*answered, now),
+            Event::Preferred(preferences, settings, reply) => {
+                self.press.prefer(preferences);
+                self.press.touch_all(self.records.keys());
+                self.press.after_publish(move |_| {
+                    let _ = reply.send(Ok(settings));
+                });
+            }
+            Event::Decided(name, decision, reply) => {
+                self.decided(&name, decision, now);
+                self.press.after_publish(move |snapshot| {
+                    let health = snapshot.health.get(&name).cloned();
+                    let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
+                });
+            }
+            Event::Archived(result, scenarios) => {
+                if result.is_err() {
+                    // Saved again after their next good answers.
+                    for name in &scenarios {
+                        self.records.get_mut(name).into_iter().for_each(|record| record.kept = None);
+                    }
+                }
+                self.press.archived(result.err());
+            }
+        }
+    }
+
+    fn decided(&mut self, name: &ScenarioName, decision: Option<Decision>, now: Now) {
+        match decision {
+            Some(decision) => self.decisions.insert(name.clone(), decision),
+            None => self.decisions.remove(name),
+        };
+        let Some(record) = self.records.get_mut(name) else { return };
+        let was = std::mem::replace(&mut record.decision, decision);
+        let blocked = |decision| decision == Some(Decision::Blocked);
+        if blocked(was) && !blocked(decision) {
+            record.ask_anew(now.mono, now);
+        }
+        if blocked(decision) {
+            record.void();
+            // It will not be asked, so nothing waits for it; whoever does is told why when it is touched.
+            self.latches.remove(name);
+        }
+        self.touch(name, now, Settled::Changed);
+    }
+
+    /// Whoever waited for the next answer of a scenario waits no more: it came, or will not come. They get the health after that.
+    pub(super) fn asked(&mut self, name: &ScenarioName) {
+        if let Some(latch) = self.latches.remove(name) {
+            // Whoever sees that nothing is awaited any more must find what was awaited in the list.
+            self.press.after_publish(move |_| drop(latch));
+        }
+        let Some(record) = self.records.get_mut(name) else { return };
+        let waiters = std::mem::take(&mut record.waiters);
+        if waiters.is_empty() {
+            return;
+        }
+        let name = name.clone();
+        self.press.after_publish(move |snapshot| {
+            for waiter in waiters {
+                let health = snapshot.health.get(&name).cloned();
+                let _ = waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
+            }
+        });
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.now();
+        let Command::Refresh(names, reply) = command;
+        let names = if names.is_empty() {
+            self.records.values().filter(|record| record.may_be_asked()).map(|record| record.name.clone()).collect()
+        } else {
+            names
+        };
+        let waiting = names.iter().map(|name| self.force(name, now)).collect::<Result<Vec<_>, _>>();
+        let _ = reply.send(waiting);
+    }
+
+    /// Asks a scenario past its schedule; joins an ask that is under way.
+    fn force(&mut self, name: &ScenarioName, now: Now) -> Result<super::Waiting, EngineError> {
+        let gap = self.parts.config.refresh.forced_gap;
+        let record = self.records.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
+        if let Some(refusal) = record.refusal() {
+            return Err(refusal);
+        }
+        let (waiter, waiting) = tokio::sync::oneshot::channel();
+        record.waiters.push(waiter);
+        if record.asking.is_none() {
+            let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
+            let planned = record.next_ask.map_or(earliest, |(at, _)| at);
+            record.unconditional = true;
+            record.ask_at(earliest.min(planned), now);
+            // Whoever looks meanwhile sees when it is due.
+            self.press.touch(name);
+        }
+        self.touch(name, now, Settled::Same);
+        Ok(waiting)
+    }
+
+    fn ask_if_due(&mut self, name: &ScenarioName, now: Now) {
+        let Some(record) = self.records.get_mut(name) else { return };
+        let due = record.next_ask.is_some_and(|(at, _)| at <= now.mono);
+        if !due || record.asking.is_some() || !record.may_be_asked() {
+            return;
+        }
+        let Some(upstream) = record.upstream.clone() else { return };
+        record.last_attempt = Some((now.mono, now.wall));
+        let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
+        let question = Question {
+            name: name.clone(),
+            generation: record.generation,
+            upstream,
+            protocol: record.protocol,
+            accept: self.parts.config.protocol.accept.clone(),
+            known,
+        };
+        let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
+        record.asking = Some(AbortOnDropHandle::new(self.parts.tasks.spawn(async move {
+            let answered = tokio::select! {
+                answered = ask(question) => answered,
+                () = stop.wait() => return,
+            };
+            // Fails only when the loop is gone, and then nobody needs the answer.
+            let _ = events.send(Event::Answered(Box::new(answered))).await;
+        })));
+    }
+
+    fn answered(&mut self, answered: Answered, now: Now) {
+        let name = answered.name.clone();
+        let Some(record) = self.records.get_mut(&name) else { return };
+        if answered.generation != record.generation {
+            return;
+        }
+        answers::apply(record, answered, &self.parts.config, now, fastrand::f64());
+        self.keep(&name);
+        self.asked(&name);
+        self.touch(&name, now, Settled::Changed);
+    }
+
+    /// After any change of a record: judges it, tells the catalog what changed for it, and plans its next wake.
+    pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
+        let rules = &self.parts.config;
+        let Some(record) = self.records.get_mut(name) else { return };
+        record.dismiss_waiters();
+        let judged = health::judge(record, now.mono, &rules.health);
+        let turned = record.state != judged.state;
+        if turned {
+            record.state = judged.state;
+            record.since = now.wall;
+        }
+        let reworded = record.reason != judged.reason;
+        record.reason = judged.reason;
+        if let Some(held) = &record.offer {
+            let standing = health::standing(record, now.mono, &rules.protocol);
+            self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
+        }
+        if settled == Settled::Changed {
+            self.press.scenario_findings(record);
+        }
+        if turned || reworded || settled == Settled::Changed {
+            self.press.touch(name);
+        }
+        let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
+        let forget = match record.departed {
+            Some(Departed::Gone(since)) => Some(since + rules.health.forget),
+            _ => None,
+        };
+        let standing = health::standing_until(record, now.mono, &rules.protocol);
+        let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
+        if record.wake != wake {
+            if let Some(old) = record.wake {
+                self.wakes.remove(&(old, name.clone()));
+            }
+            record.wake = wake;
+            self.wakes.extend(wake.map(|at| (at, name.clone())));
+        }
+    }
+}
+
+/// What makes the next ask conditional, if the last answer gave something for it.
+fn known(held: &Held) -> Option<Known> {
+    let validators = &held.fresh.as_ref()?.validators;
+    let any = validators.etag.is_some() || validators.last_modified.is_some();
+    any.then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
+}

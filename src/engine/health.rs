@@ -1,0 +1,113 @@
+//! Which state a scenario is in, why, and until when that can be said without new events. Pure.
+
+use tokio::time::Instant;
+
+use super::record::{Departed, Record};
+use crate::catalog::Standing;
+use crate::config::{HealthRules, ProtocolRules};
+use crate::model::ScenarioState;
+use crate::state::Decision;
+
+/// A judgement.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) state: ScenarioState,
+    /// Why, in one sentence without a full stop.
+    pub(super) reason: String,
+    /// When time alone changes it.
+    pub(super) until: Option<Instant>,
+}
+
+/// Judges a record. The table of states is DESIGN's; the first line that holds wins.
+pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules) -> Judged {
+    let judged = |state, reason: String, until| Judged { state, reason, until };
+    if record.decision == Some(Decision::Blocked) {
+        return judged(ScenarioState::Blocked, "an operator blocked it".into(), None);
+    }
+    if !record.is_trusted() {
+        let reason = format!("{} found it; an operator has to trust it first", record.source);
+        return judged(ScenarioState::Pending, reason, None);
+    }
+    if record.gone {
+        return judged(ScenarioState::Down, gone(record), None);
+    }
+    let grace_ends = record.grace_from + health.grace;
+    if record.failures >= health.failures && now >= grace_ends {
+        return judged(ScenarioState::Down, failing(record), None);
+    }
+    // Only failures make time count against it: a scenario that is waited for is not getting worse.
+    let until_down = (record.failures >= health.failures).then_some(grace_ends);
+    if let Some(incompatible) = &record.incompatible {
+        return judged(ScenarioState::Incompatible, incompatible.message.clone(), until_down);
+    }
+    let Some(live_until) = record.offer.as_ref().and_then(|held| held.live_until) else {
+        return judged(ScenarioState::Connecting, connecting(record), until_down);
+    };
+    if now < live_until && record.failures < health.failures {
+        return judged(ScenarioState::Live, live(record), Some(live_until));
+    }
+    judged(ScenarioState::Stale, stale(record), until_down)
+}
+
+/// What a state means for the list.
+pub(super) fn standing(record: &Record, now: Instant, protocol: &ProtocolRules) -> Standing {
+    match record.state {
+        ScenarioState::Pending | ScenarioState::Blocked => Standing::Hidden(record.reason.clone()),
+        ScenarioState::Down => Standing::Withdrawn(record.reason.clone()),
+        ScenarioState::Incompatible => match &record.incompatible {
+            Some(incompatible) if now < incompatible.since + protocol.incompatible_grace => Standing::Published,
+            _ => Standing::Withdrawn(record.reason.clone()),
+        },
+        ScenarioState::Connecting | ScenarioState::Live | ScenarioState::Stale => Standing::Published,
+    }
+}
+
+/// When the standing of an incompatible scenario changes by time alone.
+pub(super) fn standing_until(record: &Record, now: Instant, protocol: &ProtocolRules) -> Option<Instant> {
+    let ends = record.incompatible.as_ref()?.since + protocol.incompatible_grace;
+    (now < ends).then_some(ends)
+}
+
+fn live(record: &Record) -> String {
+    match record.departed {
+        Some(Departed::Asking) => "no source names it any more; whether it still answers is being asked".into(),
+        Some(Departed::Answers) => "answers, although no source names it any more".into(),
+        _ => "its last answer is fresh".into(),
+    }
+}
+
+fn stale(record: &Record) -> String {
+    match &record.last_error {
+        Some(_) if record.failures > 0 => failing(record),
+        // Busy is no failure, but it is why there is nothing fresher.
+        Some(error) => format!("its last answer is no longer fresh: {}", error.message),
+        None => "its last answer is no longer fresh".into(),
+    }
+}
+
+fn connecting(record: &Record) -> String {
+    let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
+    match (&record.last_error, record.place.is_some()) {
+        (Some(error), _) => format!("never answered yet: {}{restored}", error.message),
+        (None, true) => format!("being asked for the first time{restored}"),
+        (None, false) => format!("no source has named it yet{restored}"),
+    }
+}
+
+fn failing(record: &Record) -> String {
+    let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
+    match record.failures {
+        1 => format!("the last ask failed: {what}"),
+        n => format!("the last {n} asks failed: {what}"),
+    }
+}
+
+fn gone(record: &Record) -> String {
+    let error = record.last_error.as_ref().map(|error| error.message.as_str());
+    match (record.departed, error) {
+        (Some(_), Some(error)) => format!("no source names it any more, and it does not answer: {error}"),
+        (Some(_), None) => "no source names it any more".into(),
+        (None, Some(error)) => format!("a source names it again, but it has given no good answer yet: {error}"),
+        (None, None) => "a source names it again, but it has given no good answer yet".into(),
+    }
+}

@@ -1,0 +1,190 @@
+//! The owner of all state: one loop that hears of endpoints, asks when it is time, and publishes.
+//!
+//! Everything that changes the world comes to the loop as one [`Event`] or [`Command`]; nothing else writes. It never waits for the
+//! network or the disk: asks, saves and operators' changes run beside it and come back as events. It decodes nothing and renders
+//! nothing.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::catalog::CatalogReader;
+use crate::config::Config;
+use crate::discovery::{EndpointSet, Source, SourceError};
+use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target};
+use crate::runtime::{Clock, Readiness, Stop, Tasks};
+use crate::state::{Decision, Restored, StateError, StateStore};
+use crate::upstream::Client;
+
+mod answers;
+mod archive;
+mod ask;
+mod backoff;
+mod core;
+mod health;
+mod keeper;
+mod keeping;
+mod placing;
+mod publish;
+mod record;
+mod restart;
+mod restore;
+mod roster;
+mod schedule;
+mod sources;
+
+use archive::Archive;
+use ask::Answered;
+use keeper::{Keeper, Operation, Reply};
+
+/// The health of a scenario after its next answer.
+type Waiting = oneshot::Receiver<Result<Arc<Health>, EngineError>>;
+
+/// Events waiting for the loop at most; their senders wait when it is full.
+const EVENTS: usize = 1024;
+/// Commands and operators' changes waiting at most.
+const COMMANDS: usize = 64;
+/// Manifests waiting to be saved at most; what comes beyond is saved at the scenario's next good answer.
+const WRITES: usize = 4096;
+
+/// What the engine is made of.
+pub struct Setup {
+    /// The configuration in force.
+    pub config: Arc<Config>,
+    /// Where things outlive the process.
+    pub store: Arc<dyn StateStore>,
+    /// What it remembered at the start.
+    pub restored: Restored,
+    /// Asks scenarios.
+    pub client: Arc<Client>,
+    /// Reads time.
+    pub clock: Clock,
+    /// Starts tasks.
+    pub tasks: Tasks,
+    /// Gets a latch for each static scenario.
+    pub readiness: Readiness,
+    /// Where scenarios may be.
+    pub sources: Vec<Box<dyn Source>>,
+}
+
+/// Speaks to the engine. Cheap to clone; every method waits until what it asked for is published.
+#[derive(Debug, Clone)]
+pub struct EngineHandle {
+    commands: mpsc::Sender<Command>,
+    operations: mpsc::Sender<Operation>,
+    reader: CatalogReader,
+}
+
+/// What may be asked of the loop.
+#[derive(Debug)]
+enum Command {
+    Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
+}
+
+/// What the loop hears of the world.
+enum Event {
+    /// A source's whole set.
+    Endpoints(SourceId, EndpointSet),
+    /// A source ended before it was told to; its last set stays in force.
+    SourceEnded(SourceError),
+    /// An ask ended.
+    Answered(Box<Answered>),
+    /// Preferences changed, and are durable.
+    Preferred(Arc<PreferenceSet>, Settings, Reply<Settings>),
+    /// An operator decided, and it is durable.
+    Decided(ScenarioName, Option<Decision>, Reply<Arc<Health>>),
+    /// A save of these scenarios' manifests (and other things) ended.
+    Archived(Result<(), StateError>, Vec<ScenarioName>),
+}
+
+/// Why the engine did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// No source, store or operator knows this scenario.
+    #[error("no scenario is called `{0}`")]
+    UnknownScenario(ScenarioName),
+    /// An operator blocked it, so it is not asked.
+    #[error("`{0}` is blocked")]
+    Blocked(ScenarioName),
+    /// No source names it any more, so there is no address to ask.
+    #[error("no source names `{0}` any more")]
+    NoAddress(ScenarioName),
+    /// It could not be stored, so nothing changed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// Starts the engine. When it returns, what the store remembered is published.
+pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
+    let (events, heard) = mpsc::channel(EVENTS);
+    let (command, commands) = mpsc::channel(COMMANDS);
+    let (operation, operations) = mpsc::channel(COMMANDS);
+    let (save, saves) = mpsc::channel(WRITES);
+    let Setup { config, store, restored, client, clock, tasks, readiness, sources } = setup;
+    let keeper = Keeper {
+        store: Arc::clone(&store),
+        preferences: Arc::new(restored.preferences.clone()),
+        operations,
+        events: events.clone(),
+    };
+    tasks.spawn(keeper.run(stop.clone()));
+    let archive = Archive { store, saves, events: events.clone(), clock, tasks: tasks.clone() };
+    tasks.spawn(archive.run(stop.clone()));
+    let ids = sources.iter().map(|source| source.id()).collect();
+    let (asks, answers) = (tasks.clone(), events.clone());
+    let parts = core::Parts { config, client, clock, tasks: asks, events: answers, saves: save, stop: stop.clone() };
+    let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
+    for source in sources {
+        sources::start(source, &events, &tasks, stop);
+    }
+    tasks.spawn(core.run(heard, commands, stop.clone()));
+    (EngineHandle { commands: command, operations: operation, reader: reader.clone() }, reader)
+}
+
+impl EngineHandle {
+    /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
+    pub fn ended(reader: CatalogReader) -> Self {
+        Self { commands: mpsc::channel(1).0, operations: mpsc::channel(1).0, reader }
+    }
+
+    /// Asks scenarios at once (all that may be asked when `names` is empty), past the usual schedule, and waits for their answers.
+    /// The health after it, in the order of the names.
+    pub async fn refresh(&self, names: Vec<ScenarioName>) -> Result<Vec<Arc<Health>>, EngineError> {
+        let all = names.is_empty();
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Refresh(names, reply)).await.map_err(|_| EngineError::Stopping)?;
+        let waiting = answer.await.map_err(|_| EngineError::Stopping)??;
+        let mut healths = Vec::with_capacity(waiting.len());
+        for health in waiting {
+            match health.await.map_err(|_| EngineError::Stopping)? {
+                Ok(health) => healths.push(health),
+                // Of all, those that were blocked or left meanwhile are not among those that may be asked.
+                Err(_) if all => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(healths)
+    }
+
+    /// Records (or with `None` takes back) an operator's decision. Acknowledged when durable and published.
+    pub async fn decide(&self, name: ScenarioName, decision: Option<Decision>) -> Result<Arc<Health>, EngineError> {
+        if !self.reader.snapshot().health.contains_key(&name) {
+            return Err(EngineError::UnknownScenario(name));
+        }
+        self.operate(|reply| Operation::Decide(name, decision, reply)).await
+    }
+
+    /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.
+    pub async fn prefer(&self, scope: Scope, target: Target, patch: SettingsPatch) -> Result<Settings, EngineError> {
+        self.operate(|reply| Operation::Prefer(scope, target, patch, reply)).await
+    }
+
+    async fn operate<T>(&self, make: impl FnOnce(Reply<T>) -> Operation) -> Result<T, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.operations.send(make(reply)).await.map_err(|_| EngineError::Stopping)?;
+        answer.await.map_err(|_| EngineError::Stopping)?
+    }
+}

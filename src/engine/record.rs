@@ -1,0 +1,257 @@
+//! Everything the engine knows of one scenario, and what answers and time make of it.
+//!
+//! Changing a record never does IO and never reads a clock: both times are arguments.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::EngineError;
+use super::roster::Place;
+use crate::model::{Digest, Finding, Freshness, Health, LastError, Manifest, ScenarioName, ScenarioState, SourceId};
+use crate::protocols::Protocol;
+use crate::state::Decision;
+use crate::upstream::{self, AskError, Upstream};
+
+/// One instant on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    /// For deadlines.
+    pub(super) mono: Instant,
+    /// For people.
+    pub(super) wall: Timestamp,
+}
+
+/// Someone who waits for the next answer of a scenario.
+pub(super) type Waiter = oneshot::Sender<Result<Arc<Health>, EngineError>>;
+
+/// One scenario.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; what people see is the one state made of them"
+)]
+pub(super) struct Record {
+    pub(super) name: ScenarioName,
+    /// Where a source said it is, the last time one named it; absent when none has yet.
+    pub(super) place: Option<Place>,
+    /// The address to ask, kept for one last ask after the sources stopped naming it.
+    pub(super) upstream: Option<Upstream>,
+    /// The source that named it last.
+    pub(super) source: SourceId,
+    pub(super) trusted: bool,
+    pub(super) decision: Option<Decision>,
+    pub(super) protocol: Option<&'static dyn Protocol>,
+    pub(super) offer: Option<Held>,
+    /// Of the manifest that the store has of it.
+    pub(super) kept: Option<Digest>,
+    /// Set while the scenario speaks a version out of range.
+    pub(super) incompatible: Option<Incompatible>,
+    pub(super) failures: u32,
+    /// The last back-off wait, which the next one grows from.
+    pub(super) backoff: Option<Duration>,
+    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot id: the next good answer confirms
+    /// a restart.
+    pub(super) suspect: bool,
+    pub(super) answered: bool,
+    /// From when grace counts: the last good answer, else when the scenario came to be known.
+    pub(super) grace_from: Instant,
+    pub(super) last_success: Option<Timestamp>,
+    pub(super) last_attempt: Option<(Instant, Timestamp)>,
+    pub(super) last_error: Option<LastError>,
+    /// What the last failed answer has to say, besides the findings of the manifest in force.
+    pub(super) failure_finding: Option<Finding>,
+    pub(super) latency: Option<Duration>,
+    pub(super) restarts: u32,
+    pub(super) next_ask: Option<(Instant, Timestamp)>,
+    /// The next ask is unconditional: a 304 would only confirm what a restart made doubtful.
+    pub(super) unconditional: bool,
+    /// The ask that is under way. Dropping it ends the ask.
+    pub(super) asking: Option<AbortOnDropHandle<()>>,
+    /// Answers to asks of an older generation are dropped: the scenario moved or restarted meanwhile.
+    pub(super) generation: u64,
+    pub(super) waiters: Vec<Waiter>,
+    pub(super) state: ScenarioState,
+    pub(super) reason: String,
+    pub(super) since: Timestamp,
+    pub(super) departed: Option<Departed>,
+    /// It was not named and did not answer, and has given no good answer since.
+    pub(super) gone: bool,
+    /// When the loop has to look at it again, as entered in its list of wakes.
+    pub(super) wake: Option<Instant>,
+}
+
+/// The manifest in force.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) quarantined: usize,
+    pub(super) findings: Vec<Finding>,
+    /// What the last good answer said about caching; absent for a restored manifest.
+    pub(super) fresh: Option<upstream::Freshness>,
+    /// Until when the scenario counts as live; absent for a restored manifest.
+    pub(super) live_until: Option<Instant>,
+    pub(super) freshness: Freshness,
+}
+
+/// A scenario that speaks a version out of range.
+#[derive(Debug, Clone)]
+pub(super) struct Incompatible {
+    pub(super) since: Instant,
+    pub(super) message: String,
+}
+
+/// No source names the scenario any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departed {
+    /// Its last address is asked once more.
+    Asking,
+    /// It still answers there.
+    Answers,
+    /// It does not. Carries since when.
+    Gone(Instant),
+}
+
+impl Record {
+    /// A scenario that was just heard of.
+    pub(super) fn new(name: ScenarioName, source: SourceId, trusted: bool, now: Now) -> Self {
+        Self {
+            name,
+            place: None,
+            upstream: None,
+            source,
+            trusted,
+            decision: None,
+            protocol: None,
+            offer: None,
+            kept: None,
+            incompatible: None,
+            failures: 0,
+            backoff: None,
+            suspect: false,
+            answered: false,
+            grace_from: now.mono,
+            last_success: None,
+            last_attempt: None,
+            last_error: None,
+            failure_finding: None,
+            latency: None,
+            restarts: 0,
+            next_ask: None,
+            unconditional: false,
+            asking: None,
+            generation: 0,
+            waiters: Vec::new(),
+            state: ScenarioState::Connecting,
+            reason: "not asked yet".into(),
+            since: now.wall,
+            departed: None,
+            gone: false,
+            wake: None,
+        }
+    }
+
+    /// Whether its tools may be published at all.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted || self.decision == Some(Decision::Trusted)
+    }
+
+    /// Whether it may be asked now or later.
+    pub(super) fn may_be_asked(&self) -> bool {
+        self.upstream.is_some()
+            && self.decision != Some(Decision::Blocked)
+            && !matches!(self.departed, Some(Departed::Gone(_)))
+    }
+
+    /// Why it may not be asked.
+    pub(super) fn refusal(&self) -> Option<EngineError> {
+        if self.decision == Some(Decision::Blocked) {
+            Some(EngineError::Blocked(self.name.clone()))
+        } else if self.may_be_asked() {
+            None
+        } else {
+            Some(EngineError::NoAddress(self.name.clone()))
+        }
+    }
+
+    /// Tells whoever waits for an answer that none will come, if that is so.
+    pub(super) fn dismiss_waiters(&mut self) {
+        if self.asking.is_some() || self.waiters.is_empty() {
+            return;
+        }
+        if let Some(refusal) = self.refusal() {
+            for waiter in self.waiters.drain(..) {
+                // Whoever has gone meanwhile needs no answer.
+                let _ = waiter.send(Err(refusal.clone()));
+            }
+        }
+    }
+
+    /// No source names it, and it does not answer.
+    pub(super) fn goes(&mut self, now: Now) {
+        self.departed = Some(Departed::Gone(now.mono));
+        self.gone = true;
+        self.next_ask = None;
+    }
+
+    /// Plans the next ask.
+    pub(super) fn ask_at(&mut self, at: Instant, now: Now) {
+        let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
+        self.next_ask = Some((at, wall));
+    }
+
+    /// What is under way is void: its answer would be of another time or place.
+    pub(super) fn void(&mut self) {
+        self.generation += 1;
+        self.asking = None;
+    }
+
+    /// What is under way is void, and the next ask is at `at` and unconditional.
+    pub(super) fn ask_anew(&mut self, at: Instant, now: Now) {
+        self.void();
+        self.unconditional = true;
+        self.backoff = None;
+        self.ask_at(at, now);
+    }
+
+    /// Its source gave an address that cannot be asked at all.
+    pub(super) fn unaskable(&mut self, error: &AskError, now: Now) {
+        self.void();
+        self.upstream = None;
+        self.next_ask = None;
+        self.failures += 1;
+        self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
+    }
+
+    /// What an operator sees. `counts` come from the catalog.
+    pub(super) fn health(&self, counts: crate::model::ToolCounts) -> Health {
+        let manifest = self.offer.as_ref().map(|held| &held.manifest);
+        let text =
+            |pick: fn(&Manifest) -> &Arc<str>| manifest.map(|m| pick(m).to_string()).filter(|text| !text.is_empty());
+        Health {
+            name: self.name.clone(),
+            state: self.state,
+            reason: self.reason.clone(),
+            since: self.since,
+            url: self.upstream.as_ref().map(Upstream::shown),
+            source: self.source,
+            trusted: self.is_trusted(),
+            protocol: self.protocol.map(Protocol::id),
+            protocol_version: text(|m| &m.protocol_version),
+            version: text(|m| &m.scenario.version),
+            description: text(|m| &m.scenario.description),
+            tools: counts,
+            freshness: self.offer.as_ref().map(|held| held.freshness),
+            last_success: self.last_success,
+            last_attempt: self.last_attempt.map(|(_, wall)| wall),
+            last_error: self.last_error.clone(),
+            next_attempt: self.next_ask.filter(|_| self.may_be_asked()).map(|(_, wall)| wall),
+            failures_in_a_row: self.failures,
+            latency_ms: self.latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
+            restarts: self.restarts,
+        }
+    }
+}

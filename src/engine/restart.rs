@@ -1,0 +1,31 @@
+//! Signs that a scenario restarted between two answers. Pure.
+//!
+//! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
+//! the restart in health. The signs here are seen in a whole new answer, so that there is nothing left to ask: they are counted at once.
+
+use crate::model::Manifest;
+
+/// A sign that is seen by comparing two manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// The scenario's own version changed: it was deployed anew.
+    Version,
+    /// `generated_at` went backwards with another content: an older build, or another instance behind the address.
+    Backwards,
+}
+
+/// Compares the manifest in force with a new one. An equal content is no sign, whatever it was stamped with: real servers stamp each
+/// answer anew.
+pub(super) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
+    if before.digest == after.digest {
+        return None;
+    }
+    if before.scenario.version != after.scenario.version {
+        return Some(Sign::Version);
+    }
+    match (before.generated_at, after.generated_at) {
+        // Under a second is within what clocks of one machine show.
+        (Some(before), Some(after)) if before.duration_since(after).as_secs() >= 1 => Some(Sign::Backwards),
+        _ => None,
+    }
+}

@@ -1,0 +1,63 @@
+//! What the store remembers becomes the first records, so that the list is there before anyone was asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::record::{Held, Now, Record};
+use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
+use crate::protocols::{self, tool_discovery};
+use crate::state::{Decision, StoredManifest};
+
+/// Records of stored manifests, and what could not be read.
+pub(super) fn records(
+    stored: Vec<StoredManifest>,
+    decisions: &BTreeMap<ScenarioName, Decision>,
+    accept: &Accept,
+    now: Now,
+) -> (BTreeMap<ScenarioName, Record>, Vec<Finding>) {
+    let mut records = BTreeMap::new();
+    let mut findings = Vec::new();
+    for manifest in stored {
+        let name = manifest.scenario.clone();
+        match record(&manifest, decisions.get(&name).copied(), accept, now) {
+            Ok(record) => {
+                records.insert(name, record);
+            }
+            Err(why) => {
+                let message = format!("its stored manifest cannot be used: {why}");
+                let hint = "it is replaced at its next good answer";
+                findings.push(Finding::new(FindingCode::StateRepaired, message).of_scenario(&name).hint(hint));
+            }
+        }
+    }
+    (records, findings)
+}
+
+fn record(
+    stored: &StoredManifest,
+    decision: Option<Decision>,
+    accept: &Accept,
+    now: Now,
+) -> Result<Record, protocols::ListError> {
+    let decoded = tool_discovery::decode(stored.document.as_bytes(), accept)?;
+    let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
+    let freshness = Freshness {
+        generated_at: decoded.manifest.generated_at,
+        fresh_until: stored.received_at,
+        received_at: stored.received_at,
+    };
+    record.protocol = protocols::by_id(&stored.protocol);
+    record.decision = decision;
+    record.last_success = Some(stored.received_at);
+    record.reason = "restored from its last good answer; no source has named it yet".into();
+    record.kept = Some(decoded.manifest.digest);
+    record.offer = Some(Held {
+        manifest: Arc::new(decoded.manifest),
+        quarantined: stored.quarantined,
+        findings: decoded.findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
+        fresh: None,
+        live_until: None,
+        freshness,
+    });
+    Ok(record)
+}

@@ -1,0 +1,123 @@
+//! When to ask next, and until when an answer keeps a scenario live. Pure: the random part is an argument.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::config::Refresh;
+use crate::upstream::Freshness;
+
+/// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
+const EAGER: f64 = 0.9;
+/// Share of a lifetime (or of the floor) by which asks are spread.
+const SPREAD: f64 = 0.1;
+
+/// What a good answer means for the times to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// When to ask next.
+    pub(super) next_ask: Instant,
+    /// Until when the scenario counts as live.
+    pub(super) live_until: Instant,
+}
+
+/// Plans after a good answer; `random` is in `0.0..1.0`.
+///
+/// The next ask comes after 0.9 of the lifetime less jitter, but never before the floor (`refresh.min_interval`): the protocol asks
+/// consumers to keep a manifest at least 60 seconds. Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there;
+/// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
+/// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between.
+pub(super) fn after_success(fresh: &Freshness, rules: &Refresh, random: f64) -> Plan {
+    let Freshness { received, lifetime, took, .. } = *fresh;
+    let eager = lifetime.mul_f64(EAGER - SPREAD * random);
+    let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
+    let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
+    let next_ask = received + wait;
+    // The answer's own travel was taken off its lifetime; a slow answer is not a short-lived one. What is stale on arrival stays so.
+    let covered = !lifetime.is_zero() && lifetime + took >= rules.min_interval;
+    let fresh_until = fresh.fresh_until();
+    let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
+    Plan { next_ask, live_until }
+}
+
+/// When to ask again after a failure: after the back-off's wait, or later when the scenario asked for that.
+pub(super) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
+    now + retry_after.map_or(wait, |asked| asked.max(wait))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::float_cmp, reason = "whole seconds")]
+
+    use super::*;
+    use crate::upstream::{CacheScope, ResponseHead, cache_policy};
+
+    fn rules() -> Refresh {
+        Refresh {
+            min_interval: Duration::from_secs(60),
+            max_interval: Duration::from_secs(3600),
+            default_lifetime: Duration::from_secs(60),
+            forced_gap: Duration::from_secs(1),
+            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(1),
+            concurrency: 32,
+            max_body: 1,
+            max_redirects: 0,
+            backoff_base: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(60),
+            max_scenarios: 10,
+        }
+    }
+
+    /// Seconds from the answer to the next ask, and to the end of being live.
+    fn plan(lifetime: u64, took: u64, random: f64) -> (f64, f64) {
+        let clock = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH);
+        let (received, took) = (clock.now(), Duration::from_secs(took));
+        let mut headers = http::HeaderMap::new();
+        headers.insert(http::header::CACHE_CONTROL, format!("max-age={lifetime}").parse().unwrap());
+        let head = ResponseHead {
+            status: http::StatusCode::OK,
+            headers,
+            requested: received.checked_sub(took).unwrap(),
+            received,
+            received_at: clock.wall(),
+        };
+        let fresh = cache_policy::freshness(&head, rules().default_lifetime, CacheScope::Private);
+        let plan = after_success(&fresh, &rules(), random);
+        ((plan.next_ask - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
+    }
+
+    #[test]
+    fn a_long_lifetime_is_renewed_before_it_ends() {
+        assert_eq!(plan(600, 0, 0.0), (540.0, 600.0));
+        let (next, live) = plan(600, 0, 0.999);
+        assert!((480.0..482.0).contains(&next) && live >= 600.0);
+    }
+
+    #[test]
+    fn the_floor_holds_and_a_minute_stays_live_over_its_ask() {
+        let (next, live) = plan(60, 0, 0.5);
+        assert!((60.0..=63.0).contains(&next), "{next}");
+        assert!(live >= next + 10.0, "{live}");
+    }
+
+    #[test]
+    fn a_slow_answer_of_a_minute_stays_live_over_its_ask() {
+        let (next, live) = plan(60, 3, 0.0);
+        assert!(next >= 60.0 && live >= next + 10.0, "{next} {live}");
+    }
+
+    #[test]
+    fn a_short_lifetime_is_asked_at_the_floor_and_honestly_stale() {
+        let (next, live) = plan(5, 0, 0.0);
+        assert_eq!((next, live), (60.0, 5.0));
+        assert_eq!(plan(0, 0, 0.0), (60.0, 0.0));
+        // However slow it was.
+        assert_eq!(plan(5, 70, 0.0), (60.0, 0.0));
+    }
+
+    #[test]
+    fn no_lifetime_passes_the_ceiling() {
+        assert_eq!(plan(1_000_000, 0, 0.3).0, 3600.0);
+    }
+}
