@@ -21,3 +21,5 @@ pub mod formats;
 pub mod views;
 
 pub mod state;
+
+pub mod server;

@@ -1,0 +1,59 @@
+//! Whether a client already has what it asks for (RFC 9110 section 13.1.2). Pure.
+
+use http::header::IF_NONE_MATCH;
+use http::{HeaderMap, HeaderValue};
+
+/// Whether `If-None-Match` names `etag`, so that 304 is the answer to a GET. Weak comparison: `W/` does not count. `*` names anything.
+pub(super) fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_bytes()))
+}
+
+/// Whether one field line names `etag` (with its quotes). What follows a malformed element is not read.
+fn names(line: &[u8], etag: &[u8]) -> bool {
+    let mut rest = line.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    loop {
+        rest = match rest {
+            [b',' | b' ' | b'\t', after @ ..] | [b'W', b'/', after @ ..] => after,
+            // A tag may hold commas, so it ends at its quote only.
+            [b'"', after @ ..] => {
+                let Some(length) = after.iter().position(|c| *c == b'"') else { return false };
+                let (tag, after) = rest.split_at(length + 2);
+                if tag == etag {
+                    return true;
+                }
+                after
+            }
+            _ => return false,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(lines: &[&'static str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(IF_NONE_MATCH, HeaderValue::from_static(line));
+        }
+        is_known(&headers, &HeaderValue::from_static("\"a,b\""))
+    }
+
+    #[test]
+    fn finds_the_tag_wherever_it_stands() {
+        for lines in [&["\"a,b\""][..], &["W/\"a,b\""], &["*"], &["\"x\" , W/\"y\",\"a,b\""], &["\"x\"", "\"a,b\""]] {
+            assert!(known(lines), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn other_tags_and_noise_are_not_it() {
+        for lines in [&[][..], &[""], &["\"a\""], &["a,b"], &["\"a,b"], &["\"a\",b\""], &["junk, \"a,b\""]] {
+            assert!(!known(lines), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The only mapping from what went wrong to what a client is told: problem details (RFC 9457) with an extra `error`, which the
+//! clients of the original agent-inbox read.
+//!
+//! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the details go to the log.
+
+use std::fmt;
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, StatusCode};
+use http_body_util::Full;
+use serde_json::{Map, Value, json};
+
+use crate::engine::EngineError;
+use crate::model::{InvalidName, InvalidPreference};
+
+/// An answer that is not what was asked for.
+#[derive(Debug)]
+pub(super) struct Problem(Box<Details>);
+
+/// In a box: results that hold a problem are handed up through many functions.
+#[derive(Debug)]
+struct Details {
+    status: StatusCode,
+    detail: String,
+    /// Further members, such as `candidates` or `known`.
+    extras: Map<String, Value>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// A problem with the text for the client.
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self(Box::new(Details { status, detail: detail.into(), extras: Map::new(), header: None }))
+    }
+
+    /// 400: what the client wrote cannot be.
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 404: there is no such thing.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 413: the body is larger than `server.max_body`.
+    pub(super) fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is larger than {limit} bytes, the value of `server.max_body`");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 500: something unexpected; `cause` goes to the log only.
+    pub(super) fn internal(cause: &dyn fmt::Display) -> Self {
+        tracing::error!(error = %cause, "a request failed");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
+    }
+
+    /// With a further member.
+    pub(super) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.0.extras.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// The answer.
+    pub(super) fn into_answer(self) -> http::Response<Full<Bytes>> {
+        let Details { status, detail, extras, header } = *self.0;
+        let mut document = Map::new();
+        document.insert("type".into(), json!("about:blank"));
+        document.insert("title".into(), json!(status.canonical_reason().unwrap_or_default()));
+        document.insert("status".into(), json!(status.as_u16()));
+        document.insert("detail".into(), json!(detail));
+        document.insert("error".into(), json!(detail));
+        document.extend(extras);
+        let mut answer = http::Response::new(Full::new(Bytes::from(Value::Object(document).to_string())));
+        *answer.status_mut() = status;
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = header {
+            answer.headers_mut().insert(name, value);
+        }
+        answer
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.into_answer().map(axum::body::Body::new)
+    }
+}
+
+impl From<InvalidName> for Problem {
+    fn from(error: InvalidName) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<InvalidPreference> for Problem {
+    fn from(error: InvalidPreference) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::UnknownScenario(_) => {
+                Self::not_found(format!("{error}; `GET /api/v1/scenarios` lists those that are known"))
+            }
+            EngineError::Blocked(ref name) => {
+                let next = format!("take the block back with `DELETE /api/v1/scenarios/{name}/block`");
+                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+            }
+            EngineError::NoAddress(_) => {
+                Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
+            }
+            EngineError::State(cause) => {
+                tracing::error!(error = %cause, "a change could not be stored");
+                let detail = "the change could not be stored, so nothing changed; the daemon's log says why";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+            }
+            EngineError::Stopping => {
+                let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "the daemon is stopping; try again soon");
+                problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+                problem
+            }
+        }
+    }
+}
+
+/// At most 120 characters of what a client wrote, for repeating it in an error.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::StateError;
+    use http_body_util::BodyExt;
+
+    async fn told(problem: Problem) -> (StatusCode, Value) {
+        let answer = problem.into_answer();
+        assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
+        let status = answer.status();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_problem_repeats_its_text_for_original_clients() {
+        let (status, body) = told(Problem::not_found("no such thing").with("candidates", vec!["a", "b"])).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
+            "error": "no such thing", "candidates": ["a", "b"]});
+        assert_eq!(body, expected);
+    }
+
+    #[tokio::test]
+    async fn a_failure_of_ours_tells_no_details() {
+        let store = |place: &str| {
+            EngineError::State(StateError { what: "cannot save", place: place.into(), message: "disk full".into() })
+        };
+        let (status, first) = told(store("/secret/state.db").into()).await;
+        let (_, second) = told(store("/other").into()).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(first, second);
+        assert!(!first.to_string().contains("secret"));
+        let (_, unexpected) = told(Problem::internal(&"index 7 out of range")).await;
+        assert!(!unexpected.to_string().contains("index"));
+    }
+
+    #[tokio::test]
+    async fn engine_errors_keep_whose_fault_it_was() {
+        let name: crate::model::ScenarioName = "files".parse().unwrap();
+        let (status, body) = told(EngineError::UnknownScenario(name.clone()).into()).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(body["detail"].as_str().unwrap().contains("`files`"));
+        let (status, body) = told(EngineError::Blocked(name).into()).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert!(body["detail"].as_str().unwrap().contains("DELETE /api/v1/scenarios/files/block"));
+        let (status, _) = told(EngineError::Stopping.into()).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

@@ -1,0 +1,80 @@
+//! Every open finding.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::error::Problem;
+use super::query::{Query, bad_value, many, once};
+use super::{App, Shared, wire};
+use crate::catalog::{Snapshot, ViewQuery};
+use crate::formats;
+use crate::model::{Finding, FindingCode, Severity};
+use crate::views::Coding;
+
+/// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, and of the plain list in each format for LLMs
+/// (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
+pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &[many("severity"), many("code"), once("scenario")])?;
+    let severities = read_all(&query, "severity", &SEVERITIES, Severity::as_str)?;
+    let codes = read_all(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
+    let scenario = query.scenario("scenario")?;
+    let wanted = |finding: &Finding| {
+        (severities.is_empty() || severities.contains(&finding.severity()))
+            && (codes.is_empty() || codes.contains(&finding.code))
+            && (scenario.is_none() || finding.scenario == scenario)
+    };
+    let findings = open(&shared, &shared.reader.snapshot()).await;
+    let shown: Vec<Value> = findings.iter().filter(|finding| wanted(finding)).map(wire::finding).collect();
+    wire::json(&json!({"findings": shown}))
+}
+
+const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
+
+/// Every finding, in order, each once.
+async fn open(shared: &Shared, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
+    let mut findings = snapshot.catalog.findings();
+    findings.extend(snapshot.findings.iter().cloned());
+    for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
+        let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
+        findings.extend(prepared.findings.iter().cloned());
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// The values of a parameter, each one of `known`.
+pub(super) fn read_all<T: Copy>(
+    query: &Query,
+    name: &str,
+    known: &[T],
+    text: fn(T) -> &'static str,
+) -> Result<Vec<T>, Problem> {
+    let read = |value: &str| {
+        let found = known.iter().copied().find(|candidate| text(*candidate) == value);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = known.iter().map(|candidate| text(*candidate)).collect();
+            bad_value(name, value, &known.join(", ")).with("known", known)
+        })
+    };
+    query.all(name)?.into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_take_known_words_only() {
+        let read = |raw| {
+            let query = Query::read(Some(raw), &[many("severity")]).unwrap();
+            read_all(&query, "severity", &SEVERITIES, Severity::as_str)
+        };
+        assert_eq!(read("severity=error,info").unwrap(), [Severity::Error, Severity::Info]);
+        assert_eq!(read("").unwrap(), []);
+        assert_eq!(read("severity=fatal").unwrap_err().into_answer().status(), 400);
+    }
+}

@@ -1,0 +1,245 @@
+//! The thin way in: the guard for every request, and the prepared routes without the router.
+//!
+//! The usual middleware halves the requests per second, so `GET` and `HEAD` of the list and of single tools are answered here, in a bare
+//! hyper service. Everything else goes on to the router. Both ways call the same handlers and give the same answers.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::ready;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use axum::Router;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::Either as EitherFuture;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, ORIGIN, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Incoming};
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
+
+use super::error::Problem;
+use super::guard::Pass;
+use super::{App, routes, tools};
+
+/// Where the prepared routes live.
+const TOOLS: &str = "/api/v1/tools";
+
+type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
+type Answer = Response<AnswerBody>;
+
+/// Answers requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Front(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: App,
+    router: Router,
+}
+
+/// What needs no router.
+#[derive(Debug, PartialEq, Eq)]
+enum Thin<'a> {
+    List,
+    /// One tool, by the rest of the path as written.
+    Tool(&'a str),
+}
+
+impl Front {
+    /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
+    pub(super) fn new(shared: App, max_body: usize) -> Self {
+        let router = routes::router(Arc::clone(&shared), max_body);
+        Self(Arc::new(Inner { shared, router }))
+    }
+
+    /// The service of one connection, which came to the address `local`.
+    pub(super) fn connection(
+        &self,
+        local: IpAddr,
+    ) -> impl Service<Request<Incoming>, Response = Answer, Error = Infallible, Future: Send> + use<> {
+        let inner = Arc::clone(&self.0);
+        service_fn(move |request: Request<Incoming>| {
+            let head_only = request.method() == Method::HEAD;
+            // One request that hits a bug of ours costs that request, not the others of its connection. What is shared is immutable or
+            // guards itself, so there is no half-changed state to see.
+            let begun = catch_unwind(AssertUnwindSafe(|| inner.begin(local, request)));
+            match begun {
+                Ok(Begun::Answered(answer)) => EitherFuture::Left(ready(Ok(finished(answer, head_only)))),
+                Ok(Begun::Passed(passed)) => {
+                    let inner = Arc::clone(&inner);
+                    // In a box: hyper moves the future of each request, and this one is many times that of an answer at hand.
+                    EitherFuture::Right(Box::pin(async move {
+                        let answered = AssertUnwindSafe(inner.go_on(*passed)).catch_unwind().await;
+                        Ok(finished(answered.unwrap_or_else(|panic| slip(&*panic)), head_only))
+                    }))
+                }
+                Err(panic) => EitherFuture::Left(ready(Ok(finished(slip(&*panic), head_only)))),
+            }
+        })
+    }
+}
+
+/// What came of a request before anything had to be waited for.
+enum Begun {
+    /// Its answer.
+    Answered(Answer),
+    /// It may pass the guard, and needs time.
+    Passed(Box<Passed>),
+}
+
+/// A request that the guard let pass.
+struct Passed {
+    head: Parts,
+    body: Incoming,
+    pass: Pass,
+}
+
+impl Inner {
+    /// Judges the request, and answers what is at hand.
+    fn begin(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
+        let has_body = !request.body().is_end_stream();
+        let (head, body) = request.into_parts();
+        let pass = match self.shared.guard.check(&head, local, has_body) {
+            Ok(pass) => pass,
+            Err(problem) => return Begun::Answered(short(problem.into_answer())),
+        };
+        let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        let at_hand = if preflight && pass.origin.is_some() {
+            Some(preflight_answer())
+        } else {
+            match thin(&head.method, head.uri.path()) {
+                Some(Thin::List) => tools::list_again(&self.shared, head.uri.query(), &head.headers),
+                Some(Thin::Tool(rest)) => Some(tools::one(&self.shared, rest, head.uri.query(), &head.headers)),
+                None => None,
+            }
+        };
+        match at_hand {
+            Some(answer) => Begun::Answered(self.shared_with(pass, short(answer))),
+            None => Begun::Passed(Box::new(Passed { head, body, pass })),
+        }
+    }
+
+    /// Answers what has to be made or is the router's.
+    async fn go_on(&self, Passed { head, body, pass }: Passed) -> Answer {
+        let answer = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
+            short(tools::list(&self.shared, head.uri.query(), &head.headers).await)
+        } else {
+            let routed = tower::Service::call(&mut self.router.clone(), Request::from_parts(head, body)).await;
+            routed.map_or_else(|never: Infallible| match never {}, |answer| answer.map(Either::Right))
+        };
+        self.shared_with(pass, answer)
+    }
+
+    /// Lets pages of a configured origin read the answer, and tells caches that it differs by origin.
+    fn shared_with(&self, pass: Pass, mut answer: Answer) -> Answer {
+        if self.shared.guard.varies_by_origin() {
+            share_with(pass.origin, answer.headers_mut());
+        }
+        answer
+    }
+}
+
+/// The answer to a request that hit a bug of ours.
+fn slip(panic: &(dyn Any + Send)) -> Answer {
+    short(Problem::internal(&panic_text(panic)).into_answer())
+}
+
+fn finished(answer: Answer, head_only: bool) -> Answer {
+    if head_only { without_body(answer) } else { answer }
+}
+
+fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {
+    let rest = path.strip_prefix(TOOLS)?;
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some(Thin::List);
+    }
+    let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty())?;
+    let routed = routes::RESERVED.contains(&rest) || rest.ends_with("/explain");
+    (!routed).then_some(Thin::Tool(rest))
+}
+
+fn short(answer: Response<Full<Bytes>>) -> Answer {
+    answer.map(Either::Left)
+}
+
+/// What a GET would have been answered, without its content (RFC 9110 section 9.3.2). hyper does this for HTTP/1 only.
+fn without_body(mut answer: Answer) -> Answer {
+    if let Either::Left(body) = answer.body() {
+        let length = body.size_hint().exact().unwrap_or_default();
+        if answer.status() != StatusCode::NOT_MODIFIED {
+            answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        *answer.body_mut() = Either::Left(Full::default());
+    }
+    answer
+}
+
+/// What a configured origin may send: everything that our routes take.
+fn preflight_answer() -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    let headers = answer.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, if-none-match"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    answer
+}
+
+fn share_with(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    headers.append(VARY, HeaderValue::from(ORIGIN));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static("callsheet-left-out, callsheet-revision, callsheet-tools, etag");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("without a text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_the_list_and_of_tools_need_no_router() {
+        let get = |path| thin(&Method::GET, path);
+        assert_eq!(get("/api/v1/tools"), Some(Thin::List));
+        assert_eq!(thin(&Method::HEAD, "/api/v1/tools"), Some(Thin::List));
+        assert_eq!(get("/api/v1/tools/read"), Some(Thin::Tool("read")));
+        assert_eq!(get("/api/v1/tools/files/read"), Some(Thin::Tool("files/read")));
+        assert_eq!(get("/api/v1/tools/config/read"), Some(Thin::Tool("config/read")));
+        assert_eq!(get("/api/v1/tools/files%2Fexplain"), Some(Thin::Tool("files%2Fexplain")));
+    }
+
+    #[test]
+    fn everything_else_does() {
+        for path in [
+            "/",
+            "/api/v1/tools/",
+            "/api/v1/toolset",
+            "/api/v1/tools/set",
+            "/api/v1/tools/scenarios",
+            "/api/v1/tools/config",
+            "/api/v1/tools/config/approval",
+            "/api/v1/tools/sync",
+            "/api/v1/tools/read/explain",
+        ] {
+            assert_eq!(thin(&Method::GET, path), None, "{path}");
+        }
+        assert_eq!(thin(&Method::POST, "/api/v1/tools"), None);
+    }
+}

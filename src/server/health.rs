@@ -1,0 +1,33 @@
+//! Whether the daemon lives, whether it is ready, and what it answers to.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::error::Problem;
+use super::routes::Route;
+use super::{App, wire};
+
+/// `GET /healthz`: 200 as long as requests are answered at all.
+pub(super) async fn live() -> Result<Response, Problem> {
+    wire::json(&json!({"status": "ok"}))
+}
+
+/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is.
+pub(super) async fn ready(State(shared): State<App>) -> Result<Response, Problem> {
+    let awaited = shared.readiness.awaited();
+    let (status, text) =
+        if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
+    let answer = wire::json(&json!({"status": text, "awaited": awaited}))?;
+    Ok((status, answer).into_response())
+}
+
+/// `GET /`: what can be asked, from the table of routes itself.
+pub(super) fn index(routes: &[Route]) -> Value {
+    let routes: Vec<Value> = routes
+        .iter()
+        .map(|route| json!({"methods": route.methods, "path": route.path, "answers": route.answers}))
+        .collect();
+    json!({"name": "callsheet", "version": env!("CARGO_PKG_VERSION"), "routes": routes})
+}

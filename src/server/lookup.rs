@@ -1,0 +1,160 @@
+//! From what an asker wrote to one tool, or to a refusal that says what to write instead.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::error::{Problem, excerpt};
+use crate::catalog::{Catalog, Found, Standing, ViewQuery, find_in_scope, out_of_bounds};
+use crate::model::{NameRef, ViewTool};
+
+/// How many near names a refusal offers.
+const CANDIDATES: usize = 5;
+
+/// The tool that `name` stands for in the scope of `query`, in the list or not. 404 offers near names, 409 those it could mean.
+pub(super) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<Arc<ViewTool>, Problem> {
+    match find_in_scope(catalog, query, &NameRef::read(name)) {
+        Found::One(tool) => Ok(tool),
+        Found::Ambiguous(tools) => {
+            let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
+            let detail = format!("several tools are called `{}`: ask for {}", excerpt(name), candidates.join(" or "));
+            Err(Problem::new(StatusCode::CONFLICT, detail).with("candidates", candidates))
+        }
+        Found::None => Err(unknown_tool(catalog, name)),
+    }
+}
+
+/// The ids of the tools that `name` could stand for in the scope of `query`; none when there is no such tool.
+pub(super) fn meant(catalog: &Catalog, query: &ViewQuery, name: &str) -> Vec<String> {
+    match find_in_scope(catalog, query, &NameRef::read(name)) {
+        Found::One(tool) => vec![tool.id.to_string()],
+        Found::Ambiguous(tools) => tools.iter().map(|tool| tool.id.to_string()).collect(),
+        Found::None => Vec::new(),
+    }
+}
+
+/// Whether a tool of this name exists in the scope, whatever its standing.
+pub(super) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
+    matches!(find_in_scope(catalog, query, &NameRef::read(name)), Found::One(_))
+}
+
+/// Refuses a tool whose scenario is not published, or that the asker's profile may not see, with the reason.
+pub(super) fn visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
+    if let Some(step) = out_of_bounds(catalog, query, tool) {
+        return Err(Problem::not_found(format!("`{}` is not for this profile: {}", tool.id, step.outcome)));
+    }
+    let scenario = &tool.id.scenario;
+    match catalog.entry(scenario).map(|entry| &entry.standing) {
+        Some(Standing::Published) | None => Ok(()),
+        Some(Standing::Withdrawn(reason) | Standing::Hidden(reason)) => {
+            let detail = format!("`{}` is not published now: {reason}", tool.id);
+            Err(Problem::not_found(detail).with("reason", reason.as_str()))
+        }
+    }
+}
+
+fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
+    let candidates = match NameRef::read(name) {
+        NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
+            let tools =
+                catalog.entries().filter(|entry| entry.name == id.scenario).flat_map(|entry| entry.tools.iter());
+            nearest(&id.tool, tools.map(|tool| (tool.tool.name.as_ref(), tool.id.to_string())))
+        }
+        NameRef::Id(id) => {
+            let tools = all(catalog).filter(|tool| tool.tool.name == id.tool);
+            tools.take(CANDIDATES).map(|tool| tool.id.to_string()).collect()
+        }
+        NameRef::Bare(name) => {
+            let published = all(catalog).map(|tool| (tool.name.as_str(), tool.name.to_string()));
+            nearest(&name, published)
+        }
+    };
+    let next = match candidates.first() {
+        Some(_) => format!("did you mean {}?", candidates.join(" or ")),
+        None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
+    };
+    Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with("candidates", candidates)
+}
+
+fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {
+    catalog.entries().filter(|entry| entry.is_published()).flat_map(|entry| entry.tools.iter())
+}
+
+/// The texts whose names are nearest to `wanted`, nearest first.
+pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    let wanted = wanted.to_ascii_lowercase();
+    let mut near: Vec<(usize, String)> =
+        names.filter_map(|(name, text)| Some((distance(&wanted, &name.to_ascii_lowercase())?, text))).collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(CANDIDATES).map(|(_, text)| text).collect()
+}
+
+/// How far apart two names are; nothing when too far to be meant. A name within the other is as good as one typing error.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    const LONGEST: usize = 100;
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return None;
+    }
+    if a == b {
+        return Some(0);
+    }
+    if a.len() >= 3 && b.contains(a) || b.len() >= 3 && a.contains(b) {
+        return Some(1);
+    }
+    // Two letters swapped are two edits; a short name with two edits is another name.
+    let limit = if a.len() < 4 { 1 } else { (a.len() / 4).clamp(2, 3) };
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    Some(edits(a.as_bytes(), b.as_bytes())).filter(|edits| *edits <= limit)
+}
+
+/// The Levenshtein distance, by its usual recurrence over one row.
+fn edits(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(wanted: &str, names: &[&str]) -> Vec<String> {
+        nearest(wanted, names.iter().map(|name| (*name, (*name).to_owned())))
+    }
+
+    #[test]
+    fn counts_edits() {
+        for (a, b, expected) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("read", "raed", 2)] {
+            assert_eq!(edits(a.as_bytes(), b.as_bytes()), expected, "{a} {b}");
+            assert_eq!(edits(b.as_bytes(), a.as_bytes()), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn offers_near_names_nearest_first() {
+        let names = ["read_file", "read_files", "write_file", "list_issues", "Read_File2"];
+        assert_eq!(near("read_file", &names), ["read_file", "Read_File2", "read_files"]);
+        assert_eq!(near("raed_file", &names), ["read_file"]);
+        assert_eq!(near("files", &names), ["read_files"]);
+        assert!(near("deploy", &names).is_empty());
+        assert_eq!(near("a", &["tool_a"; 9]), [""; 0]);
+    }
+
+    #[test]
+    fn offers_few() {
+        let names: Vec<String> = (0..20).map(|n| format!("tool_{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(near("tool", &names).len(), CANDIDATES);
+    }
+}

@@ -1,0 +1,113 @@
+//! The HTTP face: what the daemon knows, for programs and people, and the actions that operators and users take.
+//!
+//! A request passes the [`guard`] first. The list and single tools are then answered by [`front`], the thin way in; everything else
+//! goes through the table in [`routes`]. Each request is answered from one snapshot. Nothing here decides anything about tools:
+//! reading goes to `catalog` and `views`, changing goes to the engine.
+//!
+//! Never done here: asking scenarios, keeping state, telling a client the details of an unexpected failure (those go to the log).
+
+use std::io;
+use std::sync::Arc;
+
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::catalog::CatalogReader;
+use crate::config;
+use crate::engine::EngineHandle;
+use crate::runtime::{Clock, Readiness, Stop, Tasks};
+use crate::views::Views;
+
+mod accept;
+mod body;
+mod coding;
+mod conditional;
+mod error;
+mod findings;
+mod front;
+mod guard;
+mod health;
+mod inbox;
+mod inbox_wire;
+mod lookup;
+mod preferences;
+mod query;
+mod repeats;
+mod routes;
+mod scenarios;
+mod tools;
+mod wire;
+
+/// What the HTTP face needs of the others.
+#[derive(Debug)]
+pub struct Parts {
+    /// What is published.
+    pub reader: CatalogReader,
+    /// The prepared lists.
+    pub views: Views,
+    /// Where changes go.
+    pub engine: EngineHandle,
+    /// What `/readyz` tells.
+    pub readiness: Readiness,
+    /// `[server]` of the configuration.
+    pub config: config::Server,
+    /// For ages and waits.
+    pub clock: Clock,
+    /// Runs the connections.
+    pub tasks: Tasks,
+}
+
+/// Why serving did not end by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The listener does not know its own address, so the guard cannot know which requests are meant for it.
+    #[error("cannot tell the address of the listener")]
+    Address(#[source] io::Error),
+    /// The stop came, and these many connections still had an answer under way when `server.stop_timeout` was over.
+    #[error("{connections} connection(s) were cut off at the end of `server.stop_timeout`")]
+    Cut {
+        /// How many.
+        connections: usize,
+    },
+}
+
+/// What every handler can reach. One per daemon.
+#[derive(Debug)]
+struct Shared {
+    reader: CatalogReader,
+    views: Views,
+    engine: EngineHandle,
+    readiness: Readiness,
+    clock: Clock,
+    guard: guard::Guard,
+    repeats: repeats::Repeats,
+}
+
+/// The state of the axum routes.
+type App = Arc<Shared>;
+
+/// Serves until `stop`: then no connection is accepted any more, answers under way may finish within `server.stop_timeout`, and what
+/// is left is cut off.
+///
+/// Speaks HTTP/1.1 and HTTP/2 with prior knowledge (RFC 9113 section 3.3), both without TLS.
+///
+/// # Errors
+/// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
+pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
+    let local = listener.local_addr().map_err(ServeError::Address)?;
+    let Parts { reader, views, engine, readiness, config, clock, tasks } = parts;
+    let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
+    let guard = guard::Guard::new(&config);
+    let repeats = repeats::Repeats::default();
+    let shared = Arc::new(Shared { reader, views, engine, readiness, clock, guard, repeats });
+    let front = front::Front::new(shared, config.max_body);
+    tracing::info!(address = %local, "serving");
+    let serve = move |stream: &TcpStream| front.connection(stream.local_addr().unwrap_or(local).ip());
+    match accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
+        0 => Ok(()),
+        connections => Err(ServeError::Cut { connections }),
+    }
+}
+
+/// A socket as hyper wants it.
+type Io = TokioIo<TcpStream>;

@@ -1,0 +1,254 @@
+//! Query parameters, read strictly: an unknown, repeated or unreadable one is refused, and the refusal names what is allowed.
+
+use std::collections::BTreeSet;
+
+use url::form_urlencoded;
+
+use super::error::{Problem, excerpt};
+use crate::catalog::ViewQuery;
+use crate::formats::{self, Format};
+use crate::model::{ScenarioName, Scope};
+
+/// A parameter that a route knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Param {
+    name: &'static str,
+    /// May be given several times, and hold several values with commas between.
+    many: bool,
+}
+
+/// A parameter that may be given once.
+pub(super) const fn once(name: &'static str) -> Param {
+    Param { name, many: false }
+}
+
+/// A parameter that may be repeated; each may hold several values with commas between.
+pub(super) const fn many(name: &'static str) -> Param {
+    Param { name, many: true }
+}
+
+/// The parameters of one request, all of them known to the route.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part of the target after `?`.
+    pub(super) fn read(raw: Option<&str>, known: &[Param]) -> Result<Self, Problem> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            let Some(param) = known.iter().find(|param| param.name == name) else {
+                return Err(unknown(&name, known));
+            };
+            if !param.many && pairs.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(Problem::bad_request(format!("`{name}` is given twice; give it once")));
+            }
+            pairs.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of a parameter that may be given once.
+    pub(super) fn one(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that must be given.
+    pub(super) fn required(&self, name: &str) -> Result<&str, Problem> {
+        let missing = || Problem::bad_request(format!("`{name}` is missing from the query"));
+        self.one(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+    }
+
+    /// The values of a parameter that may be repeated. An empty one is refused: it is nearly always a variable that was not set.
+    pub(super) fn all(&self, name: &str) -> Result<Vec<&str>, Problem> {
+        let given = self.0.iter().filter(|(given, _)| given == name).flat_map(|(_, value)| value.split(','));
+        let values: Vec<&str> = given.map(str::trim).collect();
+        if values.contains(&"") { Err(bad_value(name, "", "at least one character")) } else { Ok(values) }
+    }
+
+    /// `true` or `false`; `false` when not given.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.one(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(bad_value(name, other, "`true` or `false`")),
+        }
+    }
+
+    /// A scenario name; nothing when not given.
+    pub(super) fn scenario(&self, name: &str) -> Result<Option<ScenarioName>, Problem> {
+        self.one(name).map(|value| scenario(name, value)).transpose()
+    }
+
+    /// The asker's scope in `profile` and `chat_id`, as a query for all tools in it.
+    pub(super) fn scope(&self) -> Result<ViewQuery, Problem> {
+        let text = |name: &str, kind: &str| {
+            let value = self.one(name)?;
+            // The grammar of scopes is the model's; it is only asked here.
+            let checked = format!("{kind}:{value}").parse::<Scope>();
+            Some(checked.map(|_| value.to_owned()).map_err(|_| bad_value(name, value, FREE_TEXT)))
+        };
+        let profile = text("profile", "profile").transpose()?;
+        let chat = text("chat_id", "chat").transpose()?;
+        Ok(ViewQuery { profile, chat, ..ViewQuery::default() })
+    }
+
+    /// The format in `format`; the first of the table when not given.
+    pub(super) fn format(&self) -> Result<&'static dyn Format, Problem> {
+        let known: Vec<&str> = formats::FORMATS.iter().map(|format| format.id()).collect();
+        let id = self.one("format").unwrap_or(known[0]);
+        formats::by_id(id).ok_or_else(|| {
+            let allowed = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
+            bad_value("format", id, &allowed).with("known", known)
+        })
+    }
+}
+
+const FREE_TEXT: &str = "1 to 200 characters without control characters";
+/// Bytes of `q`: each word is looked for in every tool.
+const LONGEST_SEARCH: usize = 1_000;
+
+/// What `GET /api/v1/tools` asks for.
+pub(super) struct ListQuery {
+    /// Which shape.
+    pub(super) format: &'static dyn Format,
+    /// Which tools.
+    pub(super) view: ViewQuery,
+}
+
+impl ListQuery {
+    const KNOWN: &[Param] = &[
+        once("format"),
+        once("profile"),
+        once("chat_id"),
+        many("scenario"),
+        many("category"),
+        many("tag"),
+        once("q"),
+        once("max_tools"),
+        once("include_disabled"),
+        once("include_internal"),
+    ];
+
+    /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
+    /// empty then, as it will be when that scenario has gone.
+    pub(super) fn read(raw: Option<&str>) -> Result<Self, Problem> {
+        let query = Query::read(raw, Self::KNOWN)?;
+        let format = query.format()?;
+        let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
+            Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
+        };
+        let scenarios = query.all("scenario")?.into_iter().map(|value| scenario("scenario", value));
+        let view = ViewQuery {
+            scenarios: scenarios.collect::<Result<_, _>>()?,
+            categories: texts("category")?,
+            tags: texts("tag")?,
+            words: words(query.one("q"))?,
+            max_tools: max_tools(query.one("max_tools"))?,
+            include_disabled: query.flag("include_disabled")?,
+            include_internal: query.flag("include_internal")?,
+            ..query.scope()?
+        };
+        let for_programs = [("include_disabled", view.include_disabled), ("include_internal", view.include_internal)];
+        if let Some((name, _)) = for_programs.iter().find(|(_, given)| *given && format.for_llm()) {
+            let detail = format!("`{name}=true` does not go with `format={}`", format.id());
+            return Err(Problem::bad_request(format!("{detail}: LLMs never get such tools; use `format=native`")));
+        }
+        Ok(Self { format, view })
+    }
+}
+
+fn words(text: Option<&str>) -> Result<Vec<String>, Problem> {
+    let text = text.unwrap_or_default();
+    if text.len() > LONGEST_SEARCH {
+        return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} bytes")));
+    }
+    // One spelling and order for equal searches, so that they share a prepared answer.
+    let words: BTreeSet<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    Ok(words.into_iter().collect())
+}
+
+/// 0 is passed on: it lifts the format's own cap.
+fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
+    let read = |text: &str| text.parse().map_err(|_| bad_value("max_tools", text, "a whole number, 0 for no limit"));
+    text.map(read).transpose()
+}
+
+fn scenario(name: &str, value: &str) -> Result<ScenarioName, Problem> {
+    value.parse().map_err(|error| Problem::bad_request(format!("`{name}`: {error}")))
+}
+
+/// 400 for a value that a parameter cannot have.
+pub(super) fn bad_value(name: &str, value: &str, allowed: &str) -> Problem {
+    Problem::bad_request(format!("`{name}` cannot be `{}`: allowed is {allowed}", excerpt(value)))
+}
+
+fn unknown(name: &str, known: &[Param]) -> Problem {
+    let known: Vec<&str> = known.iter().map(|param| param.name).collect();
+    let listed = match known[..] {
+        [] => "this route takes none".to_owned(),
+        _ => format!("known are {}", known.join(", ")),
+    };
+    Problem::bad_request(format!("unknown query parameter `{}`: {listed}", excerpt(name))).with("known", known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    async fn refusal(raw: &str) -> String {
+        let answer = ListQuery::read(Some(raw)).err().expect(raw).into_answer();
+        assert_eq!(answer.status(), 400, "{raw}");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        body["detail"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn nothing_given_is_the_native_list_of_everything_enabled() {
+        for raw in [None, Some("")] {
+            let list = ListQuery::read(raw).unwrap();
+            assert_eq!(list.format.id(), "native");
+            assert_eq!(list.view, ViewQuery::default());
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_read() {
+        let raw = "format=native&profile=coder&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
+            &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true";
+        let view = ListQuery::read(Some(raw)).unwrap().view;
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(view.profile.as_deref(), Some("coder"));
+        assert_eq!(view.chat.as_deref(), Some("7 f"));
+        assert_eq!(view.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(view.categories, set(&["x", "y"]));
+        assert_eq!(view.tags, set(&["t"]));
+        assert_eq!(view.words, ["file", "read"]);
+        assert_eq!(view.max_tools, Some(0));
+        assert!(view.include_disabled && view.include_internal);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_is_refused_by_name() {
+        for (raw, named) in [
+            ("fromat=openai", &["`fromat`", "format, profile, chat_id"][..]),
+            ("format=opneai", &["`format`", "`opneai`", "`native` or `openai`"]),
+            ("format=native&format=openai", &["`format`", "twice"]),
+            ("include_disabled=1", &["`include_disabled`", "`1`", "`true` or `false`"]),
+            ("max_tools=-1", &["`max_tools`", "`-1`", "whole number"]),
+            ("max_tools=", &["`max_tools`"]),
+            ("scenario=a,,b", &["`scenario`"]),
+            ("scenario=a/b", &["`scenario`", "`a/b`"]),
+            ("profile=", &["`profile`", "200 characters"]),
+            ("chat_id=%00", &["`chat_id`"]),
+            ("format=openai&include_internal=true", &["`include_internal=true`", "`format=openai`"]),
+            ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
+        ] {
+            let told = refusal(raw).await;
+            for part in named {
+                assert!(told.contains(part), "{raw}: {told}");
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The table of routes, and the router made from it. To add a route: a function in `server/` and a line here.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{MethodRouter, get, post};
+use http::{Method, Uri};
+
+use super::error::{Problem, excerpt};
+use super::{App, findings, health, inbox, preferences, scenarios, tools, wire};
+
+/// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
+/// published name is reached as `scenario/tool`.
+pub(super) const RESERVED: &[&str] = &["set", "scenarios", "config", "config/approval", "sync", "search", "execute"];
+
+/// One path and what it answers.
+pub(super) struct Route {
+    /// The methods, as in the `Allow` header; a test holds this equal to what the handler takes.
+    pub(super) methods: &'static str,
+    /// In the router's notation: `{name}` is one segment, `{*name}` one or more.
+    pub(super) path: &'static str,
+    /// For people.
+    pub(super) answers: &'static str,
+    handler: fn() -> MethodRouter<App>,
+}
+
+const fn route(
+    methods: &'static str,
+    path: &'static str,
+    answers: &'static str,
+    handler: fn() -> MethodRouter<App>,
+) -> Route {
+    Route { methods, path, answers, handler }
+}
+
+/// Every route there is, but `/`, which shows this table.
+pub(super) const ROUTES: &[Route] = &[
+    route("GET,HEAD", "/healthz", "whether the daemon lives", || get(health::live)),
+    route("GET,HEAD", "/readyz", "whether every scenario that is configured was asked, else 503", || {
+        get(health::ready)
+    }),
+    route("GET,HEAD", "/api/v1/tools", "the list of tools", || get(tools::list_route)),
+    route("GET,HEAD", "/api/v1/tools/{*name}", "one tool, or with `/explain` why it is or is not in the list", || {
+        get(tools::one_route)
+    }),
+    route("GET,HEAD", "/api/v1/scenarios", "the health of every scenario", || get(scenarios::all)),
+    route("GET,HEAD", "/api/v1/scenarios/{name}", "the health of one scenario with its findings", || {
+        get(scenarios::one)
+    }),
+    route("POST", "/api/v1/scenarios/{name}/refresh", "asks it now", || post(scenarios::refresh)),
+    route("POST,DELETE", "/api/v1/scenarios/{name}/trust", "trusts its address, or takes that back", || {
+        post(scenarios::trust).delete(scenarios::untrust)
+    }),
+    route("POST,DELETE", "/api/v1/scenarios/{name}/block", "neither asks nor publishes it, or takes that back", || {
+        post(scenarios::block).delete(scenarios::unblock)
+    }),
+    route("GET,HEAD,PUT,DELETE", "/api/v1/preferences", "preferences by scope and target", || {
+        get(preferences::all).put(preferences::change).delete(preferences::reset)
+    }),
+    route("GET,HEAD", "/api/v1/findings", "every open finding", || get(findings::all)),
+    route("GET,HEAD", "/api/v1/tools/set", "agent-inbox: scenarios, tools with their settings, categories", || {
+        get(inbox::tool_set)
+    }),
+    route("GET,HEAD", "/api/v1/tools/scenarios", "agent-inbox: which scenarios answer", || get(inbox::statuses)),
+    route("POST,DELETE", "/api/v1/tools/config", "agent-inbox: switches a tool on or off, or resets it", || {
+        post(inbox::set_enabled).delete(inbox::reset)
+    }),
+    route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
+    route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
+];
+
+/// The router of all routes, with bodies of at most `max_body` bytes.
+pub(super) fn router(shared: App, max_body: usize) -> Router {
+    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, (route.handler)()));
+    let index = health::index(ROUTES);
+    router
+        .route("/", get(async move || wire::json(&index)))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(max_body))
+        .with_state(shared)
+}
+
+/// 404 for a path that no route has.
+async fn unknown(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())))
+}
+
+/// 405; the router adds the `Allow` header.
+async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    let detail = format!("`{}` does not take {method}; `Allow` names what it takes", excerpt(uri.path()));
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
+}

@@ -1,0 +1,110 @@
+//! The health of scenarios, and what operators do about them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::error::{Problem, excerpt};
+use super::findings::read_all;
+use super::query::{Query, many};
+use super::{App, Shared, lookup, wire};
+use crate::catalog::Snapshot;
+use crate::model::{Finding, Health, ScenarioName, ScenarioState};
+use crate::state::Decision;
+
+/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values.
+pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &[many("state")])?;
+    let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
+    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
+    let shown: Vec<Value> = snapshot.health.values().filter(wanted).map(|health| wire::health(health, now)).collect();
+    wire::json(&json!({"scenarios": shown}))
+}
+
+/// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.
+pub(super) async fn one(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let snapshot = shared.reader.snapshot();
+    let health = find(&snapshot, &name)?;
+    let mut shown = wire::health(health, shared.clock.wall());
+    let findings: Vec<Value> = findings_of(&snapshot, &health.name).iter().map(wire::finding).collect();
+    shown["findings"] = json!(findings);
+    wire::json(&shown)
+}
+
+/// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.
+pub(super) async fn refresh(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+    let name = find(&shared.reader.snapshot(), &name)?.name.clone();
+    let refreshed = shared.engine.refresh(vec![name.clone()]).await?;
+    match refreshed.into_iter().find(|health| health.name == name) {
+        Some(health) => wire::json(&wire::health(&health, shared.clock.wall())),
+        None => shown_now(&shared, name.as_str()),
+    }
+}
+
+/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block.
+pub(super) async fn trust(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+    decide(&shared, &name, Some(Decision::Trusted)).await
+}
+
+/// `POST /api/v1/scenarios/{name}/block`: it is neither asked nor published.
+pub(super) async fn block(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+    decide(&shared, &name, Some(Decision::Blocked)).await
+}
+
+/// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked, since that would lift the block.
+pub(super) async fn untrust(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+    if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
+        let next = format!("`DELETE /api/v1/scenarios/{name}/block` takes the block back");
+        return Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted; {next}")));
+    }
+    decide(&shared, &name, None).await
+}
+
+/// `DELETE /api/v1/scenarios/{name}/block`: takes a block back. Changes nothing when it is not blocked, not even its trust.
+pub(super) async fn unblock(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+    if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
+        decide(&shared, &name, None).await
+    } else {
+        shown_now(&shared, &name)
+    }
+}
+
+/// Whether the scenario is known is the engine's to judge: an operator may decide before it appears.
+async fn decide(shared: &Shared, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
+    let health = shared.engine.decide(name.parse()?, decision).await?;
+    wire::json(&wire::health(&health, shared.clock.wall()))
+}
+
+fn shown_now(shared: &Shared, name: &str) -> Result<Response, Problem> {
+    wire::json(&wire::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
+}
+
+fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
+    let parsed: ScenarioName = name.parse()?;
+    snapshot.health.get(&parsed).ok_or_else(|| {
+        let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known.to_string())));
+        let next = match near.first() {
+            Some(_) => format!("did you mean {}?", near.join(" or ")),
+            None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),
+        };
+        Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name))).with("candidates", near)
+    })
+}
+
+/// What sources, manifests, the store and the merge found about one scenario, in order, each once.
+fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
+    let mut findings = snapshot.catalog.findings_of(name);
+    findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
+    findings.sort();
+    findings.dedup();
+    findings
+}

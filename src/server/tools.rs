@@ -1,0 +1,272 @@
+//! The published list, single tools, and why a tool is or is not in the list.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http_body_util::Full;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::error::{Problem, excerpt};
+use super::query::{ListQuery, Param, Query, once};
+use super::repeats::Ready;
+use super::{App, Shared, coding, lookup, routes, wire};
+use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
+use crate::formats::Format;
+use crate::model::ViewTool;
+use crate::views::{Coding, Prepared};
+
+/// The catalog's revision, as the asker's scope sees it.
+const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
+/// How many tools the list has.
+const TOOLS: HeaderName = HeaderName::from_static("callsheet-tools");
+/// How many tools a limit or the format left out; absent when none.
+const LEFT_OUT: HeaderName = HeaderName::from_static("callsheet-left-out");
+/// May be kept by the client, and is asked for again each time: a 304 is cheap, an old list is not.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// What one tool may be asked with.
+const ONE: &[Param] = &[once("format"), once("profile"), once("chat_id")];
+/// What an explanation may be asked with.
+const EXPLAIN: &[Param] = &[once("profile"), once("chat_id")];
+/// Below this path live the tools.
+const BELOW: &str = "/api/v1/tools/";
+
+type Answer = http::Response<Full<Bytes>>;
+
+/// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
+/// and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty list.
+pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
+    let list = match ListQuery::read(query) {
+        Ok(list) => list,
+        Err(problem) => return problem.into_answer(),
+    };
+    let snapshot = shared.reader.snapshot();
+    let coding = coding::choose(headers);
+    let prepared = shared.views.prepare(&snapshot, &list.view, list.format, coding).await;
+    let ready = Arc::new(ready(&prepared, revision(&snapshot, &list.view)));
+    shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
+    ready.answer(headers)
+}
+
+/// The same answer, if it was given since the last change to someone who asked in the same words.
+pub(super) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
+    let ready = shared.repeats.find(&shared.reader.snapshot(), query.unwrap_or_default(), coding::choose(headers))?;
+    Some(ready.answer(headers))
+}
+
+fn ready(prepared: &Prepared, revision: Revision) -> Ready {
+    let mut known = revisable_headers(&prepared.etag, revision);
+    known.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    known.insert(TOOLS, prepared.tools.into());
+    if prepared.left_out > 0 {
+        known.insert(LEFT_OUT, prepared.left_out.into());
+    }
+    let mut found = known.clone();
+    found.insert(CONTENT_TYPE, JSON);
+    if prepared.coding != Coding::Identity {
+        found.insert(CONTENT_ENCODING, HeaderValue::from_static(prepared.coding.as_str()));
+    }
+    Ready { body: prepared.body.clone(), etag: prepared.etag.clone(), found, known }
+}
+
+/// What identifies the content for the asker's scope. The plain list, asked for most, has it ready.
+fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
+    let scoped = query.profile.is_some() || query.chat.is_some();
+    if scoped { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
+}
+
+/// What a 200 and a 304 have in common.
+fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ETAG, etag.clone());
+    headers.insert(CACHE_CONTROL, REVALIDATE);
+    // Hexadecimal digits are always a header value.
+    if let Ok(revision) = HeaderValue::try_from(revision.to_string()) {
+        headers.insert(REVISION, revision);
+    }
+    headers
+}
+
+/// `GET /api/v1/tools/{name}`: one tool, by published name, by `scenario/tool` (the slash plain or as `%2F`), or by an original name
+/// that only one has. Parameters: `format`, `profile`, `chat_id`. A disabled tool is shown as such; one that is not published now
+/// is 404 with the reason, a name that could mean several is 409 with `candidates`.
+///
+/// `rest` is the path below `/api/v1/tools/` as written.
+pub(super) fn one(shared: &Shared, rest: &str, query: Option<&str>, headers: &HeaderMap) -> Answer {
+    let snapshot = shared.reader.snapshot();
+    read_name(rest).and_then(|name| tool_answer(&snapshot, &name, query, headers)).unwrap_or_else(Problem::into_answer)
+}
+
+fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &HeaderMap) -> Result<Answer, Problem> {
+    let query = Query::read(query, ONE)?;
+    let format = query.format()?;
+    let scope = everything(query.scope()?);
+    let tool = lookup::tool(&snapshot.catalog, &scope, name)?;
+    lookup::visible(&snapshot.catalog, &scope, &tool)?;
+    let body = Bytes::from(encoded(&tool, format)?);
+    let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body))).map_err(|e| Problem::internal(&e))?;
+    let known = revisable_headers(&etag, revision(snapshot, &scope));
+    let mut found = known.clone();
+    found.insert(CONTENT_TYPE, JSON);
+    Ok(Ready { body, etag, found, known }.answer(headers))
+}
+
+/// The same scope, with tools that lists leave out.
+fn everything(scope: ViewQuery) -> ViewQuery {
+    ViewQuery { include_disabled: true, include_internal: true, ..scope }
+}
+
+/// The tool in a format. What a format for LLMs never lists is not given out one by one either.
+fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
+    let refused = |why: &str| {
+        let detail = format!("`{}` is not offered as `format={}`: {why}", tool.id, format.id());
+        Problem::not_found(format!("{detail}; `format=native` shows it"))
+    };
+    if format.for_llm() && tool.tool.facts.internal_only {
+        return Err(refused("its scenario marks it as internal"));
+    }
+    if format.for_llm() && !tool.effective.enabled {
+        return Err(refused(&format!("it is switched off by {}", tool.effective.enabled_source)));
+    }
+    let encoded = format.encode(tool);
+    encoded.json.ok_or_else(|| {
+        let why: Vec<&str> = encoded.findings.iter().map(|finding| finding.message.as_str()).collect();
+        refused(&why.join("; "))
+    })
+}
+
+/// `GET /api/v1/tools` by way of the router.
+pub(super) async fn list_route(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
+}
+
+/// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain` by way of the router.
+///
+/// `a/explain` explains the tool `a`; when no tool is called `a`, it is the tool `explain` of scenario `a`, which is always reached as
+/// `a%2Fexplain`.
+pub(super) async fn one_route(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let rest = uri.path().strip_prefix(BELOW).unwrap_or_default();
+    let snapshot = shared.reader.snapshot();
+    let catalog = &snapshot.catalog;
+    if routes::RESERVED.contains(&rest) {
+        let candidates = lookup::meant(catalog, &everything(ViewQuery::default()), rest);
+        let detail = format!("`{rest}` is kept for a route; ask for a tool of this name as `scenario/{rest}`");
+        return Err(Problem::not_found(detail).with("candidates", candidates));
+    }
+    if let Some(before) = rest.strip_suffix("/explain") {
+        let (name, whole) = (read_name(before)?, read_name(rest)?);
+        let scope = everything(Query::read(uri.query(), ONE)?.scope()?);
+        if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
+            Query::read(uri.query(), EXPLAIN)?;
+            return explain_answer(&snapshot, &scope, &name);
+        }
+    }
+    let answer = read_name(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
+    Ok(answer?.map(axum::body::Body::new))
+}
+
+/// Every decision about a tool, with its source: `{"name", "id", "scenario", "tool", "listed", "steps", "findings"}`. Tools that are
+/// not published are explained too.
+fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
+    let tool = lookup::tool(&snapshot.catalog, scope, name)?;
+    let explanation = explain(&snapshot.catalog, scope, &tool);
+    let steps: Vec<Value> = explanation
+        .steps
+        .iter()
+        .map(|step| json!({"subject": step.subject, "outcome": step.outcome, "source": step.source}))
+        .collect();
+    let tool = &explanation.tool;
+    wire::json(&json!({
+        "name": tool.name.as_str(),
+        "id": tool.id.to_string(),
+        "scenario": tool.id.scenario.as_str(),
+        "tool": tool.id.tool.as_ref(),
+        "listed": explanation.listed,
+        "steps": steps,
+        "findings": explanation.findings.iter().map(wire::finding).collect::<Vec<_>>(),
+    }))
+}
+
+/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
+fn read_name(rest: &str) -> Result<String, Problem> {
+    let bytes = rest.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let escape = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%').and_then(|digits| {
+            let digits = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?;
+            u8::from_str_radix(digits, 16).ok()
+        });
+        decoded.push(escape.unwrap_or(*byte));
+        at += if escape.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(decoded)
+        .map_err(|_| Problem::bad_request(format!("`{}` is no UTF-8 after percent-decoding", excerpt(rest))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::IF_NONE_MATCH;
+
+    fn prepared(coding: Coding, left_out: usize) -> Prepared {
+        Prepared {
+            body: Bytes::from_static(b"[1]"),
+            coding,
+            etag: HeaderValue::from_static("\"abc\""),
+            tools: 1,
+            findings: Arc::default(),
+            left_out,
+        }
+    }
+
+    #[test]
+    fn names_are_decoded_once() {
+        for (written, read) in
+            [("a%2Fb", "a/b"), ("a/b", "a/b"), ("%D0%BA", "к"), ("100%", "100%"), ("%zz%2", "%zz%2"), ("%252F", "%2F")]
+        {
+            assert_eq!(read_name(written).unwrap(), read);
+        }
+        assert_eq!(read_name("%ff").unwrap_err().into_answer().status(), 400);
+    }
+
+    #[test]
+    fn a_list_tells_its_coding_and_what_was_left_out() {
+        let answer = ready(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
+        assert_eq!(answer.status(), 200);
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip"),
+            ("vary", "accept-encoding"),
+            ("etag", "\"abc\""),
+            ("cache-control", "private, no-cache"),
+            ("callsheet-revision", "0000000000000007"),
+            ("callsheet-tools", "1"),
+            ("callsheet-left-out", "26"),
+        ] {
+            assert_eq!(answer.headers()[name], value, "{name}");
+        }
+        let plain = ready(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
+        assert!(!plain.headers().contains_key("content-encoding"));
+        assert!(!plain.headers().contains_key("callsheet-left-out"));
+    }
+
+    #[test]
+    fn a_known_list_is_not_sent_again() {
+        let mut asked = HeaderMap::new();
+        asked.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
+        let answer = ready(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
+        assert_eq!(answer.status(), 304);
+        assert_eq!(answer.headers()["etag"], "\"abc\"");
+        assert_eq!(answer.headers()["vary"], "accept-encoding");
+        for absent in ["content-type", "content-encoding"] {
+            assert!(!answer.headers().contains_key(absent), "{absent}");
+        }
+        assert_eq!(hyper::body::Body::size_hint(answer.body()).exact(), Some(0));
+    }
+}

@@ -1,0 +1,200 @@
+//! A real server on a free loopback port over a catalog made by hand, and a client that writes requests as they are.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, build, catalog_store};
+use callsheet::config;
+use callsheet::engine::EngineHandle;
+use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
+use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
+use callsheet::server::{self, Parts, ServeError};
+use callsheet::views::Views;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// A server under test.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) readiness: Readiness,
+    pub(crate) writer: CatalogWriter,
+    pub(crate) stop: StopTrigger,
+    pub(crate) ended: JoinHandle<Result<(), ServeError>>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// `[server]` as it is by default, on a free port.
+pub(crate) fn configured() -> config::Server {
+    config::Server {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        allowed_hosts: vec!["tools.example".into()],
+        allowed_origins: vec!["https://ui.example".into()],
+        max_body: 1_000,
+        stop_timeout: Duration::from_secs(10),
+        ready_timeout: Duration::from_secs(10),
+    }
+}
+
+/// What is published of `inputs`, with the health of some scenarios.
+pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Finding>) -> Snapshot {
+    Snapshot {
+        catalog: build(inputs),
+        generated_at: Timestamp::from_second(1_700_000_000).unwrap(),
+        health: health.into_iter().map(|health| (health.name.clone(), Arc::new(health))).collect(),
+        findings: Arc::new(findings),
+        sequence: 1,
+    }
+}
+
+/// A scenario that was never asked.
+pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
+    Health {
+        name: name.parse().unwrap(),
+        state,
+        reason: "as the test says".into(),
+        since: Timestamp::UNIX_EPOCH,
+        url: None,
+        source: SourceId::Static,
+        trusted: true,
+        protocol: None,
+        protocol_version: None,
+        version: None,
+        description: None,
+        tools: ToolCounts::default(),
+        freshness: None,
+        last_success: None,
+        last_attempt: None,
+        last_error: None,
+        next_attempt: None,
+        failures_in_a_row: 0,
+        latency_ms: None,
+        restarts: 0,
+    }
+}
+
+/// Serves a snapshot.
+pub(crate) async fn serve(first: Snapshot) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (writer, reader) = catalog_store(first);
+    let (stop, stopping) = StopTrigger::new();
+    let (readiness, tasks) = (Readiness::new(), Tasks::new());
+    let parts = Parts {
+        engine: EngineHandle::ended(reader.clone()),
+        reader,
+        views: Views::new(10_000_000, tasks.clone()),
+        readiness: readiness.clone(),
+        config: configured(),
+        clock: Clock::system(),
+        tasks: tasks.clone(),
+    };
+    let ended = tasks.spawn(server::run(listener, parts, stopping));
+    Served { address, readiness, writer, stop, ended }
+}
+
+/// Serves `inputs` without any health or findings.
+pub(crate) async fn serve_inputs(inputs: &Inputs) -> Served {
+    serve(snapshot(inputs, Vec::new(), Vec::new())).await
+}
+
+impl Served {
+    /// See [`ask`].
+    pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        ask(self.address, method, target, headers, body).await
+    }
+
+    /// See [`ask_raw`].
+    pub(crate) async fn ask_raw(&self, method: &str, target: &str, headers: &[(&str, &str)], rest: &str) -> Answer {
+        ask_raw(self.address, method, target, headers, rest).await
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> Answer {
+        self.ask("GET", target, &[], "").await
+    }
+}
+
+/// Asks on a connection of its own. `Host` is the server's address unless given; one given as empty is left out.
+pub(crate) async fn ask(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let length = body.len().to_string();
+    let mut headers = headers.to_vec();
+    if !body.is_empty() {
+        headers.push(("content-length", &length));
+    }
+    ask_raw(address, method, target, &headers, body).await
+}
+
+/// The same, with `rest` after the head as it is.
+pub(crate) async fn ask_raw(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    rest: &str,
+) -> Answer {
+    let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        write!(head, "Host: {address}\r\n").unwrap();
+    }
+    for (name, value) in headers.iter().filter(|header| **header != ("host", "")) {
+        write!(head, "{name}: {value}\r\n").unwrap();
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{head}\r\n{rest}").as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    Answer::read(&bytes)
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
+        let head = std::str::from_utf8(&bytes[..end]).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(": ").unwrap();
+            (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap())
+        });
+        Self { status, headers: headers.collect(), body: bytes[end + 4..].to_vec() }
+    }
+
+    /// The text of a header; empty when absent.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The text of a problem, which is said twice.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let body = self.json();
+        assert_eq!(body["status"], self.status);
+        assert_eq!(body["detail"], body["error"]);
+        body["detail"].as_str().unwrap().to_owned()
+    }
+}
