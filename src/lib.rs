@@ -23,3 +23,5 @@ pub mod views;
 pub mod state;
 
 pub mod server;
+
+pub mod provide;

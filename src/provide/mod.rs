@@ -1,0 +1,53 @@
+//! For the other side: a registry and router with which a Rust program becomes a scenario.
+//!
+//! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the Tool Discovery Protocol 1.0 asks:
+//! `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with caching headers and conditional requests. Providers are asked at each
+//! manifest, so a tool that comes or goes shows at the next request. Nothing here runs tools.
+//!
+//! ```
+//! use callsheet::provide::{self, CategoryDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
+//! use callsheet::runtime::{Clock, StopTrigger};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::new(
+//!     RegistryConfig {
+//!         scenario_name: "library".to_owned(),
+//!         scenario_version: "1.2.0".to_owned(),
+//!         scenario_description: "Lends books".to_owned(),
+//!         ..RegistryConfig::default()
+//!     },
+//!     Clock::system(),
+//! )?;
+//! let find = ToolDefinition::new("find_book", "Finds books by their title")?
+//!     .category("catalogue")
+//!     .parameter("title", Parameter::string("A part of the title").required().min_length(2))
+//!     .parameter("language", Parameter::choice("Language of the book", ["de", "en"]).default_value("en"))
+//!     .tags(["books"])
+//!     .idempotent(true)
+//!     .example("Books on bees", json!({ "title": "bee" }));
+//! registry.register(
+//!     StaticProvider::new("catalogue").tool(find).category(CategoryDefinition::new("catalogue", "Catalogue")?),
+//! );
+//!
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! println!("http://{}/api/v1/tools", listener.local_addr()?);
+//! let (trigger, stop) = StopTrigger::new();
+//! # trigger.stop();
+//! provide::serve(listener, registry, stop).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod definition;
+mod parameter;
+mod provider;
+mod registry;
+mod router;
+
+pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
+pub use parameter::Parameter;
+pub use provider::{Provider, StaticProvider};
+pub use registry::{Registry, RegistryConfig, Shadowed};
+pub use router::{router, serve};

@@ -1,0 +1,248 @@
+//! Merges what the providers offer into one manifest, and notices when it has changed.
+//!
+//! Tools are sorted by name and categories by id, bytewise, so that the same offer gives the same bytes whoever registered first.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use url::Url;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::definition::InvalidDefinition;
+use super::provider::Provider;
+use crate::model::ScenarioName;
+use crate::runtime::Clock;
+
+/// The version of the protocol that manifests are written in.
+const PROTOCOL_VERSION: &str = "1.0";
+
+/// Who the scenario is, and how long its manifest may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryConfig {
+    /// Its identifier, within the grammar of [`ScenarioName`].
+    pub scenario_name: String,
+    /// Its own version, semantic by the protocol's wish.
+    pub scenario_version: String,
+    /// What it is, for people.
+    pub scenario_description: String,
+    /// Where its API is, for consumers elsewhere; an absolute `http` or `https` URL.
+    pub base_url: Option<String>,
+    /// How long consumers may use a manifest without asking again, in whole seconds (`Cache-Control: max-age`).
+    pub max_age: Duration,
+}
+
+impl Default for RegistryConfig {
+    /// No name, which must be given; version 0.1.0; 60 seconds, as the protocol asks.
+    fn default() -> Self {
+        Self {
+            scenario_name: String::new(),
+            scenario_version: "0.1.0".to_owned(),
+            scenario_description: String::new(),
+            base_url: None,
+            max_age: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The providers of one scenario and the manifest they make together. Clones share the same providers; it may be changed while it is
+/// served.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    config: RegistryConfig,
+    clock: Clock,
+    /// In the order they first came.
+    providers: RwLock<Vec<Arc<dyn Provider>>>,
+    /// What was last served.
+    current: Mutex<Option<Arc<Offer>>>,
+}
+
+/// A tool that is left out because an earlier provider offers one of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shadowed {
+    /// The name they share.
+    pub tool: String,
+    /// The provider whose tool is left out.
+    pub provider: String,
+    /// The provider whose tool is served.
+    pub kept: String,
+}
+
+/// One state of the offer, ready to be sent.
+pub(super) struct Offer {
+    /// The manifest.
+    pub(super) manifest: Document,
+    /// Each tool alone, by name.
+    pub(super) tools: BTreeMap<String, Document>,
+    shadowed: Vec<Shadowed>,
+}
+
+/// A JSON text with the digest of its content (`generated_at` left out), which is equal for equal content.
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) body: Bytes,
+    pub(super) digest: u128,
+}
+
+impl Registry {
+    /// A registry without providers, which is a valid scenario. Refuses a name or base address that no consumer could use.
+    pub fn new(config: RegistryConfig, clock: Clock) -> Result<Self, InvalidDefinition> {
+        config.scenario_name.parse::<ScenarioName>()?;
+        if let Some(text) = &config.base_url {
+            let usable = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            if !usable {
+                return Err(InvalidDefinition::BaseUrl(text.clone()));
+            }
+        }
+        let (providers, current) = (RwLock::default(), Mutex::default());
+        Ok(Self(Arc::new(Inner { config, clock, providers, current })))
+    }
+
+    /// Who the scenario is.
+    pub fn config(&self) -> &RegistryConfig {
+        &self.0.config
+    }
+
+    /// Adds a provider, or replaces the one of the same name, whose place it takes.
+    pub fn register(&self, provider: impl Provider + 'static) {
+        let provider: Arc<dyn Provider> = Arc::new(provider);
+        let mut providers = self.0.providers.write().unwrap_or_else(PoisonError::into_inner);
+        match providers.iter_mut().find(|known| known.name() == provider.name()) {
+            Some(known) => *known = provider,
+            None => providers.push(provider),
+        }
+    }
+
+    /// Removes the provider of this name; false when there is none.
+    pub fn unregister(&self, name: &str) -> bool {
+        let mut providers = self.0.providers.write().unwrap_or_else(PoisonError::into_inner);
+        let before = providers.len();
+        providers.retain(|provider| provider.name() != name);
+        providers.len() < before
+    }
+
+    /// The manifest as it is served now (`ToolManifest` in the protocol).
+    ///
+    /// When two providers offer a tool of the same name, the one that was registered first is served, so that no newcomer can take
+    /// over a tool; [`Registry::shadowed`] tells of the other. Of two categories with the same id the last registered is served, as
+    /// the protocol's first implementation does. `generated_at` is when the registry first saw this content.
+    pub fn manifest(&self) -> Value {
+        serde_json::from_slice(&self.offer().manifest.body).unwrap_or_default()
+    }
+
+    /// The tools that are left out because an earlier provider offers one of the same name.
+    pub fn shadowed(&self) -> Vec<Shadowed> {
+        self.offer().shadowed.clone()
+    }
+
+    /// The clock it was given.
+    pub(super) fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// Asks the providers and returns their offer; it is the last one again when nothing has changed.
+    pub(super) fn offer(&self) -> Arc<Offer> {
+        // Providers are asked outside the locks: they may take their time, and may use the registry themselves.
+        let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let merged = Merged::of(&providers);
+        let content = merged.content(&self.0.config);
+        let digest = xxh3_128(content.as_bytes());
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some(offer) if offer.manifest.digest == digest && offer.shadowed == merged.shadowed => Arc::clone(offer),
+            known => {
+                // When only a shadowed tool came or went, what is served is still the same.
+                let manifest = known.as_ref().filter(|offer| offer.manifest.digest == digest).map_or_else(
+                    || Document { body: stamped(&content, self.0.clock.wall()), digest },
+                    |offer| offer.manifest.clone(),
+                );
+                let offer = Arc::new(merged.offer(manifest));
+                warn_of_shadowed(known.as_deref(), &offer);
+                *current = Some(Arc::clone(&offer));
+                offer
+            }
+        }
+    }
+}
+
+/// What the providers offer together.
+struct Merged {
+    /// By name, with the provider that it is of.
+    tools: BTreeMap<String, (String, Value)>,
+    /// By id.
+    categories: BTreeMap<String, Value>,
+    shadowed: Vec<Shadowed>,
+}
+
+impl Merged {
+    fn of(providers: &[Arc<dyn Provider>]) -> Self {
+        let (mut tools, mut categories) = (BTreeMap::<String, (String, Value)>::new(), BTreeMap::new());
+        let mut shadowed = Vec::new();
+        for provider in providers {
+            for tool in provider.tools() {
+                let (name, provider) = (tool.name().to_owned(), provider.name().to_owned());
+                match tools.get(&name) {
+                    Some((kept, _)) => shadowed.push(Shadowed { tool: name, provider, kept: kept.clone() }),
+                    None => drop(tools.insert(name, (provider, tool.to_json()))),
+                }
+            }
+            for category in provider.categories() {
+                categories.insert(category.id().to_owned(), category.to_json());
+            }
+        }
+        shadowed.sort();
+        Self { tools, categories, shadowed }
+    }
+
+    /// The manifest without `generated_at`.
+    fn content(&self, config: &RegistryConfig) -> String {
+        let mut scenario = Map::new();
+        scenario.insert("name".to_owned(), config.scenario_name.as_str().into());
+        scenario.insert("version".to_owned(), config.scenario_version.as_str().into());
+        scenario.insert("description".to_owned(), config.scenario_description.as_str().into());
+        if let Some(url) = &config.base_url {
+            scenario.insert("base_url".to_owned(), url.as_str().into());
+        }
+        let tools: Vec<Value> = self.tools.values().map(|(_, tool)| tool.clone()).collect();
+        let categories: Vec<Value> = self.categories.values().cloned().collect();
+        let mut manifest = Map::new();
+        manifest.insert("protocol_version".to_owned(), PROTOCOL_VERSION.into());
+        manifest.insert("scenario".to_owned(), scenario.into());
+        manifest.insert("tools".to_owned(), tools.into());
+        manifest.insert("categories".to_owned(), categories.into());
+        Value::from(manifest).to_string()
+    }
+
+    fn offer(self, manifest: Document) -> Offer {
+        let document = |(name, (_, tool)): (String, (String, Value))| {
+            let text = tool.to_string();
+            let digest = xxh3_128(text.as_bytes());
+            (name, Document { body: text.into(), digest })
+        };
+        Offer { manifest, tools: self.tools.into_iter().map(document).collect(), shadowed: self.shadowed }
+    }
+}
+
+/// `content`, which is the text of a JSON object, with `generated_at` as its last member.
+fn stamped(content: &str, at: Timestamp) -> Bytes {
+    let open = content.strip_suffix('}').unwrap_or(content);
+    format!(r#"{open},"generated_at":"{at}"}}"#).into()
+}
+
+fn warn_of_shadowed(before: Option<&Offer>, now: &Offer) {
+    for one in &now.shadowed {
+        if before.is_none_or(|before| !before.shadowed.contains(one)) {
+            tracing::warn!(
+                tool = one.tool,
+                provider = one.provider,
+                kept = one.kept,
+                "a tool is left out because an earlier provider offers one of the same name"
+            );
+        }
+    }
+}

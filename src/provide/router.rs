@@ -1,0 +1,110 @@
+//! Serves a registry over HTTP, as the Tool Discovery Protocol 1.0 asks.
+//!
+//! Answers carry `Cache-Control` and a strong `ETag` over their content; a request whose `If-None-Match` names it gets 304 with the
+//! same headers (RFC 9110 section 15.4.5). The tag leaves `generated_at` out: a restarted scenario that offers the same has the same
+//! tag, so a consumer that knows the offer need not read it again.
+
+use std::io;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::registry::{Document, Registry};
+use crate::runtime::Stop;
+
+/// How long requests that are under way may take once stopping was asked for.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}` and `GET /health`. Merge it with a program's own.
+pub fn router(registry: Registry) -> Router {
+    Router::new()
+        .route("/api/v1/tools", get(manifest).options(options))
+        .route("/api/v1/tools/", get(no_name).options(options))
+        .route("/api/v1/tools/{name}", get(tool).options(options))
+        .route("/health", get(health).options(options))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(no_route)
+        .with_state(registry)
+}
+
+/// Serves [`router()`] on a bound listener until told to stop. It then stops accepting at once, so that the port is refused, and gives
+/// requests under way five seconds to finish.
+pub async fn serve(listener: TcpListener, registry: Registry, stop: Stop) -> io::Result<()> {
+    let clock = registry.clock();
+    let (signal, limit) = (stop.clone(), stop);
+    let serving = axum::serve(listener, router(registry)).with_graceful_shutdown(async move { signal.wait().await });
+    let cut = async {
+        limit.wait().await;
+        clock.sleep(DRAIN).await;
+    };
+    tokio::select! {
+        ended = serving.into_future() => ended,
+        () = cut => Ok(()),
+    }
+}
+
+async fn manifest(State(registry): State<Registry>, headers: HeaderMap) -> Response {
+    answer(&registry, &registry.offer().manifest, &headers)
+}
+
+async fn tool(State(registry): State<Registry>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    match registry.offer().tools.get(&name) {
+        Some(document) => answer(&registry, document, &headers),
+        None => refuse(StatusCode::NOT_FOUND, &format!("tool not found: {name}")),
+    }
+}
+
+async fn no_name() -> Response {
+    refuse(StatusCode::BAD_REQUEST, "the tool's name is missing: ask for /api/v1/tools/{name}")
+}
+
+async fn health(State(registry): State<Registry>) -> Response {
+    let config = registry.config();
+    let health = json!({ "status": "ok", "scenario": config.scenario_name, "version": config.scenario_version });
+    ([(CONTENT_TYPE, "application/json")], health.to_string()).into_response()
+}
+
+async fn options() -> Response {
+    (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, OPTIONS")]).into_response()
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    refuse(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not allowed on {}: use GET", uri.path()))
+}
+
+async fn no_route(uri: Uri) -> Response {
+    refuse(StatusCode::NOT_FOUND, &format!("no such path: {}; the tools are at /api/v1/tools", uri.path()))
+}
+
+/// The document, or 304 when the asker has it.
+fn answer(registry: &Registry, document: &Document, headers: &HeaderMap) -> Response {
+    let tag = format!("\"{:032x}\"", document.digest);
+    let known = names_tag(headers, &tag);
+    let caching = [(CACHE_CONTROL, format!("public, max-age={}", registry.config().max_age.as_secs())), (ETAG, tag)];
+    if known {
+        return (StatusCode::NOT_MODIFIED, caching).into_response();
+    }
+    (caching, [(CONTENT_TYPE, "application/json")], document.body.clone()).into_response()
+}
+
+/// Whether `If-None-Match` names the tag; compared weakly (RFC 9110 section 13.1.2).
+fn names_tag(headers: &HeaderMap, tag: &str) -> bool {
+    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    // Our tags hold no comma, so a cut inside another's tag cannot make it look like ours.
+    values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .any(|candidate| candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == tag)
+}
+
+fn refuse(status: StatusCode, message: &str) -> Response {
+    let body = json!({ "error": status.canonical_reason().unwrap_or("Error"), "message": message });
+    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
