@@ -1,3 +1,7 @@
-//! The `callsheet` command.
+//! The `callsheet` command: parse, run, exit code; nothing else.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    callsheet::cli::run(std::env::args_os())
+}

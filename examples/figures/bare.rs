@@ -1,0 +1,82 @@
+//! What a bare hyper server needs to send the same bytes with the same headers: no routes, no decisions.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use callsheet::runtime::Tasks;
+use http_body_util::Full;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use crate::child::Child;
+use crate::raw::Answer;
+
+/// Headers that hyper writes by itself.
+const WRITTEN_BY_HYPER: [&str; 3] = ["date", "content-length", "connection"];
+
+/// A process with a bare server.
+pub(crate) struct Bare {
+    pub(crate) address: SocketAddr,
+    pub(crate) child: Child,
+}
+
+impl Bare {
+    /// Starts one that answers everything with `answer`.
+    pub(crate) fn start(core: usize, answer: &Answer) -> Result<Self> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        writeln!(file, "{}", answer.status)?;
+        for (name, value) in answer.headers.iter().filter(|(name, _)| !WRITTEN_BY_HYPER.contains(&name.as_str())) {
+            writeln!(file, "{name}: {value}")?;
+        }
+        writeln!(file)?;
+        file.write_all(&answer.body)?;
+        let mut child = Child::start(Some(core), &["bare".to_owned(), file.path().display().to_string()])?;
+        let address = child.line()?.parse()?;
+        Ok(Self { address, child })
+    }
+}
+
+/// The role: serves until it is killed. Prints its address.
+pub(crate) fn serve(arguments: &[String]) -> Result<()> {
+    let [file] = arguments else { anyhow::bail!("bare FILE") };
+    let text = std::fs::read(file)?;
+    let end = text.windows(2).position(|two| two == b"\n\n").context("no end of the head")?;
+    let head = std::str::from_utf8(&text[..end])?;
+    let mut lines = head.lines();
+    let status: StatusCode = lines.next().context("no status")?.parse()?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        headers.insert(HeaderName::try_from(name)?, HeaderValue::from_str(value)?);
+    }
+    let body = Bytes::copy_from_slice(&text[end + 2..]);
+    // The same kind of runtime as the daemon's: held on one core, both have one worker.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(answer_all(status, headers, body))
+}
+
+async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Result<()> {
+    let tasks = Tasks::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let (headers, body) = (headers.clone(), body.clone());
+        tasks.spawn(async move {
+            let answer = service_fn(move |_: Request<_>| {
+                let mut response = Response::new(Full::new(body.clone()));
+                *response.status_mut() = status;
+                *response.headers_mut() = headers.clone();
+                std::future::ready(Ok::<_, Infallible>(response))
+            });
+            // A client that goes away is no matter.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}

@@ -1,0 +1,104 @@
+//! Processes of this same program in another role.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child as Process, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+/// A running role; killed when dropped.
+pub(crate) struct Child {
+    process: Process,
+    out: BufReader<ChildStdout>,
+}
+
+impl Child {
+    /// Starts a role. On a machine with `taskset` it is held on `core`, if one is given.
+    pub(crate) fn start(core: Option<usize>, arguments: &[String]) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let mut command = match core {
+            Some(core) if Path::new("/usr/bin/taskset").exists() => {
+                let mut command = Command::new("/usr/bin/taskset");
+                command.args(["-c", &core.to_string()]).arg(program);
+                command
+            }
+            _ => Command::new(program),
+        };
+        let mut process = command.args(arguments).stdout(Stdio::piped()).spawn().context("cannot start a child")?;
+        let out = process.stdout.take().context("a child without output")?;
+        Ok(Self { process, out: BufReader::new(out) })
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.out.read_line(&mut line)?;
+        anyhow::ensure!(!line.is_empty(), "a child ended early");
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// What it prints until it ends.
+    pub(crate) fn rest(mut self) -> Result<String> {
+        let mut text = String::new();
+        self.out.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Processor time that it has used, in seconds.
+    pub(crate) fn cpu(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        // Behind the name in parentheses, which may hold blanks: state is field 3, utime and stime are 14 and 15, in ticks of 10 ms.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+        Ok((ticks(11) + ticks(12)) / 100.0)
+    }
+
+    /// A line of `/proc/<pid>/status` in MB of 1,000,000 bytes.
+    pub(crate) fn memory(&self, line: &str) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let value = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+        let kib: f64 = value.and_then(|text| text.split_whitespace().next()?.parse().ok()).context("no such line")?;
+        Ok(kib * 1024.0 / 1e6)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A daemon, as `callsheet serve` runs it, with its own empty state.
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
+    // Held: the folder goes when the daemon has ended.
+    _folder: tempfile::TempDir,
+}
+
+impl Daemon {
+    /// Starts a daemon for the scenarios at these addresses. `ready` is its `server.ready_timeout`.
+    pub(crate) fn start(core: Option<usize>, scenarios: &[SocketAddr], ready: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let config = folder.path().join("callsheet.toml");
+        let mut text = format!(
+            "server.ready_timeout = \"{ready}\"\ndiscovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\n"
+        );
+        for (at, address) in scenarios.iter().enumerate() {
+            let name = crate::manifests::name(at);
+            writeln!(text, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
+        }
+        std::fs::write(&config, text)?;
+        let state = folder.path().join("state.db");
+        let [config, state] = [config, state].map(|path| path.display().to_string());
+        let arguments = ["daemon", "--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
+        let mut child = Child::start(core, &arguments.map(str::to_owned))?;
+        let line = child.line()?;
+        let address = line.rsplit("http://").next().unwrap_or_default().parse().with_context(|| line.clone())?;
+        Ok(Self { child, address, _folder: folder })
+    }
+}

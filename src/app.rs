@@ -1,0 +1,148 @@
+//! Wiring only: builds the parts from a configuration, starts them, and stops them in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::catalog::CatalogReader;
+use crate::config::Config;
+use crate::discovery::SOURCES;
+use crate::engine::{self, EngineHandle};
+use crate::runtime::tasks::Finish;
+use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks, signal};
+use crate::server;
+use crate::state::{StateError, sqlite};
+use crate::upstream::{AskError, Client, Limits};
+use crate::views::Views;
+
+/// How long the engine's own tasks may take to end; they only have saves to finish.
+const FINISH: Duration = Duration::from_secs(5);
+
+/// A running callsheet: finds, asks, merges and publishes until it is stopped. Serving over HTTP is optional.
+#[derive(Debug)]
+pub struct Callsheet {
+    config: Arc<Config>,
+    reader: CatalogReader,
+    engine: EngineHandle,
+    views: Views,
+    readiness: Readiness,
+    clock: Clock,
+    tasks: Tasks,
+    trigger: StopTrigger,
+    stop: Stop,
+}
+
+/// Why it did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The HTTP client cannot be built.
+    #[error("the HTTP client cannot be built")]
+    Client(#[from] AskError),
+}
+
+impl Callsheet {
+    /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
+    pub async fn start(config: Config, clock: Clock) -> Result<Self, StartError> {
+        let config = Arc::new(config);
+        let tasks = Tasks::new();
+        let (trigger, stop) = StopTrigger::new();
+        let readiness = Readiness::new();
+        let store = sqlite::open(&config.state.path, clock)?;
+        let restored = store.load().await?;
+        let refresh = &config.refresh;
+        let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
+        let sources = SOURCES.iter().filter_map(|(_, make)| make(&config, clock)).collect();
+        let setup = engine::Setup {
+            config: Arc::clone(&config),
+            store,
+            restored,
+            client,
+            clock,
+            tasks: tasks.clone(),
+            readiness: readiness.clone(),
+            sources,
+        };
+        let (engine, reader) = engine::start(setup, &stop);
+        let views = Views::new(config.views.max_bytes, tasks.clone());
+        Ok(Self { config, reader, engine, views, readiness, clock, tasks, trigger, stop })
+    }
+
+    /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called.
+    pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
+        let parts = server::Parts {
+            reader: self.reader.clone(),
+            views: self.views.clone(),
+            engine: self.engine.clone(),
+            readiness: self.readiness.clone(),
+            config: self.config.server.clone(),
+            clock: self.clock,
+            tasks: self.tasks.clone(),
+        };
+        server::run(listener, parts, self.stop.clone()).await
+    }
+
+    /// Reads what is published.
+    pub fn reader(&self) -> CatalogReader {
+        self.reader.clone()
+    }
+
+    /// Asks the engine for something.
+    pub fn engine(&self) -> &EngineHandle {
+        &self.engine
+    }
+
+    /// Prepared answers.
+    pub fn views(&self) -> &Views {
+        &self.views
+    }
+
+    /// What is still awaited.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Stops on the signals with which operators and service managers end a process (SIGTERM and Ctrl-C; elsewhere Ctrl-C alone).
+    pub fn stop_on_signal(&self) -> std::io::Result<()> {
+        let signal = signal::asked_to_stop()?;
+        let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                name = signal => {
+                    tracing::info!(signal = name, "asked to stop");
+                    trigger.stop();
+                }
+                () = stop.wait() => {}
+            }
+        });
+        Ok(())
+    }
+
+    /// Completes waits when stopping was asked for.
+    pub fn stopping(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Tells everything to stop; [`finish`](Self::finish) waits for it.
+    pub fn stop(&self) {
+        self.trigger.stop();
+    }
+
+    /// Stops, and waits a limited time for saves under way.
+    pub async fn finish(self) -> Finish {
+        self.trigger.stop();
+        self.tasks.finish(FINISH).await
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        connect: config.refresh.connect_timeout,
+        whole: config.refresh.timeout,
+        max_body: config.refresh.max_body,
+        max_redirects: config.refresh.max_redirects,
+    }
+}

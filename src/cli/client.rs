@@ -1,0 +1,261 @@
+//! Speaks to a running daemon. The only place of the command line that knows HTTP.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+use url::Url;
+
+use super::{Failure, Remote, output};
+use crate::config::{self, LoadOptions};
+
+/// A refresh waits for scenarios, whose own limit is shorter than this by default.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// A daemon that is there is connected to at once, also over a slow network.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Bytes of an answer; a list of 100,000 tools has about 150 MB.
+const MAX_ANSWER: usize = 1 << 30;
+/// What a list of a daemon always says, and a list of a scenario never.
+const REVISION: &str = "callsheet-revision";
+
+/// A daemon to speak to.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    base: Url,
+    http: reqwest::Client,
+}
+
+/// The query of a request, in order.
+pub(super) type Query<'a> = Vec<(&'a str, String)>;
+
+/// What a daemon answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// As it came.
+    pub(super) body: Vec<u8>,
+    /// Its content.
+    pub(super) value: Value,
+    /// How many tools of a list did not fit.
+    pub(super) left_out: usize,
+}
+
+impl Daemon {
+    /// The daemon that the arguments, the environment or the configuration name.
+    pub(super) fn of(remote: &Remote) -> Result<Self, Failure> {
+        // An empty variable is one that is not set.
+        let base = match remote.url.as_deref().filter(|url| !url.is_empty()) {
+            Some(url) => read_url(url)?,
+            None => configured(remote)?,
+        };
+        crate::upstream::client::choose_tls();
+        let http = reqwest::Client::builder()
+            // A daemon on this machine is not behind the proxy that the environment names for the web.
+            .no_proxy()
+            // A daemon never redirects; what does is something else.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(TIMEOUT)
+            .build()
+            .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
+        Ok(Self { base, http })
+    }
+
+    /// Asks for a JSON object that has `member`.
+    pub(super) async fn get(&self, path: &[&str], query: Query<'_>, member: &str) -> Result<Answer, Failure> {
+        self.send(http::Method::GET, path, query, None, member).await
+    }
+
+    /// Asks for the list of tools, in whatever format.
+    pub(super) async fn list(&self, query: Query<'_>) -> Result<Answer, Failure> {
+        let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
+        if !headers.contains_key(REVISION) {
+            return Err(self.strange("its list of tools tells no revision"));
+        }
+        let left_out = headers.get("callsheet-left-out").and_then(|count| count.to_str().ok()?.parse().ok());
+        Ok(Answer { value: self.read(&body)?, body, left_out: left_out.unwrap_or(0) })
+    }
+
+    /// Sends something that changes state; the answer is a JSON object that has `member`.
+    pub(super) async fn send(
+        &self,
+        method: http::Method,
+        path: &[&str],
+        query: Query<'_>,
+        body: Option<&Value>,
+        member: &str,
+    ) -> Result<Answer, Failure> {
+        let (_, body) = self.exchange(method, path, query, body).await?;
+        let value = self.read(&body)?;
+        if value.get(member).is_none() {
+            return Err(self.strange(&format!("its answer has no `{member}`")));
+        }
+        Ok(Answer { body, value, left_out: 0 })
+    }
+
+    fn read(&self, body: &[u8]) -> Result<Value, Failure> {
+        serde_json::from_slice(body).map_err(|error| self.strange(&format!("its answer is no JSON: {error}")))
+    }
+
+    async fn exchange(
+        &self,
+        method: http::Method,
+        path: &[&str],
+        query: Query<'_>,
+        body: Option<&Value>,
+    ) -> Result<(http::HeaderMap, Vec<u8>), Failure> {
+        let mut url = self.address(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self.http.request(method, url);
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > MAX_ANSWER {
+                return Err(self.strange("its answer is larger than 1 GiB"));
+            }
+        }
+        if status.is_success() {
+            return Ok((headers, bytes));
+        }
+        match headers.get(CONTENT_TYPE) {
+            Some(kind) if kind == "application/problem+json" => Err(refused(status, &bytes)),
+            _ => Err(self.strange(&format!("it answered {status}"))),
+        }
+    }
+
+    /// The address of a route. Names that a URL cannot carry as a part of its path are refused: it would mean another route.
+    fn address(&self, path: &[&str]) -> Result<Url, Failure> {
+        if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
+            let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
+            return Err(Failure::Usage { message: format!("`{name}` is no name of a scenario or tool"), hint });
+        }
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        Ok(url)
+    }
+
+    fn shown(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
+        Failure::Unreachable {
+            message: format!("no daemon answers at {}: {cause}", self.shown()),
+            hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
+        }
+    }
+
+    fn strange(&self, what: &str) -> Failure {
+        Failure::Unreachable {
+            message: format!("what answers at {} is no callsheet daemon: {what}", self.shown()),
+            hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
+        }
+    }
+}
+
+/// What the daemon says of a request it refuses (`application/problem+json`), in the words of the command line.
+fn refused(status: http::StatusCode, body: &[u8]) -> Failure {
+    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
+    let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
+    let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
+    let (message, next) = output::next_step(&told);
+    let names: Vec<_> =
+        ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
+    let unsaid = !names.is_empty() && names.iter().any(|name| !told.contains(name));
+    let hint = if unsaid { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
+    Failure::Refused { message: message.to_owned(), hint }
+}
+
+/// The text with the routes and parameters that it quotes replaced by the commands and flags that stand for them.
+fn as_commands(text: &str) -> String {
+    let mut told = String::with_capacity(text.len());
+    for (at, part) in text.split('`').enumerate() {
+        // Every second part stands between backticks.
+        let quoted = at % 2 == 1;
+        told.push_str(if at == 0 { "" } else { "`" });
+        told.push_str(&if quoted { command(part) } else { None }.unwrap_or_else(|| part.to_owned()));
+    }
+    told
+}
+
+fn command(literal: &str) -> Option<String> {
+    match literal {
+        "GET /api/v1/scenarios" => return Some("callsheet scenarios".into()),
+        "GET /api/v1/tools?include_disabled=true" => return Some("callsheet tools --all".into()),
+        "include_disabled=true" => return Some("--all".into()),
+        _ => {}
+    }
+    if let Some(format) = literal.strip_prefix("format=") {
+        return Some(format!("--format {format}"));
+    }
+    let (name, action) = literal.strip_prefix("DELETE /api/v1/scenarios/")?.split_once('/')?;
+    Some(format!("callsheet {action} {name} --undo"))
+}
+
+fn read_url(text: &str) -> Result<Url, Failure> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        _ => Err(Failure::Usage {
+            message: format!("`{text}` is no address of a daemon"),
+            hint: "write it like http://127.0.0.1:7400".into(),
+        }),
+    }
+}
+
+/// The address that a daemon with this configuration listens on.
+fn configured(remote: &Remote) -> Result<Url, Failure> {
+    let mut options = LoadOptions::from_process();
+    options.file.clone_from(&remote.config);
+    let mut listen = config::load(&options)?.config.server.listen;
+    if listen.port() == 0 {
+        return Err(Failure::Usage {
+            message: format!("the configured address {listen} does not tell the port"),
+            hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
+        });
+    }
+    if listen.ip().is_unspecified() {
+        listen.set_ip(if listen.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    read_url(&format!("http://{listen}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_told_as_commands() {
+        for (route, shown) in [
+            ("no `x`; `GET /api/v1/scenarios` lists them", "no `x`; `callsheet scenarios` lists them"),
+            ("do it with `DELETE /api/v1/scenarios/a/block`", "do it with `callsheet block a --undo`"),
+            ("use `format=native`", "use `--format native`"),
+            ("`x` and an odd ` backtick", "`x` and an odd ` backtick"),
+        ] {
+            assert_eq!(as_commands(route), shown);
+        }
+    }
+
+    #[test]
+    fn names_that_the_text_leaves_out_are_the_hint() {
+        let said = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
+        assert!(
+            matches!(said, Failure::Refused { message, hint } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
+        );
+        let unsaid = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
+        assert!(matches!(unsaid, Failure::Refused { hint, .. } if hint.as_deref() == Some("one of: b, c")));
+    }
+}

@@ -1,0 +1,68 @@
+//! `callsheet config show`: what is in force, and where it comes from.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Failure, output};
+use crate::config::{self, LoadOptions};
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+pub(super) struct Config {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print every value in force, or what is wrong with the configuration.
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+struct Show {
+    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Tell where each value comes from.
+    #[arg(long)]
+    origin: bool,
+    /// Print JSON, with where each value comes from.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Config {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Command::Show(show) = self.command;
+        let mut options = LoadOptions::from_process();
+        options.file = show.config;
+        let loaded = config::load(&options)?;
+        if show.json {
+            let values = loaded.values.iter().map(
+                |shown| json!({ "key": shown.key, "value": typed(&shown.value), "origin": shown.origin.to_string() }),
+            );
+            output::json(&json!({ "file": loaded.file, "values": values.collect::<Vec<_>>() }));
+            return Ok(());
+        }
+        let width = loaded.values.iter().map(|value| value.key.len() + value.value.len() + 3).max().unwrap_or(0);
+        for value in &loaded.values {
+            let setting = format!("{} = {}", value.key, value.value);
+            if show.origin {
+                output::line(&format!("{setting:width$}  # {}", value.origin));
+            } else {
+                output::line(&setting);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value that is written as in TOML, as JSON has it.
+fn typed(value: &str) -> Value {
+    let table = format!("value = {value}").parse::<toml::Table>();
+    // A value that would not read back is still shown, as its text.
+    table.ok().and_then(|table| serde_json::to_value(table.get("value")?).ok()).unwrap_or_else(|| value.into())
+}

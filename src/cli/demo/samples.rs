@@ -1,0 +1,134 @@
+//! The sample scenarios, built with [`crate::provide`] like any scenario written in Rust.
+
+use anyhow::Context as _;
+use serde_json::json;
+use tokio::net::TcpListener;
+use url::Url;
+
+use super::super::Failure;
+use crate::model::ScenarioName;
+use crate::provide::{
+    self, CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+};
+use crate::runtime::{Clock, StopTrigger, Tasks};
+
+/// How long an answer of the samples may be used: short, so that the demo moves.
+const MAX_AGE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A sample scenario that can be stopped and started again at the same address.
+pub(super) struct Sample {
+    pub(super) name: ScenarioName,
+    pub(super) url: Url,
+    registry: Registry,
+    running: StopTrigger,
+}
+
+/// Starts all three: two that offer a tool of the same name, and one that goes away and comes back.
+pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[Sample; 3], Failure> {
+    let built = || -> Result<[(&str, &str, StaticProvider); 3], InvalidDefinition> {
+        Ok([
+            ("notes", "Keeps short notes", notes()?),
+            ("mail", "Reads and writes letters", mail()?),
+            ("weather", "Tells the weather of a place", weather()?),
+        ])
+    };
+    let [notes, mail, weather] = built().map_err(anyhow::Error::from).context("a sample is not well-formed")?;
+    Ok([
+        Sample::start(notes, clock, tasks).await?,
+        Sample::start(mail, clock, tasks).await?,
+        Sample::start(weather, clock, tasks).await?,
+    ])
+}
+
+impl Sample {
+    async fn start(
+        (name, description, provider): (&str, &str, StaticProvider),
+        clock: Clock,
+        tasks: &Tasks,
+    ) -> Result<Self, Failure> {
+        let config = RegistryConfig {
+            scenario_name: name.into(),
+            scenario_version: "1.0.0".into(),
+            scenario_description: description.into(),
+            max_age: MAX_AGE,
+            ..RegistryConfig::default()
+        };
+        let registry = Registry::new(config, clock).map_err(anyhow::Error::from)?;
+        registry.register(provider);
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?).parse().map_err(anyhow::Error::from)?;
+        let running = serve(listener, &registry, tasks);
+        Ok(Self { name: name.parse().map_err(anyhow::Error::from)?, url, registry, running })
+    }
+
+    /// Stops answering.
+    pub(super) fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Answers again at the same address.
+    pub(super) async fn restart(&mut self, tasks: &Tasks) -> std::io::Result<()> {
+        let port = self.url.port().unwrap_or_default();
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+        self.running = serve(listener, &self.registry, tasks);
+        Ok(())
+    }
+}
+
+fn serve(listener: TcpListener, registry: &Registry, tasks: &Tasks) -> StopTrigger {
+    let (trigger, stop) = StopTrigger::new();
+    let registry = registry.clone();
+    tasks.spawn(async move {
+        if let Err(error) = provide::serve(listener, registry, stop).await {
+            tracing::warn!(%error, "a sample scenario stopped");
+        }
+    });
+    trigger
+}
+
+fn notes() -> Result<StaticProvider, InvalidDefinition> {
+    let add = ToolDefinition::new("add_note", "Writes a note down")?
+        .category("notes")
+        .parameter("text", Parameter::string("What to write").required().min_length(1))
+        .parameter("tags", Parameter::array("Labels to find it by", Parameter::string("One label")))
+        .example("A thing to buy", json!({ "text": "two lemons", "tags": ["shopping"] }));
+    let search = ToolDefinition::new("search", "Finds notes by their words")?
+        .category("notes")
+        .parameter("words", Parameter::string("Words that the note holds").required())
+        .idempotent(true);
+    let wipe = ToolDefinition::new("delete_all_notes", "Deletes every note for good")?
+        .category("notes")
+        .enabled_by_default(false)
+        .requires_approval(true);
+    Ok(StaticProvider::new("notes")
+        .with_tools([add, search, wipe])
+        .category(CategoryDefinition::new("notes", "Notes")?.icon("pencil")))
+}
+
+fn mail() -> Result<StaticProvider, InvalidDefinition> {
+    let search = ToolDefinition::new("search", "Finds letters by sender, subject or words")?
+        .category("mail")
+        .parameter("words", Parameter::string("Words that the letter holds").required())
+        .parameter("from", Parameter::string("Address of the sender").format("email"))
+        .idempotent(true);
+    let send = ToolDefinition::new("send_mail", "Sends a letter")?
+        .category("mail")
+        .parameter("to", Parameter::string("Address of the receiver").format("email").required())
+        .parameter("subject", Parameter::string("In a few words"))
+        .parameter("body", Parameter::string("The letter").required())
+        .requires_approval(true);
+    Ok(StaticProvider::new("mail")
+        .with_tools([search, send])
+        .category(CategoryDefinition::new("mail", "Mail")?.icon("envelope")))
+}
+
+fn weather() -> Result<StaticProvider, InvalidDefinition> {
+    let forecast = ToolDefinition::new("get_forecast", "Tells the weather of the next days")?
+        .category("weather")
+        .parameter("place", Parameter::string("Name of a town").required())
+        .parameter("days", Parameter::integer("How many days").minimum(1).maximum(10).default_value(3))
+        .idempotent(true);
+    Ok(StaticProvider::new("weather")
+        .with_tools([forecast])
+        .category(CategoryDefinition::new("weather", "Weather")?.icon("cloud")))
+}

@@ -1,0 +1,100 @@
+//! Exit codes that a script can use, and what leads to each.
+
+use std::process::ExitCode;
+
+use crate::app::StartError;
+use crate::config::ConfigError;
+
+/// What the help says of first steps and exit codes.
+pub(super) const HELP: &str = "\
+First steps:
+  callsheet demo       shows it at work with three sample scenarios
+  callsheet serve      runs the daemon; the other commands speak to it
+
+Exit codes:
+  0  done
+  1  the daemon refused, there is no such thing, or a scenario did not answer
+  2  wrong usage
+  3  no daemon can be reached
+  4  the configuration is wrong
+  5  the daemon could not start or stop cleanly";
+
+/// Wrong usage, as clap's own.
+pub(super) const USAGE: u8 = 2;
+
+/// Why a command failed. Each kind has its exit code.
+#[derive(Debug)]
+pub enum Failure {
+    /// The daemon said no, or there is no such thing. Code 1.
+    Refused {
+        /// What the daemon said.
+        message: String,
+        /// The next step, if there is one.
+        hint: Option<String>,
+    },
+    /// An argument cannot be. Code 2.
+    Usage {
+        /// Which, and why.
+        message: String,
+        /// What to write instead.
+        hint: String,
+    },
+    /// The daemon cannot be reached. Code 3.
+    Unreachable {
+        /// What was tried and what happened.
+        message: String,
+        /// The next step.
+        hint: String,
+    },
+    /// The configuration is wrong. Code 4.
+    Config(Box<ConfigError>),
+    /// The daemon could not start, serve or stop cleanly. Code 5.
+    Daemon {
+        /// What was tried, and the causes.
+        error: anyhow::Error,
+        /// The next step, where the error does not tell it.
+        hint: Option<String>,
+    },
+}
+
+impl Failure {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Self::Refused { .. } => 1.into(),
+            Self::Usage { .. } => USAGE.into(),
+            Self::Unreachable { .. } => 3.into(),
+            Self::Config(_) => 4.into(),
+            Self::Daemon { .. } => 5.into(),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(Box::new(error))
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Daemon { error, hint: None }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}
+
+/// The runtime every command runs on.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}

@@ -1,0 +1,78 @@
+//! `callsheet explain NAME`: why a tool is or is not in the list.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::client::{Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Published name, or `scenario/tool`.
+    name: String,
+    /// With the preferences of this profile.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// With the preferences of this conversation.
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Explain {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let scope = [("profile", self.profile), ("chat_id", self.chat)];
+        let query: Query = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        let mut path = vec!["tools"];
+        // An identity is two segments; its tool may hold further slashes, which are part of the second.
+        match self.name.split_once('/') {
+            Some((scenario, tool)) => path.extend([scenario, tool]),
+            None => path.push(&self.name),
+        }
+        path.push("explain");
+        let answer = daemon.get(&path, query, "steps").await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else {
+            show(&answer.value);
+        }
+        Ok(())
+    }
+}
+
+fn show(answer: &Value) {
+    let listed = if answer["listed"] == Value::Bool(true) { "in the list" } else { "not in the list" };
+    output::line(&format!("{} ({}): {listed}\n", output::text(answer, "/name"), output::text(answer, "/id")));
+    let mut sheet = Sheet::new(&[("DECISION", Fit::Whole), ("OUTCOME", Fit::Wrap), ("FROM", Fit::Whole)]);
+    for step in output::list(answer, "steps") {
+        sheet.row(["/subject", "/outcome", "/source"].map(|pointer| cell(output::text(step, pointer))));
+    }
+    sheet.print();
+    findings(answer);
+}
+
+/// Prints the findings of an answer below what was printed before.
+pub(super) fn findings(answer: &Value) {
+    for (at, found) in output::list(answer, "findings").iter().enumerate() {
+        let gap = if at == 0 { "\n" } else { "" };
+        output::line(&format!("{gap}{}", finding(found)));
+    }
+}
+
+/// A finding in one or two lines.
+fn finding(finding: &Value) -> String {
+    let text = |pointer| output::text(finding, pointer);
+    let (scenario, tool) = (text("/scenario"), text("/tool"));
+    let subject = match (scenario.as_str(), tool.as_str()) {
+        ("", _) => String::new(),
+        (scenario, "") => format!("{scenario}: "),
+        (scenario, tool) => format!("{scenario}/{tool}: "),
+    };
+    let hint = text("/hint");
+    let hint = if hint.is_empty() { hint } else { format!("\n  hint: {hint}") };
+    format!("{} [{}] {subject}{}{hint}", text("/severity"), text("/code"), text("/message"))
+}

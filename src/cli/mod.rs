@@ -1,0 +1,117 @@
+//! The command line: one file per command.
+//!
+//! Commands that run the daemon build it through [`crate::app`]; all others speak to a running daemon over HTTP and hold no logic of
+//! their own. Only this module prints, and only through [`output`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+mod client;
+mod completions;
+mod config;
+mod decide;
+mod demo;
+mod exit;
+mod explain;
+mod output;
+mod prefs;
+mod refresh;
+mod scenarios;
+mod serve;
+mod table;
+mod tools;
+
+pub use exit::Failure;
+
+/// One always-current list of every tool that your AI agents may call.
+#[derive(Debug, Parser)]
+#[command(name = "callsheet", version, after_help = exit::HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon until it is told to stop.
+    Serve(serve::Serve),
+    /// Run three sample scenarios and the daemon, and show what it makes of them.
+    Demo(demo::Demo),
+    /// List the tools, as a table or as an LLM request needs them.
+    Tools(tools::Tools),
+    /// List the scenarios with their health.
+    Scenarios(scenarios::Scenarios),
+    /// Tell why a tool is or is not in the list.
+    Explain(explain::Explain),
+    /// Show, set and reset preferences.
+    Prefs(prefs::Prefs),
+    /// Ask scenarios for their tools now.
+    Refresh(refresh::Refresh),
+    /// Keep a scenario out, or let it in again.
+    Block(decide::Decide),
+    /// Let in a scenario that was found by a source that does not vouch for it.
+    Trust(decide::Decide),
+    /// Show the configuration in force.
+    Config(config::Config),
+    /// Print a completion script for a shell.
+    Completions(completions::Completions),
+}
+
+/// Which daemon to speak to, and how to print.
+#[derive(Debug, Args)]
+pub(crate) struct Remote {
+    /// Address of the daemon; the configured listen address by default.
+    #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
+    url: Option<String>,
+    /// Configuration file to take the listen address from, as `serve` takes it.
+    #[arg(long, value_name = "FILE", help_heading = "Daemon")]
+    config: Option<PathBuf>,
+    /// Print the daemon's JSON answer instead of a table.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Runs the command line. Prints what there is to say and returns the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream and code each needs.
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match exit::runtime().and_then(|runtime| runtime.block_on(cli.command.run())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::failure(&failure);
+            failure.code()
+        }
+    }
+}
+
+impl Command {
+    async fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(command) => command.run().await,
+            Self::Demo(command) => command.run().await,
+            Self::Tools(command) => command.run().await,
+            Self::Scenarios(command) => command.run().await,
+            Self::Explain(command) => command.run().await,
+            Self::Prefs(command) => command.run().await,
+            Self::Refresh(command) => command.run().await,
+            Self::Block(command) => command.run("block").await,
+            Self::Trust(command) => command.run("trust").await,
+            Self::Config(command) => command.run(),
+            Self::Completions(command) => {
+                command.run();
+                Ok(())
+            }
+        }
+    }
+}

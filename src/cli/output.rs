@@ -1,0 +1,198 @@
+//! All printing: lines for people, colour only where it is wanted (anstream knows), answers for machines as they came.
+//!
+//! What scenarios wrote passes through [`plain`], so that none of them can steer an operator's terminal.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use comfy_table::{Cell, Color};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Failure;
+
+/// Prints one line. A closed pipe (`| head`) is no error.
+pub(super) fn line(text: &str) {
+    let _ = writeln!(anstream::stdout().lock(), "{text}");
+}
+
+/// Tells something beside the output, on standard error.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "note: {text}");
+}
+
+/// Prints an answer for machines: its very bytes, but indented on a terminal.
+pub(super) fn answer(body: &[u8], value: &Value) {
+    let mut out = std::io::stdout().lock();
+    let text = if out.is_terminal() { serde_json::to_vec_pretty(value) } else { Ok(body.to_vec()) };
+    // A `Value` always has a text. No colour is in it, so nothing has to be taken out.
+    let _ = out.write_all(&text.unwrap_or_default()).and_then(|()| out.write_all(b"\n"));
+}
+
+/// Prints bytes as they are; a terminal gets a line end after them.
+pub(super) fn raw(body: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let end: &[u8] = if out.is_terminal() { b"\n" } else { b"" };
+    let _ = out.write_all(body).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+}
+
+/// Prints JSON for machines: indented on a terminal, compact elsewhere.
+pub(super) fn json(value: &Value) {
+    answer(value.to_string().as_bytes(), value);
+}
+
+/// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
+pub(super) fn failure(failure: &Failure) {
+    match failure {
+        Failure::Refused { message, hint } => error(message, hint.as_deref()),
+        Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => error(message, Some(hint)),
+        Failure::Config(config) => {
+            for problem in &config.problems {
+                let text = problem.to_string();
+                let (message, hint) = text.split_once("\n  hint: ").unzip();
+                error(message.unwrap_or(&text), hint);
+            }
+        }
+        Failure::Daemon { error: chain, hint } => {
+            // The chain is printed here, once; each level tells only its own.
+            let chain = format!("{chain:#}");
+            let (message, next) = next_step(&chain);
+            match hint {
+                Some(hint) => error(&chain, Some(hint)),
+                None => error(message, next),
+            }
+        }
+    }
+}
+
+fn error(message: &str, hint: Option<&str>) {
+    let mut out = anstream::stderr().lock();
+    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {}", plain(message));
+    if let Some(hint) = hint {
+        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {}", plain(hint));
+    }
+}
+
+/// An error's text and its next step, which our errors put behind the last semicolon (outside of what they quote).
+pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
+    let unquoted = |at: &usize| text[..*at].matches('`').count().is_multiple_of(2);
+    match text.rmatch_indices("; ").map(|(at, _)| at).find(unquoted) {
+        Some(at) => (&text[..at], Some(&text[at + 2..])),
+        None => (text, None),
+    }
+}
+
+/// A text without what steers terminals: control characters (line ends become blanks) and marks that turn the direction of writing.
+pub(super) fn plain(text: &str) -> String {
+    let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
+}
+
+/// A state with its colour.
+pub(super) fn state(text: &str) -> Cell {
+    let colour = match text {
+        "live" => Color::DarkGreen,
+        "stale" | "connecting" | "pending" => Color::DarkYellow,
+        _ => Color::DarkRed,
+    };
+    Cell::new(text).fg(colour)
+}
+
+/// A text of an answer, fit for a terminal; empty when it has none.
+pub(super) fn text(value: &Value, pointer: &str) -> String {
+    plain(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
+}
+
+/// The first line of a text of an answer, fit for a terminal.
+pub(super) fn first_line(value: &Value, pointer: &str) -> String {
+    let text = value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    plain(text.trim_start().lines().next().unwrap_or_default())
+}
+
+/// A list of an answer; empty when it has none.
+pub(super) fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value[member].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A number of an answer; 0 when it has none.
+pub(super) fn number(value: &Value, pointer: &str) -> i64 {
+    value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// A number with the word for what it counts.
+pub(super) fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// How long ago (or until) a time of an answer is, such as `3m ago` or `in 20s`; a dash when there is none.
+pub(super) fn relative(value: &Value, pointer: &str, now: Timestamp) -> String {
+    let Ok(at) = text(value, pointer).parse::<Timestamp>() else { return "-".into() };
+    let seconds = now.as_second() - at.as_second();
+    let span = short(seconds.unsigned_abs());
+    if seconds >= 0 { format!("{span} ago") } else { format!("in {span}") }
+}
+
+/// A time of an answer for people: to the second, in UTC, and how long ago that is; empty when there is none.
+pub(super) fn when(value: &Value, pointer: &str, now: Timestamp) -> String {
+    match text(value, pointer).parse::<Timestamp>() {
+        Ok(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, pointer, now)),
+        Err(_) => String::new(),
+    }
+}
+
+/// The two largest units at most: `45s`, `3m 20s`, `2h 5m`, `4d 1h`.
+fn short(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(3);
+    let (size, unit) = units[first];
+    let rest = seconds % size;
+    match units.get(first + 1) {
+        Some((next, name)) if rest >= *next => format!("{}{unit} {}{name}", seconds / size, rest / next),
+        _ => format!("{}{unit}", seconds / size),
+    }
+}
+
+/// A text, cut at `width` characters.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_two_units_at_most() {
+        for (seconds, shown) in
+            [(0, "0s"), (59, "59s"), (60, "1m"), (200, "3m 20s"), (7_500, "2h 5m"), (3_605, "1h"), (350_000, "4d 1h")]
+        {
+            assert_eq!(short(seconds), shown);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_a_character() {
+        assert_eq!(cut("größer als Platz", 8), "größer…");
+        assert_eq!(cut("fits", 4), "fits");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
+    }
+
+    #[test]
+    fn the_next_step_stands_behind_the_last_semicolon() {
+        for (text, split) in [
+            ("no tool is called `x`; try `y`", ("no tool is called `x`", Some("try `y`"))),
+            ("no tool is called `a; b`", ("no tool is called `a; b`", None)),
+            ("a; b; c", ("a; b", Some("c"))),
+            ("nothing to do", ("nothing to do", None)),
+        ] {
+            assert_eq!(next_step(text), split);
+        }
+    }
+}

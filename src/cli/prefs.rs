@@ -1,0 +1,194 @@
+//! `callsheet prefs`: what users want of tools and scenarios.
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::client::{Answer, Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+
+/// Arguments of `prefs`.
+#[derive(Debug, Args)]
+pub(super) struct Prefs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List preferences.
+    List(List),
+    /// Set one or more settings; the others stay as they are.
+    Set(Set),
+    /// Make settings inherit again.
+    Reset(Reset),
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Only those of this scope: `global`, `profile:<name>` or `chat:<id>`.
+    #[arg(long)]
+    scope: Option<String>,
+    /// Only those of this target.
+    #[arg(long)]
+    target: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What a preference speaks of, and where it holds.
+#[derive(Debug, Args)]
+struct Place {
+    /// `tool:<scenario>/<tool>`, `scenario:<name>`, `category:<id>` or `tag:<tag>`.
+    target: String,
+    /// Where it holds: `global`, `profile:<name>` or `chat:<id>`.
+    #[arg(long, default_value = "global")]
+    scope: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("settings").required(true).multiple(true),
+    override_usage = "callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority>...",
+    after_help = EXAMPLES,
+)]
+struct Set {
+    #[command(flatten)]
+    place: Place,
+    /// Whether the tools are in the list.
+    #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
+    enabled: Option<bool>,
+    /// Whether calls need a human's yes.
+    #[arg(long, group = "settings", help_heading = SETTINGS)]
+    approval: Option<Approval>,
+    /// The name to publish a single tool under.
+    #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "NAME")]
+    alias: Option<String>,
+    /// Which tools stay when a limit allows only so many: highest first.
+    #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
+    priority: Option<i32>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+const SETTINGS: &str = "Settings";
+const EXAMPLES: &str = "\
+Examples:
+  callsheet prefs set tool:mail/send_mail --enabled false
+  callsheet prefs set scenario:mail --approval require --scope profile:intern";
+
+#[derive(Debug, Args)]
+struct Reset {
+    #[command(flatten)]
+    place: Place,
+    /// Only this setting; all of them by default.
+    #[arg(long)]
+    setting: Option<Setting>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Approval {
+    Require,
+    Skip,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Setting {
+    Enabled,
+    Approval,
+    Alias,
+    Priority,
+}
+
+impl Prefs {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        match self.command {
+            Command::List(command) => command.run().await,
+            Command::Set(command) => command.run().await,
+            Command::Reset(command) => command.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self) -> Result<(), Failure> {
+        let filter = [("scope", self.scope), ("target", self.target)];
+        let query = filter.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        let answer = Daemon::of(&self.remote)?.get(&["preferences"], query, "preferences").await?;
+        let list = output::list(&answer.value, "preferences");
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else if list.is_empty() {
+            output::line("no preferences; set one with `callsheet prefs set`");
+        } else {
+            show(list);
+        }
+        Ok(())
+    }
+}
+
+impl Set {
+    async fn run(self) -> Result<(), Failure> {
+        let mut body = json!({ "scope": self.place.scope, "target": self.place.target });
+        let approval = self.approval.and_then(|approval| name(&approval));
+        let settings = [
+            ("enabled", self.enabled.map(Value::from)),
+            ("approval", approval.map(Value::from)),
+            ("alias", self.alias.map(Value::from)),
+            ("priority", self.priority.map(Value::from)),
+        ];
+        for (key, value) in settings {
+            if let Some(value) = value {
+                body[key] = value;
+            }
+        }
+        let daemon = Daemon::of(&self.remote)?;
+        let answer = daemon.send(http::Method::PUT, &["preferences"], Query::new(), Some(&body), "preference").await?;
+        done(&answer, self.remote.json);
+        Ok(())
+    }
+}
+
+impl Reset {
+    async fn run(self) -> Result<(), Failure> {
+        let mut query = vec![("scope", self.place.scope), ("target", self.place.target)];
+        query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
+        let daemon = Daemon::of(&self.remote)?;
+        let answer = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await?;
+        done(&answer, self.remote.json);
+        Ok(())
+    }
+}
+
+/// A choice as it is written on the command line, which is also how the API writes it.
+fn name(choice: &impl ValueEnum) -> Option<String> {
+    Some(choice.to_possible_value()?.get_name().to_owned())
+}
+
+fn done(answer: &Answer, json: bool) {
+    let preference = &answer.value["preference"];
+    if json {
+        output::answer(&answer.body, &answer.value);
+    } else if ["enabled", "approval", "alias", "priority"].iter().all(|setting| preference[setting].is_null()) {
+        let text = |pointer| output::text(preference, pointer);
+        output::line(&format!("{} inherits every setting in scope {}", text("/target"), text("/scope")));
+    } else {
+        show(std::slice::from_ref(preference));
+    }
+}
+
+fn show(list: &[Value]) {
+    let columns = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY"];
+    let mut sheet = Sheet::new(&columns.map(|heading| (heading, Fit::Whole)));
+    for preference in list {
+        let shown = |key: &str| match &preference[key] {
+            Value::Null => cell("inherit"),
+            Value::String(text) => cell(output::plain(text)),
+            other => cell(other.to_string()),
+        };
+        sheet.row(["scope", "target", "enabled", "approval", "alias", "priority"].map(shown));
+    }
+    sheet.print();
+}

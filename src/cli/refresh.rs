@@ -1,0 +1,62 @@
+//! `callsheet refresh`: ask scenarios now.
+
+use clap::Args;
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
+
+use super::client::{Daemon, Query};
+use super::{Failure, Remote, output, scenarios};
+use crate::runtime::Clock;
+
+/// Arguments of `refresh`.
+#[derive(Debug, Args)]
+pub(super) struct Refresh {
+    /// Which scenarios; all by default.
+    names: Vec<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Refresh {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let answer = if self.names.is_empty() {
+            daemon.send(http::Method::POST, &["tools", "sync"], Query::new(), None, "total_tools").await?;
+            daemon.get(&["scenarios"], Query::new(), "scenarios").await?.value
+        } else {
+            // The slowest of them is waited for, not each after the other.
+            let asked = self.names.iter().map(|name| one(&daemon, name));
+            json!({ "scenarios": try_join_all(asked).await? })
+        };
+        if self.remote.json {
+            output::json(&answer);
+        } else {
+            scenarios::show(&answer, None, Clock::system().wall());
+        }
+        failed(&answer)
+    }
+}
+
+/// Asks one scenario; its health after that.
+async fn one(daemon: &Daemon, name: &str) -> Result<Value, Failure> {
+    let path = ["scenarios", name, "refresh"];
+    Ok(daemon.send(http::Method::POST, &path, Query::new(), None, "state").await?.value)
+}
+
+/// A script wants to know whether everyone answered. Those that an operator keeps out, or has not let in, were not asked.
+fn failed(answer: &Value) -> Result<(), Failure> {
+    let asked = |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending");
+    let failed: Vec<String> = output::list(answer, "scenarios")
+        .iter()
+        .filter(asked)
+        .filter(|scenario| scenario["last_error"].is_object())
+        .map(|scenario| output::text(scenario, "/name"))
+        .collect();
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Refused {
+            message: format!("no good answer from {}", failed.join(", ")),
+            hint: Some(format!("`callsheet scenarios {first}` tells more")),
+        }),
+    }
+}

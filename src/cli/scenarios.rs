@@ -1,0 +1,140 @@
+//! `callsheet scenarios`: who is there, and how they fare.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use comfy_table::{Cell, CellAlignment};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::client::{Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+use crate::model::ScenarioState;
+use crate::runtime::Clock;
+
+/// Arguments of `scenarios`.
+#[derive(Debug, Args)]
+pub(super) struct Scenarios {
+    /// Show everything that is known of this one.
+    name: Option<String>,
+    /// Only those in this state.
+    #[arg(long, value_name = "STATE", conflicts_with = "name", value_parser = states())]
+    state: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+fn states() -> PossibleValuesParser {
+    PossibleValuesParser::new(ScenarioState::ALL.map(ScenarioState::as_str))
+}
+
+impl Scenarios {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let answer = if let Some(name) = &self.name {
+            daemon.get(&["scenarios", name], Query::new(), "state").await?
+        } else {
+            let query = self.state.iter().map(|state| ("state", state.clone())).collect();
+            daemon.get(&["scenarios"], query, "scenarios").await?
+        };
+        let now = Clock::system().wall();
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else if self.name.is_some() {
+            show_one(&answer.value, now);
+        } else {
+            show(&answer.value, self.state.as_deref(), now);
+        }
+        Ok(())
+    }
+}
+
+/// Prints the list of scenarios as a table; `state` is the only one that was asked for.
+pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
+    let scenarios = output::list(list, "scenarios");
+    if scenarios.is_empty() {
+        match state {
+            Some(state) => output::line(&format!("no scenario is {state}")),
+            None => output::line("no scenarios; name some as [[scenarios]] in `callsheet.toml`, or start one"),
+        }
+        return;
+    }
+    // The highest rank is left out first where room is short.
+    let mut sheet = Sheet::new(&[
+        ("SCENARIO", Fit::Whole),
+        ("STATE", Fit::Whole),
+        ("TOOLS", Fit::Rank(1)),
+        ("OFF", Fit::Rank(3)),
+        ("BAD", Fit::Rank(4)),
+        ("LAST ANSWER", Fit::Rank(2)),
+        ("NEXT ASK", Fit::Rank(5)),
+        ("FROM", Fit::Rank(6)),
+        ("WHY", Fit::Cut),
+    ]);
+    for scenario in scenarios {
+        let number = |pointer| Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right);
+        sheet.row([
+            cell(output::text(scenario, "/name")),
+            output::state(&output::text(scenario, "/state")),
+            number("/tools/published"),
+            number("/tools/disabled"),
+            number("/tools/quarantined"),
+            cell(output::relative(scenario, "/last_success", now)),
+            cell(output::relative(scenario, "/next_attempt", now)),
+            cell(output::text(scenario, "/source")),
+            cell(why(scenario)),
+        ]);
+    }
+    sheet.print();
+}
+
+/// The reason for the state. A failure that has not changed the state yet is told too.
+fn why(scenario: &Value) -> String {
+    let (reason, error) =
+        (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));
+    if error.is_empty() || reason.contains(&error) {
+        reason
+    } else {
+        format!("{reason}, but the last ask failed: {error}")
+    }
+}
+
+/// Prints everything that is known of one scenario.
+fn show_one(scenario: &Value, now: Timestamp) {
+    let text = |pointer| output::text(scenario, pointer);
+    let number = |pointer: &str| output::number(scenario, pointer).to_string();
+    let when = |pointer| output::when(scenario, pointer, now);
+    let error = match text("/last_error/message") {
+        message if message.is_empty() => message,
+        message => format!("{message} ({})", text("/last_error/kind")),
+    };
+    let trusted = if scenario["trusted"] == Value::Bool(true) { "yes" } else { "no" };
+    let tools = ["published", "disabled", "quarantined"].map(|kind| number(&format!("/tools/{kind}")));
+    let failures = if output::number(scenario, "/failures_in_a_row") == 0 { "" } else { " in a row" };
+    let latency = if scenario["latency_ms"].is_null() { String::new() } else { number("/latency_ms") + " ms" };
+    let rows = [
+        ("name", text("/name")),
+        ("state", format!("{}: {}", text("/state"), text("/reason"))),
+        ("since", when("/since")),
+        ("description", text("/description")),
+        ("version", text("/version")),
+        ("address", text("/url")),
+        ("found by", text("/source")),
+        ("trusted", trusted.into()),
+        ("protocol", format!("{} {}", text("/protocol"), text("/protocol_version")).trim().to_owned()),
+        ("tools", format!("{} published, {} off, {} quarantined", tools[0], tools[1], tools[2])),
+        ("generated", when("/freshness/generated_at")),
+        ("fresh until", when("/freshness/fresh_until")),
+        ("last answer", when("/last_success")),
+        ("last ask", when("/last_attempt")),
+        ("next ask", when("/next_attempt")),
+        ("last error", error),
+        ("failures", number("/failures_in_a_row") + failures),
+        ("latency", latency),
+        ("restarts", number("/restarts")),
+    ];
+    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        output::line(&format!("{key:>11}  {value}"));
+    }
+    super::explain::findings(scenario);
+}

@@ -1,0 +1,107 @@
+//! `callsheet serve`: the daemon.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+use super::Failure;
+use crate::app::Callsheet;
+use crate::config::{self, LoadOptions};
+use crate::runtime::Clock;
+use crate::runtime::tasks::Finish;
+use crate::server::ServeError;
+
+/// What is logged when nobody says otherwise.
+const DEFAULT_LOG: &str = "info";
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address to listen on (`server.listen`); port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Database file (`state.path`).
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// What to log on standard error, such as `warn` or `callsheet=debug`.
+    #[arg(long, env = "CALLSHEET_LOG", hide_env_values = true, value_name = "FILTER", default_value = DEFAULT_LOG)]
+    log: String,
+}
+
+impl Serve {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        start_log(&self.log)?;
+        let loaded = config::load(&self.options())?;
+        // Before anything else is started: a port that is taken is the most common reason not to start.
+        let listener = bind(loaded.config.server.listen).await?;
+        let file = loaded.file.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+        let state = loaded.config.state.path.display().to_string();
+        let app = Callsheet::start(loaded.config, Clock::system()).await?;
+        tracing::info!(configuration = file, state, "started");
+        super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
+        app.stop_on_signal()?;
+        match app.serve(listener).await {
+            // Those who were cut off were told nothing wrong, and the operator asked for it.
+            Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
+            served => served.context("serving HTTP")?,
+        }
+        match app.finish().await {
+            Finish::Clean => tracing::info!("stopped"),
+            Finish::Cut(tasks) => tracing::warn!(tasks, "stopped before everything had ended"),
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> LoadOptions {
+        let mut options = LoadOptions::from_process();
+        options.file.clone_from(&self.config);
+        let flags = [
+            ("server.listen", self.listen.clone(), "--listen"),
+            ("state.path", self.state.as_ref().map(|path| path.display().to_string()), "--state"),
+        ];
+        for (key, value, flag) in flags {
+            if let Some(value) = value {
+                options.flags.push((key.into(), value, flag.into()));
+            }
+        }
+        options
+    }
+}
+
+/// Takes the address, or tells what stands in the way.
+pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AddrInUse => "another program listens there, perhaps a callsheet daemon; stop that one, or",
+            ErrorKind::AddrNotAvailable => "this machine has no such address;",
+            ErrorKind::PermissionDenied => "this user may not use that port;",
+            _ => "",
+        };
+        let hint = format!("{why} use `--listen` for another address, where port 0 takes a free one");
+        let error = anyhow::Error::new(error).context(format!("cannot listen on {listen}"));
+        Failure::Daemon { error, hint: Some(hint.trim_start().to_owned()) }
+    })
+}
+
+fn start_log(filter: &str) -> Result<(), Failure> {
+    // An empty variable is one that is not set.
+    let filter = if filter.is_empty() { DEFAULT_LOG } else { filter };
+    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::Usage {
+        message: format!("`--log` or `CALLSHEET_LOG` cannot be `{filter}`: {error}"),
+        hint: "write a level such as `info`, or parts with levels such as `warn,callsheet::engine=debug`".into(),
+    })?;
+    // The same judgement as for everything else that is printed.
+    let colour = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr);
+    // A second initialisation can only come from an embedding program that has its own log.
+    let _ = log.try_init();
+    Ok(())
+}

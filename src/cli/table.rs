@@ -1,0 +1,164 @@
+//! Tables for people: one line per row, fitted to the width at hand.
+//!
+//! Names are never cut, since people copy them. When room is short, columns are left out by their rank, and then long texts are cut.
+//! What reads a pipe gets everything.
+
+use std::io::IsTerminal as _;
+
+use comfy_table::{Attribute, Cell, ColumnConstraint, Row, Table, Width};
+
+use super::output;
+
+/// Blanks between two columns.
+const GAP: u16 = 2;
+/// A text with less room than this is not worth a column that could be left out instead.
+const READABLE: u16 = 24;
+/// A text with less room than this is left out itself.
+const USELESS: u16 = 8;
+/// The longest text in a pipe, in characters: its writer is another program, and its padding would be ours.
+const LONGEST: usize = 400;
+
+/// What may be done with a column when room is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Always shown whole.
+    Whole,
+    /// Left out; those with the highest rank first.
+    Rank(u8),
+    /// Cut to one line of what is left.
+    Cut,
+    /// Broken into lines of what is left.
+    Wrap,
+}
+
+/// A table that is being filled.
+pub(super) struct Sheet {
+    fits: Vec<Fit>,
+    /// Whether a column has any content.
+    used: Vec<bool>,
+    table: Table,
+}
+
+impl Sheet {
+    /// An empty table with these headings.
+    pub(super) fn new(columns: &[(&str, Fit)]) -> Self {
+        let mut table = Table::new();
+        table
+            .load_style(comfy_table::presets::NOTHING)
+            // Where colour is not wanted, the stream takes it out again.
+            .enforce_styling()
+            .set_header(columns.iter().map(|(heading, _)| Cell::new(heading).add_attribute(Attribute::Bold)));
+        // Otherwise the heading's style would keep the blanks at its line's end.
+        table.style_text_only();
+        Self { fits: columns.iter().map(|(_, fit)| *fit).collect(), used: vec![false; columns.len()], table }
+    }
+
+    /// Adds a row with a cell for each heading.
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let cells: Vec<Cell> = cells.into_iter().collect();
+        for (used, cell) in self.used.iter_mut().zip(&cells) {
+            *used |= !cell.content().is_empty();
+        }
+        let mut row = Row::from(cells);
+        if !self.fits.contains(&Fit::Wrap) {
+            row.max_height(1);
+        }
+        self.table.add_row(row);
+    }
+
+    /// Prints it, without the blanks at line ends.
+    pub(super) fn print(mut self) {
+        let natural = self.table.column_max_content_widths();
+        let widths = widths(&natural, &self.fits, &self.used, room());
+        let last = widths.iter().rposition(Option::is_some).unwrap_or(0);
+        for (at, width) in widths.into_iter().enumerate() {
+            let Some(column) = self.table.column_mut(at) else { continue };
+            let gap = if at == last { 0 } else { GAP };
+            column.set_padding((0, gap)).set_constraint(match width {
+                Some(width) => ColumnConstraint::Absolute(Width::Fixed(width.saturating_add(gap))),
+                None => ColumnConstraint::Hidden,
+            });
+        }
+        for row in self.table.to_string().lines() {
+            output::line(row.trim_end());
+        }
+    }
+}
+
+/// A cell with a text of one line.
+pub(super) fn cell(text: impl AsRef<str>) -> Cell {
+    Cell::new(output::cut(text.as_ref(), LONGEST))
+}
+
+/// The characters a line may have: `COLUMNS` where that is set, else the width of the terminal. Nothing limits a pipe.
+fn room() -> Option<u16> {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
+    // A terminal that does not know its width says 0.
+    set.or_else(|| terminal().filter(|columns| *columns > 0))
+}
+
+/// The width of each column, or nothing for one that is left out.
+fn widths(natural: &[u16], fits: &[Fit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
+    let mut shown: Vec<bool> = used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, Fit::Rank(_))).collect();
+    let Some(room) = room.map(u32::from) else {
+        return natural.iter().zip(shown).map(|(width, shown)| shown.then_some(*width)).collect();
+    };
+    let flexible = |at: usize| matches!(fits[at], Fit::Cut | Fit::Wrap);
+    let needed = |shown: &[bool], readable: u16| -> u32 {
+        let visible = (0..fits.len()).filter(|at| shown[*at]);
+        let width = |at: usize| if flexible(at) { natural[at].min(readable) } else { natural[at] };
+        visible.map(|at| u32::from(width(at)) + u32::from(GAP)).sum::<u32>().saturating_sub(GAP.into())
+    };
+    while needed(&shown, READABLE) > room {
+        let rank = |at: &usize| if let Fit::Rank(rank) = fits[*at] { Some(rank) } else { None };
+        let Some(first) = (0..fits.len()).filter(|at| shown[*at] && rank(at).is_some()).max_by_key(rank) else { break };
+        shown[first] = false;
+    }
+    let left = u16::try_from(room.saturating_sub(needed(&shown, 0))).unwrap_or(u16::MAX);
+    let width = |at: usize| match fits[at] {
+        Fit::Whole | Fit::Rank(_) => Some(natural[at]),
+        Fit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
+        Fit::Wrap => Some(natural[at].min(left.max(READABLE))),
+    };
+    (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FITS: [Fit; 4] = [Fit::Whole, Fit::Rank(1), Fit::Rank(2), Fit::Cut];
+
+    #[test]
+    fn without_a_limit_everything_is_whole() {
+        assert_eq!(widths(&[10, 5, 6, 300], &FITS, &[true; 4], None), [10, 5, 6, 300].map(Some));
+    }
+
+    #[test]
+    fn what_has_room_stays() {
+        assert_eq!(widths(&[10, 5, 6, 30], &FITS, &[true; 4], Some(80)), [10, 5, 6, 30].map(Some));
+        assert_eq!(widths(&[10, 5, 6, 300], &FITS, &[true; 4], Some(80)), [10, 5, 6, 53].map(Some));
+    }
+
+    #[test]
+    fn the_highest_rank_goes_first_then_texts_are_cut_and_names_never_are() {
+        assert_eq!(widths(&[40, 5, 6, 300], &FITS, &[true; 4], Some(80)), [Some(40), Some(5), None, Some(31)]);
+        assert_eq!(widths(&[50, 5, 6, 300], &FITS, &[true; 4], Some(80)), [Some(50), None, None, Some(28)]);
+        assert_eq!(widths(&[64, 5, 6, 300], &FITS, &[true; 4], Some(80)), [Some(64), None, None, Some(14)]);
+        assert_eq!(widths(&[75, 5, 6, 300], &FITS, &[true; 4], Some(80)), [Some(75), None, None, None]);
+        assert_eq!(widths(&[90, 5, 6, 300], &FITS, &[true; 4], Some(80)), [Some(90), None, None, None]);
+    }
+
+    #[test]
+    fn a_text_that_wraps_keeps_a_readable_width() {
+        let fits = [Fit::Whole, Fit::Wrap];
+        assert_eq!(widths(&[10, 300], &fits, &[true; 2], Some(80)), [Some(10), Some(68)]);
+        assert_eq!(widths(&[70, 300], &fits, &[true; 2], Some(80)), [Some(70), Some(24)]);
+    }
+
+    #[test]
+    fn a_column_without_content_is_left_out() {
+        assert_eq!(widths(&[10, 5, 6, 1], &FITS, &[true, true, true, false], None)[3], None);
+    }
+}

@@ -1,0 +1,137 @@
+//! `callsheet tools`: the list.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::Value;
+
+use super::client::{Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+use crate::formats::FORMATS;
+
+/// Arguments of `tools`.
+#[derive(Debug, Args)]
+pub(super) struct Tools {
+    #[command(flatten)]
+    filter: Filter,
+    /// Print the list as programs need it: the very bytes of the daemon's answer.
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
+    format: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What to list.
+#[derive(Debug, Args)]
+struct Filter {
+    /// Only tools of this scenario; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    scenario: Vec<String>,
+    /// Only tools of this category; may be given more than once.
+    #[arg(long, value_name = "ID")]
+    category: Vec<String>,
+    /// Only tools with this tag; may be given more than once.
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// Only tools that mention all of these words.
+    #[arg(short, long, value_name = "WORDS")]
+    q: Option<String>,
+    /// With the preferences of this profile.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// With the preferences of this conversation.
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// At most so many; 0 lifts the format's own limit.
+    #[arg(long, value_name = "N")]
+    max: Option<usize>,
+    /// Tools that are switched off too.
+    #[arg(short, long)]
+    all: bool,
+}
+
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(FORMATS.iter().map(|format| format.id()))
+}
+
+impl Tools {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let mut query = self.filter.query();
+        if let Some(format) = &self.format {
+            query.push(("format", format.clone()));
+        }
+        let answer = daemon.list(query).await?;
+        if self.format.is_some() {
+            output::raw(&answer.body);
+        } else if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else if output::list(&answer.value, "tools").is_empty() {
+            output::line(self.filter.nothing());
+        } else {
+            show(&answer.value);
+        }
+        if answer.left_out > 0 {
+            let tools = output::count(answer.left_out, "tool");
+            output::note(&format!(
+                "{tools} left out, by a limit (`--max 0` lifts it) or because the format cannot say them"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Filter {
+    fn query(&self) -> Query<'static> {
+        let mut query = Query::new();
+        let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
+        for (key, values) in many {
+            query.extend(values.iter().map(|value| (key, value.clone())));
+        }
+        let one = [("q", &self.q), ("profile", &self.profile), ("chat_id", &self.chat)];
+        query.extend(one.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+        query.extend(self.max.map(|max| ("max_tools", max.to_string())));
+        if self.all {
+            query.push(("include_disabled", "true".into()));
+        }
+        query
+    }
+
+    /// What to say of an empty list.
+    fn nothing(&self) -> &'static str {
+        let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
+        match (filtered || self.q.is_some(), self.all) {
+            (true, false) => "no tool fits; `--all` looks among those that are switched off too",
+            (true, true) => "no tool fits",
+            (false, false) => "no tools; `callsheet scenarios` tells who is known, `--all` shows what is switched off",
+            (false, true) => "no tools; `callsheet scenarios` tells who is known",
+        }
+    }
+}
+
+/// Prints a native list as a table.
+pub(super) fn show(list: &Value) {
+    let tools = output::list(list, "tools");
+    // The highest rank is left out first where room is short.
+    let mut sheet = Sheet::new(&[
+        ("TOOL", Fit::Whole),
+        ("SCENARIO", Fit::Rank(1)),
+        ("CATEGORY", Fit::Rank(2)),
+        ("NOTE", Fit::Whole),
+        ("DESCRIPTION", Fit::Cut),
+    ]);
+    for tool in tools {
+        let off = tool["enabled"] == Value::Bool(false);
+        let approval = tool["requires_approval"] == Value::Bool(true);
+        let notes = [off.then_some("off"), approval.then_some("approval")];
+        sheet.row([
+            cell(output::text(tool, "/name")),
+            cell(output::text(tool, "/scenario")),
+            cell(output::text(tool, "/category")),
+            cell(notes.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            cell(output::first_line(tool, "/description")),
+        ]);
+    }
+    sheet.print();
+    output::line(&output::count(tools.len(), "tool"));
+}

@@ -1,0 +1,183 @@
+//! House rules that no compiler checks: sizes, the direction of imports, which library lives where, and that fixtures are used.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_FILE: usize = 400;
+const MAX_FUNCTION: usize = 60;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below a folder with this ending, in order.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+/// The lines of a source file before its test module.
+fn code(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).map(str::to_owned).collect()
+}
+
+fn assert_none(problems: &[String], rule: &str) {
+    assert!(problems.is_empty(), "{rule}:\n  {}", problems.join("\n  "));
+}
+
+#[test]
+fn files_stay_small() {
+    let problems: Vec<_> = files("src", "rs")
+        .iter()
+        .map(|path| (shown(path), code(path).len()))
+        .filter(|(_, lines)| *lines > MAX_FILE)
+        .map(|(path, lines)| format!("{path}: {lines} lines"))
+        .collect();
+    assert_none(&problems, "no file has more than 400 lines before its tests");
+}
+
+#[test]
+fn functions_stay_small() {
+    let mut problems = Vec::new();
+    for path in files("src", "rs").iter().chain(&files("tests", "rs")) {
+        let text = fs::read_to_string(path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (start, line) in lines.iter().enumerate() {
+            let bare = line.trim_start();
+            let indent = line.len() - bare.len();
+            let is_fn = bare.split_whitespace().take(5).any(|word| word == "fn");
+            if !is_fn || bare.starts_with("//") || bare.ends_with(';') {
+                continue;
+            }
+            let end = format!("{}}}", " ".repeat(indent));
+            let length = lines[start..].iter().position(|line| *line == end).unwrap_or(0);
+            if length > MAX_FUNCTION {
+                problems.push(format!("{}:{}: {length} lines", shown(path), start + 1));
+            }
+        }
+    }
+    assert_none(&problems, "no function has more than 60 lines");
+}
+
+/// The modules each module may use, besides itself. What is not listed here may use everything.
+fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
+    BTreeMap::from([
+        ("model", &[][..]),
+        ("runtime", &[][..]),
+        ("catalog", &["model"][..]),
+        ("formats", &["model"][..]),
+        ("views", &["model", "catalog", "formats", "runtime"][..]),
+        ("config", &["model", "catalog", "protocols"][..]),
+        ("state", &["model", "runtime"][..]),
+        ("upstream", &["model", "runtime"][..]),
+        ("protocols", &["model", "upstream", "runtime"][..]),
+        ("discovery", &["model", "config", "runtime"][..]),
+        ("provide", &["model", "runtime"][..]),
+        ("engine", &["model", "config", "runtime", "state", "upstream", "protocols", "discovery", "catalog"][..]),
+        ("server", &["model", "config", "runtime", "catalog", "formats", "views", "engine", "state"][..]),
+    ])
+}
+
+#[test]
+fn imports_go_one_way() {
+    let allowed = allowed();
+    let mut problems = Vec::new();
+    for path in files("src", "rs") {
+        let relative = shown(&path);
+        let module = relative.trim_start_matches("src/").split(['/', '.']).next().unwrap().to_owned();
+        let Some(may) = allowed.get(module.as_str()) else { continue };
+        for (at, line) in code(&path).iter().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for used in line.split("crate::").skip(1) {
+                let used = used.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+                if used != module && !may.contains(&used) && !used.is_empty() {
+                    problems.push(format!("{relative}:{}: {module} uses {used}", at + 1));
+                }
+            }
+        }
+    }
+    assert_none(&problems, "imports go one way (ARCHITECTURE.md, code map)");
+}
+
+#[test]
+fn each_library_lives_in_its_room() {
+    let rooms: &[(&str, &[&str])] = &[
+        ("reqwest::", &["src/upstream/", "src/cli/client.rs"]),
+        ("figment::", &["src/config/load"]),
+        ("moka::", &["src/views/"]),
+        ("rusqlite::", &["src/state/sqlite"]),
+        ("axum::", &["src/server/", "src/provide/"]),
+        // `upstream/failure.rs` reads the error that reqwest wraps.
+        ("hyper::", &["src/server/", "src/provide/", "src/upstream/failure.rs"]),
+        ("notify::", &["src/discovery/"]),
+        ("clap::", &["src/cli/"]),
+    ];
+    let mut problems = Vec::new();
+    for path in files("src", "rs") {
+        let relative = shown(&path);
+        for (at, line) in code(&path).iter().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with("//") {
+                continue;
+            }
+            for (library, places) in rooms {
+                let starts = line
+                    .match_indices(library)
+                    .any(|(i, _)| !line[..i].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+                if starts && !places.iter().any(|place| relative.starts_with(place)) {
+                    problems.push(format!("{relative}:{}: {library}", at + 1));
+                }
+            }
+        }
+    }
+    assert_none(&problems, "each library's types stay in one room");
+}
+
+#[test]
+fn every_fixture_is_used() {
+    let tests: String = files("tests", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let problems: Vec<_> = files("fixtures", "json")
+        .iter()
+        .filter(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy();
+            let folder = path.parent().unwrap().file_name().unwrap().to_string_lossy();
+            // Named by file, or read with its whole folder.
+            !tests.contains(name.as_ref()) && !tests.contains(&format!("/{folder}\""))
+        })
+        .map(|path| shown(path))
+        .collect();
+    assert_none(&problems, "every fixture is used by a test");
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let problems: Vec<_> = files("src", "rs")
+        .iter()
+        .filter(|path| !fs::read_to_string(path).unwrap().starts_with("//!"))
+        .map(|path| shown(path))
+        .collect();
+    assert_none(&problems, "every file begins with what it is for");
+}
