@@ -142,8 +142,12 @@ async fn a_change_renders_the_changed_scenario_alone() {
     assert_ne!(first.etag, second.etag);
     // A view of some scenarios is made of the same parts.
     let only_c = ViewQuery { scenarios: ["c".parse::<ScenarioName>().unwrap()].into(), ..ViewQuery::default() };
-    let third = views.prepare(&snapshot(before, 3), &only_c, counting, Coding::Identity).await;
+    let third = views.prepare(&snapshot(before.clone(), 3), &only_c, counting, Coding::Identity).await;
     assert_eq!((third.tools, counting.take()), (40, 0));
+    // And it does not make the whole list forget the others.
+    let fourth = views.prepare(&snapshot(before, 4), &ViewQuery::default(), counting, Coding::Identity).await;
+    assert_eq!((fourth.tools, counting.take()), (90, 30));
+    assert_eq!(fourth.body, first.body);
 }
 
 #[tokio::test]

@@ -6,13 +6,11 @@
 mod view_tools;
 
 use std::io::Read;
-use std::sync::Arc;
 
 use callsheet::formats::native::Native;
 use callsheet::formats::openai::OpenAi;
 use callsheet::formats::{FORMATS, Format};
 use callsheet::model::FindingCode;
-use callsheet::views::segment::Segment;
 use callsheet::views::{Coding, etag, render};
 use view_tools::{part, then, tool, view};
 
@@ -72,8 +70,8 @@ fn tools_stand_by_scenario_then_name_with_single_commas() {
     assert_eq!(list.len(), 43);
     assert_eq!(rendered.tools, 43);
     let one_by_one: Vec<_> = some_view().parts.iter().flat_map(|part| part.tools.to_vec()).collect();
-    let whole = Segment::encode(&one_by_one, &OpenAi);
-    assert_eq!(rendered.body, [b"[", &whole.bytes[..], b"]"].concat());
+    let texts: Vec<_> = one_by_one.iter().filter_map(|tool| OpenAi.encode(tool).json).collect();
+    assert_eq!(rendered.body, [b"[", &texts.join(&b',')[..], b"]"].concat());
 }
 
 #[test]
@@ -98,10 +96,9 @@ fn what_a_limit_leaves_out_is_told_tool_by_tool() {
 fn a_whole_part_gives_the_same_bytes_alone_and_in_a_list() {
     let view = some_view();
     for format in [&Native as &dyn Format, &OpenAi] {
-        let segment = Segment::encode(&view.parts[2].tools, format);
-        let body = render(&view, then(), format).body;
-        assert!(body.windows(segment.bytes.len()).any(|window| window == segment.bytes), "{}", format.id());
-        assert_eq!(Segment::encode(&[], format), Segment::default());
-        assert_eq!(Arc::new(segment).tools, 40);
+        let texts: Vec<_> = view.parts[2].tools.iter().filter_map(|tool| format.encode(tool).json).collect();
+        let (alone, body) = (texts.join(&b','), render(&view, then(), format).body);
+        assert_eq!(texts.len(), 40);
+        assert!(body.windows(alone.len()).any(|window| window == alone), "{}", format.id());
     }
 }

@@ -111,8 +111,6 @@ impl Catalog {
 
     /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
     fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<Text> {
-        // Where nothing was, nothing can be concerned, and a first build need not look.
-        let fresh = before.entries.is_empty();
         let mut touched = BTreeSet::new();
         for (name, offer) in offers {
             let old = before.entries.get(name).map_or_else(Vec::new, |entry| entry.claims(before));
@@ -122,7 +120,8 @@ impl Catalog {
                 self.names.remove(gone);
             }
             for claim in new.into_iter().filter(|claim| old.binary_search(claim).is_err()) {
-                if !fresh {
+                // Where nobody claimed a text, only these offers do now, and they are named anew anyway.
+                if before.names.is_claimed(claim.text) {
                     touched.insert(claim.text);
                 }
                 self.names.insert(claim);

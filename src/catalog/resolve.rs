@@ -143,6 +143,11 @@ impl Names {
         self.claims.remove(claim);
     }
 
+    /// Whether anything claims a text.
+    pub(super) fn is_claimed(&self, text: Text) -> bool {
+        self.between(text, Kind::Alias, Kind::End).next().is_some()
+    }
+
     /// What decides about a text now.
     pub(super) fn contest(&self, text: Text) -> Contest {
         let mut contest = Contest { alias: Holder::Nobody, qualified: Holder::Nobody, plain: Holder::Nobody };

@@ -25,19 +25,16 @@ impl ObjectWriter {
 
     /// A member whose value is JSON text already.
     pub(super) fn raw(&mut self, key: &str, json: &str) -> &mut Self {
-        if !self.empty {
-            self.out.push(b',');
-        }
-        self.empty = false;
-        self.out.extend_from_slice(quoted(key).as_bytes());
-        self.out.push(b':');
+        self.key(key);
         self.out.extend_from_slice(json.as_bytes());
         self
     }
 
     /// A member whose value is a text.
     pub(super) fn text(&mut self, key: &str, text: &str) -> &mut Self {
-        self.raw(key, &quoted(text))
+        self.key(key);
+        push_quoted(&mut self.out, text);
+        self
     }
 
     /// A member whose value is a text, if there is one.
@@ -53,6 +50,15 @@ impl ObjectWriter {
         self.raw(key, if flag { "true" } else { "false" })
     }
 
+    fn key(&mut self, key: &str) {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        push_quoted(&mut self.out, key);
+        self.out.push(b':');
+    }
+
     /// Ends the object.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.out.push(b'}');
@@ -65,6 +71,17 @@ pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// The same, behind what is already in `out`. Hardly any text needs escapes, and a list of 20,000 tools has half a million.
+fn push_quoted(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        out.extend_from_slice(quoted(text).as_bytes());
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    }
+}
+
 /// Whether common readers can read a raw text within a bigger document. A raw value may nest without limit, hold half a surrogate
 /// pair or a number beyond a double; one such value makes readers refuse the whole list.
 pub(super) fn sound(json: &str) -> bool {
@@ -73,21 +90,40 @@ pub(super) fn sound(json: &str) -> bool {
 
 /// One cheap pass over the bytes: whether the text *may* hold one of those. Most texts stop here and are never parsed.
 fn suspicious(json: &[u8]) -> bool {
-    let (mut brackets, mut digits, mut before) = (0, 0, [0; 2]);
-    for &byte in json {
-        let lower = byte.to_ascii_lowercase();
-        brackets += usize::from(matches!(byte, b'{' | b'['));
-        if (lower == b'e' && digits > 0) || (lower == b'd' && before == *b"\\u") {
-            return true;
+    let (mut brackets, mut at) = (0, 0);
+    while let Some(skipped) = json[at..].iter().position(|byte| TELLING[usize::from(*byte)]) {
+        at += skipped + 1;
+        let after = &json[at..];
+        match json[at - 1] {
+            b'{' | b'[' => brackets += 1,
+            b'\\' => {
+                if let [b'u', b'd' | b'D', ..] = after {
+                    return true;
+                }
+                at = json.len().min(at + 1);
+            }
+            _ => {
+                let more = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
+                if more >= MAX_DIGITS || matches!(after.get(more), Some(b'e' | b'E')) {
+                    return true;
+                }
+                at += more;
+            }
         }
-        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
-        if digits > MAX_DIGITS {
-            return true;
-        }
-        before = [before[1], byte];
     }
     brackets > MAX_DEPTH
 }
+
+/// The bytes at which [`suspicious`] stops: brackets that open, backslashes, digits.
+const TELLING: [bool; 256] = {
+    let mut telling = [false; 256];
+    let mut byte = 0;
+    while byte < telling.len() {
+        telling[byte] = matches!(byte, 0x5b | 0x7b | 0x5c | 0x30..=0x39);
+        byte += 1;
+    }
+    telling
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
 //! Which bytes for whom: a key (revision, query, format, coding) to a prepared body with its `ETag`.
 //!
-//! Rendering happens once for many concurrent askers, off the async threads, and what is kept is bounded in bytes. The bytes of one
-//! scenario are kept too, so that a change costs that scenario's rendering and one join. Nothing here decides what is in a view, and
-//! the same catalog gives the same bytes in any process.
+//! Rendering happens once for many concurrent askers, off the async threads, and what is kept is bounded in bytes. What the latest list
+//! says of the scenarios that did not change is taken over, so that a change costs one scenario's rendering and one copy. Nothing here
+//! decides what is in a view, and the same catalog gives the same bytes in any process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,15 +20,13 @@ pub mod categories;
 pub mod coding;
 pub mod etag;
 pub mod render;
-pub mod segment;
+mod segment;
 
 pub use coding::Coding;
 pub use render::{Rendered, render};
 
-use segment::Segments;
+use segment::Latest;
 
-/// Of `max_bytes`, the share (one part in this many) that is for the bytes of single scenarios; the rest is for whole bodies.
-const SEGMENTS_SHARE: u64 = 3;
 /// What a finding costs in memory, texts included, roughly.
 const FINDING_BYTES: usize = 400;
 /// What a text of a query costs besides its bytes, roughly.
@@ -57,7 +55,8 @@ pub struct Prepared {
 #[derive(Debug, Clone)]
 pub struct Views {
     bodies: Cache<Key, Arc<Prepared>>,
-    segments: Segments,
+    latest: Latest,
+    max_bytes: u64,
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
 }
@@ -106,18 +105,17 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
 }
 
 impl Views {
-    /// A cache that holds at most `max_bytes` of bodies and of their parts. A body that alone is bigger than its share of two thirds is
+    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each format. A body that alone is bigger is
     /// still answered, but made again for each asker. `tasks` runs the work that would hold up an async thread.
     pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
-        let for_segments = max_bytes / SEGMENTS_SHARE;
         let bodies = Cache::builder()
-            .max_capacity(max_bytes - for_segments)
+            .max_capacity(max_bytes)
             // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
             .eviction_policy(EvictionPolicy::lru())
             .support_invalidation_closures()
             .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
-        Self { bodies, segments: Segments::new(for_segments), tasks, newest: Arc::default() }
+        Self { bodies, latest: Latest::default(), max_bytes, tasks, newest: Arc::default() }
     }
 
     /// The prepared answer for a query on a snapshot; made once for many concurrent askers. See [`effective`] for what a format makes
@@ -147,13 +145,17 @@ impl Views {
 
     /// The body as it is, from which the codings are made.
     async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Arc<Prepared> {
-        let (segments, snapshot, query) = (self.segments.clone(), Arc::clone(snapshot), key.query.clone());
-        let runtime = tokio::runtime::Handle::current();
+        let (latest, snapshot, query) = (self.latest.clone(), Arc::clone(snapshot), key.query.clone());
+        let max_bytes = self.max_bytes;
         let make = self.tasks.off_thread(move || {
             let view = View::select(&snapshot.catalog, &query);
-            // On a blocking thread: the cache of segments is asynchronous.
-            let parts = runtime.block_on(segments.of(&view, format));
-            Arc::new(prepared(render::join(&view, snapshot.generated_at, format, &parts)))
+            let known = latest.of(format.id());
+            let (rendered, places) = render::render_again(&view, snapshot.generated_at, format, known.as_deref());
+            let prepared = prepared(rendered);
+            if prepared.body.len() as u64 <= max_bytes {
+                latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);
+            }
+            Arc::new(prepared)
         });
         self.bodies.get_with(key, make).await
     }

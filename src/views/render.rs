@@ -1,11 +1,9 @@
 //! A view as the bytes of a format. Pure: the same view gives the same bytes.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use super::categories;
-use super::segment::Segment;
+use super::segment::{Known, Places, Segment, Written};
 use crate::catalog::View;
 use crate::formats::{Format, ListHead};
 use crate::model::{Finding, FindingCode, ViewTool};
@@ -25,37 +23,55 @@ pub struct Rendered {
 
 /// Renders a view. `generated_at` is when its revision came to be.
 pub fn render(view: &View, generated_at: Timestamp, format: &dyn Format) -> Rendered {
-    let segments: Vec<_> = view.parts.iter().map(|part| Arc::new(Segment::encode(&part.tools, format))).collect();
-    join(view, generated_at, format, &segments)
+    render_again(view, generated_at, format, None).0
 }
 
-/// Joins the segments of a view, one for each of its parts, in order.
-pub fn join(view: &View, generated_at: Timestamp, format: &dyn Format, segments: &[Arc<Segment>]) -> Rendered {
+/// The same, with what can be taken over from a known list, and where in the body each scenario stands.
+pub(super) fn render_again(
+    view: &View,
+    generated_at: Timestamp,
+    format: &dyn Format,
+    known: Option<&Known>,
+) -> (Rendered, Places) {
     let categories = categories::of_view(view);
     let frame = format.frame(&ListHead { generated_at, categories: categories.unique });
-    let size: usize = segments.iter().map(|segment| segment.bytes.len() + 1).sum();
     let mut body = frame.open;
-    body.reserve_exact(size + frame.close.len());
-    let mut tools = 0;
-    for segment in segments.iter().filter(|segment| segment.tools > 0) {
+    body.reserve(known.map_or(0, Known::size));
+    let (mut places, mut tools, mut left_out, mut noted) = (Places::new(), 0, 0, Vec::new());
+    for part in &view.parts {
+        let before = body.len();
         if tools > 0 {
             body.push(b',');
         }
-        body.extend_from_slice(&segment.bytes);
-        tools += segment.tools;
+        let start = body.len();
+        let written = if let Some((bytes, written)) = known.and_then(|known| known.find(part)) {
+            body.extend_from_slice(bytes);
+            written.clone()
+        } else {
+            Written::of(&part.tools, format, &mut body)
+        };
+        tools += written.tools;
+        left_out += written.left_out;
+        noted.extend_from_slice(&written.findings);
+        let range = start..body.len();
+        if range.is_empty() {
+            body.truncate(before);
+        }
+        places.extend(Segment::of(part, range, written));
     }
     body.extend_from_slice(&frame.close);
+    // What the growth of the text left over would stay as long as the text.
+    body.shrink_to_fit();
 
     let listed = view.len();
     let mut findings: Vec<_> = view.left_out.iter().map(|tool| over_limit(tool, listed, format)).collect();
-    findings.extend(segments.iter().flat_map(|segment| segment.findings.iter().cloned()));
+    findings.extend(noted);
     if !format.for_llm() {
         // Lists for LLMs have no groupings.
         findings.extend(categories.findings);
     }
     findings.sort();
-    let left_out = view.left_out.len() + segments.iter().map(|segment| segment.left_out).sum::<usize>();
-    Rendered { body, tools, left_out, findings }
+    (Rendered { body, tools, left_out: view.left_out.len() + left_out, findings }, places)
 }
 
 fn over_limit(tool: &ViewTool, most: usize, format: &dyn Format) -> Finding {

@@ -1,90 +1,106 @@
-//! The bytes of one scenario's tools in a format, kept so that a change of one scenario does not render the others.
+//! Where the tools of each scenario stand in the latest list, so that a change of one scenario does not render the others.
+//!
+//! The segments are places in a body that is kept anyway: bytes of their own would be as many again, a quarter of the memory that a
+//! fleet of 20,000 tools needs.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use moka::future::Cache;
-use moka::policy::EvictionPolicy;
+use bytes::Bytes;
 
-use super::{ENTRY_BYTES, FINDING_BYTES};
-use crate::catalog::View;
+use crate::catalog::Part;
 use crate::formats::Format;
 use crate::model::{Digest, Finding, ScenarioName, ViewTool};
 
-/// Some tools in a format.
-#[derive(Debug, Default, PartialEq)]
-pub struct Segment {
-    /// Their JSON texts with a comma between two; empty when there are none.
-    pub bytes: Vec<u8>,
+/// What was written of some tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Written {
     /// How many there are.
-    pub tools: usize,
+    pub(super) tools: usize,
     /// How many the format left out.
-    pub left_out: usize,
+    pub(super) left_out: usize,
     /// What the format left out or changed.
-    pub findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// The place of one scenario's tools in a body.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Over everything of the entry that shows in a list, so an old segment is never taken for a new one.
+    digest: Digest,
+    range: Range<usize>,
+    written: Written,
+}
+
+/// The segments of one body.
+pub(super) type Places = BTreeMap<ScenarioName, Segment>;
+
+/// A list with the places in it.
+#[derive(Debug)]
+pub(super) struct Known {
+    body: Bytes,
+    tools: usize,
+    places: Places,
+}
+
+/// The latest list of each format.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Latest(Arc<Mutex<HashMap<&'static str, Arc<Known>>>>);
+
+impl Written {
+    /// Writes tools in the order given, with a comma between two, behind what is already in `out`.
+    pub(super) fn of(tools: &[Arc<ViewTool>], format: &dyn Format, out: &mut Vec<u8>) -> Self {
+        let mut written = Self::default();
+        for tool in tools {
+            let encoded = format.encode(tool);
+            written.findings.extend(encoded.findings);
+            let Some(json) = encoded.json else {
+                written.left_out += 1;
+                continue;
+            };
+            if written.tools > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&json);
+            written.tools += 1;
+        }
+        written
+    }
 }
 
 impl Segment {
-    /// Renders tools in the order given.
-    pub fn encode(tools: &[Arc<ViewTool>], format: &dyn Format) -> Self {
-        let mut segment = Self::default();
-        for tool in tools {
-            let encoded = format.encode(tool);
-            segment.findings.extend(encoded.findings);
-            let Some(json) = encoded.json else {
-                segment.left_out += 1;
-                continue;
-            };
-            if segment.tools > 0 {
-                segment.bytes.push(b',');
-            }
-            segment.bytes.extend(json);
-            segment.tools += 1;
+    /// The segment of a part that was written there; nothing for a part that is not as in the plain list.
+    pub(super) fn of(part: &Part, range: Range<usize>, written: Written) -> Option<(ScenarioName, Self)> {
+        part.whole.then(|| (part.entry.name.clone(), Self { digest: part.entry.digest, range, written }))
+    }
+}
+
+impl Known {
+    /// What was written of a part, if it is still the same.
+    pub(super) fn find(&self, part: &Part) -> Option<(&[u8], &Written)> {
+        let segment = self.places.get(&part.entry.name)?;
+        let same = part.whole && segment.digest == part.entry.digest;
+        same.then(|| (&self.body[segment.range.clone()], &segment.written))
+    }
+
+    /// How many bytes the body has.
+    pub(super) fn size(&self) -> usize {
+        self.body.len()
+    }
+}
+
+impl Latest {
+    /// The latest list in a format.
+    pub(super) fn of(&self, format: &'static str) -> Option<Arc<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
+    }
+
+    /// Takes a list for the latest one. A much smaller one is not: it is a filtered list, and the others would lose their places.
+    pub(super) fn keep(&self, format: &'static str, body: Bytes, tools: usize, places: Places) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.get(format).is_none_or(|known| tools * 2 >= known.tools) {
+            latest.insert(format, Arc::new(Known { body, tools, places }));
         }
-        segment.bytes.shrink_to_fit();
-        segment
     }
-}
-
-/// The kept segments. Clones share them.
-#[derive(Debug, Clone)]
-pub(super) struct Segments(Cache<Key, Arc<Segment>>);
-
-/// The digest is over everything of an entry that shows in a list, so an old segment is never taken for a new one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    scenario: ScenarioName,
-    digest: Digest,
-    format: &'static str,
-}
-
-impl Segments {
-    /// Keeps at most `max_bytes`.
-    pub(super) fn new(max_bytes: u64) -> Self {
-        let cache = Cache::builder()
-            .max_capacity(max_bytes)
-            .eviction_policy(EvictionPolicy::lru())
-            .weigher(|_: &Key, segment: &Arc<Segment>| weight(segment))
-            .build();
-        Self(cache)
-    }
-
-    /// The segments of a view, one for each of its parts. Parts that are as in the plain list are kept; others are only made.
-    pub(super) async fn of(&self, view: &View, format: &'static dyn Format) -> Vec<Arc<Segment>> {
-        let mut segments = Vec::with_capacity(view.parts.len());
-        for part in &view.parts {
-            let encode = || Arc::new(Segment::encode(&part.tools, format));
-            segments.push(if part.whole {
-                let key = Key { scenario: part.entry.name.clone(), digest: part.entry.digest, format: format.id() };
-                self.0.get_with(key, async { encode() }).await
-            } else {
-                encode()
-            });
-        }
-        segments
-    }
-}
-
-fn weight(segment: &Segment) -> u32 {
-    let bytes = segment.bytes.len() + segment.findings.len() * FINDING_BYTES + ENTRY_BYTES;
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
