@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -38,6 +39,19 @@ pub struct Endpoint {
     pub trust: Trust,
     /// Changes when the source saw the scenario restart on the same address (a new process id, a new boot id).
     pub boot: Option<Arc<str>>,
+    /// What the scenario says it is wherever it runs (the `id` of an mDNS announcement): the same identity is the same scenario,
+    /// whatever it is called.
+    pub identity: Option<Arc<str>>,
+    /// Where to connect instead of looking up the host of `url`: for names that only the source can resolve, and for addresses that a
+    /// URL cannot write (link-local IPv6 with its scope).
+    pub dial: Option<SocketAddr>,
+}
+
+impl Endpoint {
+    /// An endpoint of which only the address is known.
+    pub fn at(url: Url, trust: Trust) -> Self {
+        Self { name: None, url, protocol: None, trust, boot: None, identity: None, dial: None }
+    }
 }
 
 /// Whether a source vouches for an address.

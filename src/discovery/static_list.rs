@@ -28,7 +28,7 @@ impl StaticList {
         let endpoints = scenarios.into_iter().map(|scenario| {
             let id = EndpointId(scenario.name.as_str().into());
             let StaticScenario { name, url, protocol } = scenario;
-            (id, Endpoint { name: Some(name), url, protocol, trust: Trust::Trusted, boot: None })
+            (id, Endpoint { name: Some(name), protocol, ..Endpoint::at(url, Trust::Trusted) })
         });
         Self { set: EndpointSet { settled: true, endpoints: endpoints.collect(), findings: Vec::new() } }
     }

@@ -123,10 +123,7 @@ mod tests {
             .map(|(name, url)| {
                 let endpoint = Endpoint {
                     name: (!name.is_empty()).then(|| name.parse().unwrap()),
-                    url: url.parse().unwrap(),
-                    protocol: None,
-                    trust: Trust::Trusted,
-                    boot: None,
+                    ..Endpoint::at(url.parse().unwrap(), Trust::Trusted)
                 };
                 (EndpointId(format!("{name}{url}").into()), endpoint)
             })

@@ -129,7 +129,7 @@ impl Judge<'_> {
             wanted: "a port of an address",
         })?;
         let name = Some(self.name.clone());
-        let endpoint = Endpoint { name, url, protocol: None, trust: Trust::Trusted, boot: Some(boot.into()) };
+        let endpoint = Endpoint { name, boot: Some(boot.into()), ..Endpoint::at(url, Trust::Trusted) };
         Ok(Entry { file, pid, endpoint })
     }
 

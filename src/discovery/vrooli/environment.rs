@@ -73,7 +73,7 @@ impl Environment {
                 Ok((name, url)) => {
                     let id = EndpointId(name.as_str().into());
                     let name = Some(name);
-                    endpoints.insert(id, Endpoint { name, url, protocol: None, trust: Trust::Trusted, boot: None });
+                    endpoints.insert(id, Endpoint { name, ..Endpoint::at(url, Trust::Trusted) });
                 }
                 Err(problem) => findings.push(ignored(&variable, name.as_ref(), &problem)),
             }
