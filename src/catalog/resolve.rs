@@ -145,7 +145,8 @@ impl Names {
 
     /// Whether anything claims a text.
     pub(super) fn is_claimed(&self, text: Text) -> bool {
-        self.between(text, Kind::Alias, Kind::End).next().is_some()
+        // One search, where a range takes two.
+        self.claims.get_next(&Claim { text, kind: Kind::Alias, id: None }).is_some_and(|claim| claim.text == text)
     }
 
     /// What decides about a text now.

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::runtime::Tasks;
+
 mod client;
 mod completions;
 mod config;
@@ -86,12 +88,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
-    match exit::runtime().and_then(|runtime| runtime.block_on(cli.command.run())) {
+    match exit::runtime().and_then(|runtime| runtime.block_on(on_a_worker(cli.command))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::failure(&failure);
             failure.code()
         }
+    }
+}
+
+/// Runs a command on one of the runtime's threads: the main thread's share of the heap would be filled by reading the configuration and
+/// then lie idle, 6 MB of it with a thousand scenarios.
+async fn on_a_worker(command: Command) -> Result<(), Failure> {
+    match Tasks::new().spawn(command.run()).await {
+        Ok(ended) => ended,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(cancelled) => Err(anyhow::Error::new(cancelled).context("the command was cut off").into()),
+        },
     }
 }
 

@@ -1,14 +1,15 @@
 //! JSON that is kept as its text.
 
 use std::fmt;
-use std::sync::Arc;
+
+use super::text::{Place, SharedText, TextBlock};
 
 /// The text of one valid JSON value, shared: clones point to the same bytes. Equal when the texts are.
 ///
 /// Kept instead of a tree, which costs seven times the memory, and instead of `serde_json`'s own raw value, which is copied twice on its
-/// way behind an [`Arc`] and checked again wherever a text was written here.
+/// way behind an `Arc` and checked again wherever a text was written here.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct JsonText(Arc<str>);
+pub struct JsonText(SharedText);
 
 impl JsonText {
     /// Keeps a text that is one JSON value, blanks around it left out. Fails with the reader's own words when it is none.
@@ -20,6 +21,11 @@ impl JsonText {
     /// Keeps a text that was checked, or written from what was checked.
     pub(crate) fn known(text: &str) -> Self {
         Self(text.into())
+    }
+
+    /// The same for a text that was put into a buffer.
+    pub(crate) fn known_at(place: &Place, block: &TextBlock) -> Self {
+        Self(block.text(place))
     }
 
     /// The text.

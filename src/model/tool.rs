@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::SharedText;
 use super::json::JsonText;
 use super::profile::Permission;
 
@@ -20,7 +21,7 @@ pub struct Tool {
     /// The name the scenario gave it; unique within the scenario, not empty, at most [`TOOL_NAME_MAX`] bytes.
     pub name: Arc<str>,
     /// What it does, as shown to the LLM. May be empty.
-    pub description: Arc<str>,
+    pub description: SharedText,
     /// Id of the category it is grouped under.
     pub category: Option<Arc<str>>,
     /// Input schema: the text of one JSON object, with `type` and `properties` always present.

@@ -103,7 +103,7 @@ impl Serialize for ToolJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &self.0.name)?;
-        map.serialize_entry("description", &self.0.description)?;
+        map.serialize_entry("description", &*self.0.description)?;
         optional(&mut map, "category", self.0.category.as_ref())?;
         raw(&mut map, "parameters", &self.0.parameters)?;
         raw(&mut map, "metadata", &self.0.metadata)?;

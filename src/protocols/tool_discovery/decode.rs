@@ -32,7 +32,7 @@ pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
         Some(Loose::List(items)) => items,
         Some(other) => return Err(head::refuse(&Flaw::kind("/tools", other.kind(), "a list"))),
     };
-    let (tools, quarantined) = tools(items, protojson, &mut findings);
+    let (tools, quarantined) = tools(items, protojson, text.len(), &mut findings);
     let extra = manifest_extra(members, protojson).map_err(|flaw| head::refuse(&flaw))?;
     let mut manifest =
         Manifest { protocol_version, scenario, tools, categories, generated_at, extra, digest: Digest::default() };
@@ -62,9 +62,10 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
     Ok(members.take_text(name)?.unwrap_or_default().as_ref().into())
 }
 
-/// Reads the tools, sorted by name. What is malformed or repeated is left out with a finding; gives how many were malformed.
-fn tools(items: Vec<Loose<'_>>, protojson: bool, findings: &mut Findings) -> (Vec<Arc<Tool>>, usize) {
-    let (mut tools, mut seen, mut shared) = (Vec::with_capacity(items.len()), HashSet::new(), Shared::default());
+/// Reads the tools of a document of so many bytes, sorted by name. What is malformed or repeated is left out with a finding; gives how
+/// many were malformed.
+fn tools(items: Vec<Loose<'_>>, protojson: bool, bytes: usize, findings: &mut Findings) -> (Vec<Arc<Tool>>, usize) {
+    let (mut drafts, mut seen, mut shared) = (Vec::with_capacity(items.len()), HashSet::new(), Shared::of(bytes));
     let mut quarantined = 0;
     for (index, item) in items.into_iter().enumerate() {
         let mut quarantine = |flaw: Flaw, name: Option<&str>| {
@@ -88,22 +89,28 @@ fn tools(items: Vec<Loose<'_>>, protojson: bool, findings: &mut Findings) -> (Ve
                 continue;
             }
         };
+        let filled = shared.long.filled();
         match tool::read(name.clone(), members, protojson, &mut shared) {
+            Ok(draft) if seen.insert(name.clone()) => {
+                drafts.push(draft);
+                continue;
+            }
+            Ok(_) => findings.push(second(name, index)),
             Err(flaw) => quarantine(flaw, Some(&name)),
-            Ok(tool) if seen.insert(name.clone()) => tools.push(Arc::new(tool)),
-            Ok(_) => findings.push(
-                Finding::new(
-                    FindingCode::DuplicateTool,
-                    format!("a second tool {} is left out; the first stays", shown(&name)),
-                )
-                .at(format!("/tools/{index}/name"))
-                .of_tool(name)
-                .hint("give each tool of a scenario its own name"),
-            ),
         }
+        shared.long.cut_to(filled);
     }
-    tools.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    (tools, quarantined)
+    drafts.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    let block = shared.long.finish();
+    (drafts.into_iter().map(|draft| Arc::new(draft.finish(&block))).collect(), quarantined)
+}
+
+fn second(name: Arc<str>, index: usize) -> Finding {
+    let message = format!("a second tool {} is left out; the first stays", shown(&name));
+    Finding::new(FindingCode::DuplicateTool, message)
+        .at(format!("/tools/{index}/name"))
+        .of_tool(name)
+        .hint("give each tool of a scenario its own name")
 }
 
 /// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding.

@@ -11,7 +11,8 @@ use super::spelling::{
     METADATA, example_input, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name, value_of,
 };
 use super::text::{Look, Node, each_string, kind, look, string};
-use crate::model::{Facts, JsonText, Permission};
+use crate::model::text::Place;
+use crate::model::{Facts, Permission};
 
 /// Metadata of a tool that has none: the protocol's first consumer takes such a tool for disabled and without approval.
 const NONE: &str = r#"{"enabled_by_default":false,"requires_approval":false}"#;
@@ -26,13 +27,9 @@ const FLAGS: [&str; 7] = [
 ];
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
-/// Reads metadata; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
-pub(super) fn read(
-    raw: Option<&RawValue>,
-    protojson: &mut bool,
-    shared: &mut Shared,
-) -> Result<(JsonText, Facts), Flaw> {
-    let Some(raw) = raw else { return Ok((JsonText::known(NONE), Facts::default())) };
+/// Reads metadata into the buffer of long texts; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
+pub(super) fn read(raw: Option<&RawValue>, protojson: &mut bool, shared: &mut Shared) -> Result<(Place, Facts), Flaw> {
+    let Some(raw) = raw else { return Ok((shared.long.put(NONE), Facts::default())) };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -50,14 +47,14 @@ pub(super) fn read(
             && !*protojson
             && let Some(facts) = plain.facts(shared)
         {
-            return Ok((JsonText::known(&text), facts));
+            return Ok((shared.long.put(&text), facts));
         }
     }
     let written = in_seed_spelling(Node::read(json)?, *protojson)?.text();
     let mut plain = Plain::default();
     look(&written, is_foreign, |name, value| plain.member(name, value));
     let facts = plain.facts(shared).ok_or_else(|| Flaw::new("", "cannot be read"))?;
-    Ok((JsonText::known(&written), facts))
+    Ok((shared.long.put(&written), facts))
 }
 
 /// Metadata in the seed's spelling with every type right, member by member. Whatever cannot be read as this goes through the tree, which

@@ -1,19 +1,31 @@
-//! Texts that repeat within one document, kept once.
+//! The texts of one document: short ones that repeat are kept once, long ones together.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The texts met so far: categories and tags.
-#[derive(Debug, Default)]
-pub(super) struct Shared(HashSet<Arc<str>>);
+use crate::model::TextBuffer;
+
+/// The texts met so far.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Categories and tags.
+    short: HashSet<Arc<str>>,
+    /// Descriptions, schemas and metadata.
+    pub(super) long: TextBuffer,
+}
 
 impl Shared {
+    /// For a document of so many bytes.
+    pub(super) fn of(bytes: usize) -> Self {
+        Self { short: HashSet::new(), long: TextBuffer::with_capacity(bytes) }
+    }
+
     pub(super) fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.short.get(text) {
             return known.clone();
         }
         let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
+        self.short.insert(new.clone());
         new
     }
 }

@@ -12,10 +12,42 @@ use super::metadata;
 use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
 use super::text::{Look, Node, each_string, kind, look};
-use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
+use crate::model::text::Place;
+use crate::model::{Extra, Facts, JsonText, TOOL_NAME_MAX, TextBlock, TextBuffer, Tool};
 
 /// What a tool without parameters takes.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// A tool whose longer texts wait in a buffer.
+#[derive(Debug)]
+pub(super) struct Draft {
+    name: Arc<str>,
+    description: Place,
+    category: Option<Arc<str>>,
+    parameters: Place,
+    metadata: Place,
+    facts: Facts,
+    extra: Extra,
+}
+
+impl Draft {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The tool, with its texts from the filled buffer.
+    pub(super) fn finish(self, block: &TextBlock) -> Tool {
+        Tool {
+            name: self.name,
+            description: block.text(&self.description),
+            category: self.category,
+            parameters: JsonText::known_at(&self.parameters, block),
+            metadata: JsonText::known_at(&self.metadata, block),
+            facts: self.facts,
+            extra: self.extra,
+        }
+    }
+}
 
 /// The name of a tool, if it has one that can be read.
 pub(super) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
@@ -35,25 +67,26 @@ pub(super) fn read(
     mut members: Members<'_>,
     protojson: bool,
     shared: &mut Shared,
-) -> Result<Tool, Flaw> {
+) -> Result<Draft, Flaw> {
     let raw_metadata = members.take_set("metadata");
     let mut protojson = protojson;
     let (metadata, facts) =
         metadata::read(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
     members.rename(&[], protojson);
-    Ok(Tool {
+    Ok(Draft {
         name,
-        description: members.take_text("description")?.unwrap_or_default().as_ref().into(),
+        description: shared.long.put(&members.take_text("description")?.unwrap_or_default()),
         category: members.take_text("category")?.filter(|id| !id.is_empty()).map(|id| shared.text(&id)),
-        parameters: parameters(members.take_set("parameters"), protojson).map_err(|flaw| flaw.within("parameters"))?,
+        parameters: parameters(members.take_set("parameters"), protojson, &mut shared.long)
+            .map_err(|flaw| flaw.within("parameters"))?,
         metadata,
         facts,
         extra: members.into_extra()?,
     })
 }
 
-fn parameters(raw: Option<&RawValue>, protojson: bool) -> Result<JsonText, Flaw> {
-    let Some(raw) = raw else { return Ok(JsonText::known(NO_PARAMETERS)) };
+fn parameters(raw: Option<&RawValue>, protojson: bool, texts: &mut TextBuffer) -> Result<Place, Flaw> {
+    let Some(raw) = raw else { return Ok(texts.put(NO_PARAMETERS)) };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -77,10 +110,10 @@ fn parameters(raw: Option<&RawValue>, protojson: bool) -> Result<JsonText, Flaw>
             return Err(Flaw::too_deep());
         }
         if found == Look::Plain && sound && types == 1 && properties == 1 {
-            return Ok(JsonText::known(&text));
+            return Ok(texts.put(&text));
         }
     }
-    Ok(JsonText::known(&root(schema(Node::read(json)?, protojson, true))?.text()))
+    Ok(texts.put(&root(schema(Node::read(json)?, protojson, true))?.text()))
 }
 
 /// Judges the outermost level of a schema and fills in what must be there.
