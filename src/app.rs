@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::SOURCES;
+use crate::discovery::mdns::{announce, identity};
 use crate::engine::{self, EngineHandle};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks, signal};
@@ -46,15 +47,19 @@ pub enum StartError {
 
 impl Callsheet {
     /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
-    pub async fn start(config: Config, clock: Clock) -> Result<Self, StartError> {
-        let config = Arc::new(config);
+    pub async fn start(mut config: Config, clock: Clock) -> Result<Self, StartError> {
         let tasks = Tasks::new();
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
         let store = sqlite::open(&config.state.path, clock)?;
+        // Only now: the store has made the folder.
+        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::of(&config.state.path));
+        config.discovery.mdns.id = Some(id.clone());
+        let config = Arc::new(config);
         let restored = store.load().await?;
         let refresh = &config.refresh;
         let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
+        client.identify(&id);
         let sources = SOURCES.iter().filter_map(|(_, make)| make(&config, clock)).collect();
         let setup = engine::Setup {
             config: Arc::clone(&config),
@@ -67,11 +72,12 @@ impl Callsheet {
             sources,
         };
         let (engine, reader) = engine::start(setup, &stop);
-        let views = Views::new(config.views.max_bytes, tasks.clone());
+        let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
         Ok(Self { config, reader, engine, views, readiness, clock, tasks, trigger, stop })
     }
 
-    /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called.
+    /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
+    /// `discovery.mdns.announce` is on.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let parts = server::Parts {
             reader: self.reader.clone(),
@@ -82,7 +88,20 @@ impl Callsheet {
             clock: self.clock,
             tasks: self.tasks.clone(),
         };
-        server::run(listener, parts, self.stop.clone()).await
+        let (ended, end) = StopTrigger::new();
+        let announcing = announce::own(&self.config.discovery.mdns, listener.local_addr(), self.clock, async {
+            tokio::select! {
+                () = self.stop.wait() => {}
+                () = end.wait() => {}
+            }
+        });
+        let serving = async {
+            let served = server::run(listener, parts, self.stop.clone()).await;
+            ended.stop();
+            served
+        };
+        // At a stop both end at once: the goodbye does not wait for answers under way.
+        tokio::join!(serving, announcing).0
     }
 
     /// Reads what is published.

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
-use callsheet::config::{Config, DEFAULT_TOML, LoadOptions, Origin, Position, StaticScenario, keys};
+use callsheet::config::{
+    Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Network, Origin, Position, StaticScenario, TrustPattern, keys,
+};
 use callsheet::model::{Accept, Permission, Profile};
 
 #[path = "support/config.rs"]
@@ -50,7 +52,7 @@ fn the_defaults_are_the_agreed_ones() {
 fn is_computed(key: &str) -> bool {
     key.starts_with("scenarios[]")
         || key.starts_with("profiles[]")
-        || ["state.path", "discovery.vrooli.path"].contains(&key)
+        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
 }
 
 /// The keys of the reference in order, each with whether a comment of at least one whole sentence stands right above it.
@@ -132,6 +134,7 @@ scenarios = []
 [discovery]
 vrooli = { enabled = false, path = "processes", max_scenarios = 103, rescan_interval = "104s" }
 environment = { enabled = false, remote = true }
+mdns = { enabled = false, trust = ["10.0.0.0/8", "name:lab-*"], types = ["_vrooli-tools._tcp", "_x._tcp.local."], max_instances = 21, port = 22, interfaces = ["lo", "loopback"], announce = true, name = "mine", id = "23" }
 [refresh]
 min_interval = "105s"
 max_interval = "1h 46m"
@@ -194,6 +197,18 @@ fn everything(machine: &Machine) -> Config {
     (vrooli.max_scenarios, vrooli.rescan_interval) = (103, secs(104));
     expected.discovery.environment.enabled = false;
     expected.discovery.environment.remote = true;
+    let network = Network::new("10.0.0.0".parse().unwrap(), 8).unwrap();
+    expected.discovery.mdns = Mdns {
+        enabled: false,
+        trust: MdnsTrust::Listed(vec![TrustPattern::Network(network), TrustPattern::Name("lab-*".into())]),
+        types: vec!["_vrooli-tools._tcp".into(), "_x._tcp".into()],
+        max_instances: 21,
+        port: 22,
+        interfaces: vec!["lo".into(), "loopback".into()],
+        announce: true,
+        name: "mine".into(),
+        id: Some("23".into()),
+    };
     let refresh = &mut expected.refresh;
     (refresh.min_interval, refresh.max_interval) = (secs(105), secs(106 * 60));
     (refresh.default_lifetime, refresh.forced_gap) = (secs(107), secs(108));
@@ -305,6 +320,22 @@ fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
 }
 
 #[test]
+fn trust_is_one_word_or_a_list_in_every_layer() {
+    let trust = |machine: &Machine| machine.config().discovery.mdns.trust;
+    let machine = Machine::new();
+    assert_eq!(trust(&machine), MdnsTrust::Local);
+    let machine = machine.file("discovery.mdns.trust = [\"fd00::/8\"]\n");
+    let network = TrustPattern::Network(Network::new("fd00::".parse().unwrap(), 8).unwrap());
+    assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network]));
+    assert_eq!(machine.shown("discovery.mdns.trust").0, "[\"fd00::/8\"]");
+    let machine = machine.env("CALLSHEET_DISCOVERY__MDNS__TRUST", "[10.0.0.1, \"name:lab-*\"]");
+    let network = TrustPattern::Network(Network::new("10.0.0.1".parse().unwrap(), 32).unwrap());
+    assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network, TrustPattern::Name("lab-*".into())]));
+    let machine = machine.flag("discovery.mdns.trust", "none", "--trust");
+    assert_eq!(trust(&machine), MdnsTrust::None);
+}
+
+#[test]
 fn a_list_in_an_upper_layer_replaces_the_lower_one() {
     let machine =
         Machine::new().file("server.allowed_hosts = [\"a\", \"b\"]\n").env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[c]");
@@ -369,7 +400,9 @@ fn without_a_home_the_database_needs_a_path_and_vrooli_is_left_out() {
          hint: set it, for example with `CALLSHEET_STATE__PATH=/var/lib/callsheet/state.db`"
     );
     machine = machine.env("CALLSHEET_STATE__PATH", "/s.db");
-    assert_eq!(machine.config(), Config::for_state("/s.db"));
+    let mut expected = Config::for_state("/s.db");
+    expected.discovery.mdns.enabled = true;
+    assert_eq!(machine.config(), expected);
     assert_eq!(
         machine.file("discovery.vrooli.path = \"~/p\"\n").error(),
         "work/callsheet.toml:1:25: discovery.vrooli.path: \"~/p\" needs a home folder, and none is known\n  \

@@ -352,3 +352,42 @@ fn variables_with_the_prefix_that_are_no_keys_are_refused_unless_they_are_known(
          hint: a key is written CALLSHEET_SECTION__KEY; `config/default.toml` has them all"
     );
 }
+
+#[test]
+fn what_cannot_be_said_of_the_local_network_is_refused_with_its_place() {
+    refuses(
+        r#"[discovery.mdns]
+trust = [
+  "10.0.0.0/8",
+  "10.0.0.0/33",
+  "name:",
+]
+types = ["agent-tools"]
+port = 0
+name = ""
+id = "a b"
+"#,
+        r#"work/callsheet.toml:4:3: discovery.mdns.trust[1]: "10.0.0.0/33" is neither a network nor a name
+  hint: write a network such as "10.0.0.0/8" or "fd00::/8", or a name such as "name:lab-*"
+work/callsheet.toml:5:3: discovery.mdns.trust[2]: this pattern names nobody
+  hint: write a name after `name:`, such as "name:lab-*"
+work/callsheet.toml:7:10: discovery.mdns.types[0]: "agent-tools" is no service type
+  hint: write an underscore, 1 to 15 letters, digits or hyphens, and `._tcp`, such as "_vrooli-tools._tcp"
+work/callsheet.toml:8:8: discovery.mdns.port: 0 is out of range
+  hint: write 1 to 65535
+work/callsheet.toml:9:8: discovery.mdns.name: "" cannot be the name of an announcement
+  hint: use 1 to 63 bytes without control characters
+work/callsheet.toml:10:6: discovery.mdns.id: "a b" cannot be an id
+  hint: use 1 to 100 letters, digits, `.`, `_` or `-`, such as a UUID; without this key one is made"#,
+    );
+    refuses(
+        "discovery.mdns.trust = \"family\"\n",
+        "work/callsheet.toml:1:24: discovery.mdns.trust: \"family\" is no rule of trust\n  \
+         hint: write \"none\", \"local\" or \"all\", or a list such as [\"10.0.0.0/8\", \"name:lab-*\"]",
+    );
+    refuses(
+        "discovery.mdns.trust = 5\n",
+        "work/callsheet.toml:1:24: discovery.mdns.trust: expected a text or a list of texts, found the number 5\n  \
+         hint: write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
+    );
+}

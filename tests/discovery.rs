@@ -42,7 +42,9 @@ fn the_conformance_tests_know_every_source() {
     let processes = Processes::new();
     let tested: Vec<SourceId> = every_source(&processes).iter().map(|source| source.id()).collect();
     let known: Vec<SourceId> = SOURCES.iter().map(|(id, _)| *id).collect();
-    assert_eq!(tested, known);
+    // mDNS needs somebody who announces: `discovery_mdns.rs`.
+    let here: Vec<SourceId> = known.iter().copied().filter(|id| *id != SourceId::Mdns).collect();
+    assert_eq!(tested, here);
     assert!(known.is_sorted(), "the order of `SourceId` is the order of precedence");
 }
 

@@ -86,7 +86,7 @@ impl Daemon {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("callsheet.toml");
         let mut text = format!(
-            "server.ready_timeout = \"{ready}\"\ndiscovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\n"
+            "server.ready_timeout = \"{ready}\"\ndiscovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\ndiscovery.mdns.enabled = false\n"
         );
         for (at, address) in scenarios.iter().enumerate() {
             let name = crate::manifests::name(at);

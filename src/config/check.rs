@@ -10,7 +10,9 @@ use super::key::KeyPath;
 use super::origin::masked;
 use super::raw::{self, Raw};
 use super::units::{Wrong, count, duration, positive, size};
-use super::{Config, Discovery, Environment, HealthRules, ProtocolRules, Refresh, Server, State, StaticScenario};
+use super::{
+    Config, Discovery, Environment, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State, StaticScenario,
+};
 use crate::catalog::NamingStyle;
 use crate::model::{Accept, Permission, Profile, ScenarioName, Scope};
 use crate::protocols::PROTOCOLS;
@@ -48,6 +50,7 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
         &mut config.discovery.environment,
         Section::at("discovery.environment", all),
     );
+    mdns(raw.discovery.mdns, &mut config.discovery.mdns, Section::at("discovery.mdns", all));
     refresh(raw.refresh, &mut config.refresh, Section::at("refresh", all));
     protocol(raw.protocol, &mut config.protocol, Section::at("protocol", all));
     health(raw.health, &mut config.health, Section::at("health", all));
@@ -219,6 +222,26 @@ fn vrooli(raw: raw::Vrooli, discovery: &mut Discovery, to_path: ToPath<'_>, mut 
     at.set_text("path", raw.path, &mut vrooli.path, |text| path(text, &place, to_path).map(Some));
     at.set("max_scenarios", raw.max_scenarios, &mut vrooli.max_scenarios, count(1..=MOST_SCENARIOS));
     at.set_text("rescan_interval", raw.rescan_interval, &mut vrooli.rescan_interval, positive);
+}
+
+fn mdns(raw: raw::Mdns, mdns: &mut Mdns, mut at: Section<'_>) {
+    at.set("enabled", raw.enabled, &mut mdns.enabled, Ok);
+    match raw.trust {
+        Some(raw::Words::List(list)) => {
+            let mut patterns = Vec::new();
+            at.set_list("trust", Some(list), &mut patterns, super::mdns::pattern);
+            mdns.trust = MdnsTrust::Listed(patterns);
+        }
+        Some(raw::Words::Text(text)) => at.set_text("trust", Some(text), &mut mdns.trust, super::mdns::trust),
+        None => {}
+    }
+    at.set_list("types", raw.types, &mut mdns.types, super::mdns::service_type);
+    at.set("max_instances", raw.max_instances, &mut mdns.max_instances, count(1..=MOST_AT_ONCE));
+    at.set("port", raw.port, &mut mdns.port, count(1..=u64::from(u16::MAX)));
+    at.set_list("interfaces", raw.interfaces, &mut mdns.interfaces, super::mdns::interface);
+    at.set("announce", raw.announce, &mut mdns.announce, Ok);
+    at.set_text("name", raw.name, &mut mdns.name, super::mdns::instance_name);
+    at.set_text("id", raw.id, &mut mdns.id, |text| super::mdns::id(text).map(Some));
 }
 
 fn refresh(raw: raw::Refresh, refresh: &mut Refresh, mut at: Section<'_>) {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Config, Discovery, Environment, HealthRules, ProtocolRules, Refresh, Server, State, Views, Vrooli};
+use super::{Config, Discovery, Environment, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views, Vrooli};
 use crate::catalog::NamingStyle;
 use crate::model::Accept;
 
@@ -16,13 +16,16 @@ const MIB: u32 = 1024 * 1024;
 
 impl Config {
     /// The defaults with the database at `state`, for tests and for programs that embed the daemon: change what should differ.
-    /// Nothing is read: `discovery.vrooli.path`, which depends on the home folder, is absent.
+    /// Nothing is read: `discovery.vrooli.path`, which depends on the home folder, is absent. Nothing is sent either unless the program
+    /// wants it: `discovery.mdns.enabled`, which is on for the daemon, is off here.
     pub fn for_state(state: impl Into<PathBuf>) -> Self {
+        let mut discovery = Discovery::default();
+        discovery.mdns.enabled = false;
         Self {
             server: Server::default(),
             scenarios: Vec::new(),
             profiles: BTreeMap::new(),
-            discovery: Discovery::default(),
+            discovery,
             refresh: Refresh::default(),
             protocol: ProtocolRules::default(),
             health: HealthRules::default(),
@@ -50,7 +53,7 @@ impl Default for Discovery {
     fn default() -> Self {
         let vrooli =
             Vrooli { enabled: true, path: None, max_scenarios: 1000, rescan_interval: Duration::from_secs(60) };
-        Self { vrooli, environment: Environment { enabled: true, remote: false } }
+        Self { vrooli, environment: Environment { enabled: true, remote: false }, mdns: Mdns::default() }
     }
 }
 

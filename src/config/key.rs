@@ -39,6 +39,8 @@ pub(super) enum Shape {
     Switch,
     /// A number of bytes, or a text.
     Size,
+    /// A text, or a list of texts.
+    Words,
 }
 
 impl KeyPath {
@@ -108,6 +110,7 @@ impl Shape {
         path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
             (Self::Section(keys), Step::Key(key)) => keys.iter().find(|(name, _)| name == key).map(|(_, below)| below),
             (Self::List(each), Step::Index(_)) => Some(each.as_ref()),
+            (Self::Words, Step::Index(_)) => Some(&Self::Text),
             _ => None,
         })
     }
@@ -173,6 +176,12 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor.visit_str("")
     }
 
+    // Only a text that may be a list asks like this.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Error> {
+        *self.0 = Shape::Words;
+        visitor.visit_str("")
+    }
+
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_some(self)
     }
@@ -197,8 +206,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str bytes byte_buf unit unit_struct newtype_struct
-        tuple tuple_struct map enum identifier ignored_any
+        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct map enum identifier ignored_any
     }
 }
 

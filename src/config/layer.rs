@@ -95,9 +95,9 @@ impl Fit<'_> {
         let fits = match (shape, value) {
             (Shape::Section(keys), Value::Table(table)) => return Some(Value::Table(self.table(table, keys, path))),
             (Shape::List(each), Value::Array(list)) => return self.list(list, each, path).map(Value::Array),
-            (Shape::Text | Shape::Size, value @ Value::String(_)) | (Shape::Switch, value @ Value::Boolean(_)) => {
-                Ok(value)
-            }
+            (Shape::Words, Value::Array(list)) => return self.list(list, &Shape::Text, path).map(Value::Array),
+            (Shape::Text | Shape::Size | Shape::Words, value @ Value::String(_))
+            | (Shape::Switch, value @ Value::Boolean(_)) => Ok(value),
             (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Ok(value),
             (_, value) => Err(value),
         };
@@ -155,6 +155,7 @@ fn wanted(shape: &Shape) -> &'static str {
         Shape::Number => "a whole number, 0 or more",
         Shape::Switch => "true or false",
         Shape::Size => "a size",
+        Shape::Words => "a text or a list of texts",
     }
 }
 
@@ -182,6 +183,7 @@ fn how_to_write(source: &Source, shape: &Shape, path: &KeyPath) -> String {
             return format!("begin each entry with `[[{path}]]` and write its keys below");
         }
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
+        Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
         Shape::Text | Shape::Size => match default_of(path) {
             Some(Value::String(text)) => return format!("write a text in double quotes, such as the default {text:?}"),
             _ => "put it in double quotes",

@@ -122,10 +122,11 @@ fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<
 fn typed(text: &str, shape: &Shape) -> Value {
     let value = match shape {
         Shape::Text | Shape::Size => None,
+        Shape::Words if !text.trim_start().starts_with('[') => None,
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Section(_) => {
+        Shape::List(_) | Shape::Section(_) | Shape::Words => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };

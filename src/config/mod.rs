@@ -21,6 +21,7 @@ mod file;
 mod key;
 mod layer;
 mod load;
+mod mdns;
 mod options;
 mod origin;
 mod raw;
@@ -32,6 +33,8 @@ pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Problem};
 pub use key::keys;
 pub use load::{Loaded, load};
+pub(crate) use mdns::is_id;
+pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
 pub use options::LoadOptions;
 pub use origin::{Origin, Position, ShownValue};
 
@@ -95,6 +98,8 @@ pub struct Discovery {
     pub vrooli: Vrooli,
     /// `[discovery.environment]`
     pub environment: Environment,
+    /// `[discovery.mdns]`
+    pub mdns: Mdns,
 }
 
 /// The Vrooli process files.

@@ -2,7 +2,10 @@
 //!
 //! The one list of keys. The order here is the order of `config/default.toml`; what a key means stands there and on [`super::Config`].
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -51,6 +54,7 @@ pub(super) struct Profile {
 pub(super) struct Discovery {
     pub(super) vrooli: Vrooli,
     pub(super) environment: Environment,
+    pub(super) mdns: Mdns,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -67,6 +71,20 @@ pub(super) struct Vrooli {
 pub(super) struct Environment {
     pub(super) enabled: Option<bool>,
     pub(super) remote: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Mdns {
+    pub(super) enabled: Option<bool>,
+    pub(super) trust: Option<Words>,
+    pub(super) types: Option<Vec<String>>,
+    pub(super) max_instances: Option<u64>,
+    pub(super) port: Option<u64>,
+    pub(super) interfaces: Option<Vec<String>>,
+    pub(super) announce: Option<bool>,
+    pub(super) name: Option<String>,
+    pub(super) id: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -126,4 +144,44 @@ pub(super) struct Views {
 pub(super) enum Size {
     Bytes(u64),
     Text(String),
+}
+
+/// One text, or a list of texts.
+#[derive(Debug, Clone)]
+pub(super) enum Words {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for Words {
+    // Asked for as a newtype, by which the shape of keys tells it from a size.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct("Words", ReadWords)
+    }
+}
+
+struct ReadWords;
+
+impl<'de> Visitor<'de> for ReadWords {
+    type Value = Words;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Words, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
+        Ok(Words::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(Words::List(texts))
+    }
 }

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::model::{Finding, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
+pub mod mdns;
 pub mod static_list;
 pub mod vrooli;
 
@@ -104,6 +105,7 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
     (SourceId::Static, static_list::make),
     (SourceId::Environment, vrooli::environment::make),
     (SourceId::Vrooli, vrooli::make),
+    (SourceId::Mdns, mdns::make),
 ];
 
 /// Sends `set` unless it equals the one in force, so that receivers wake for real changes only.

@@ -35,6 +35,8 @@ pub struct Encoded {
 pub struct ListHead<'a> {
     /// When the revision came to be.
     pub generated_at: Timestamp,
+    /// The daemon that writes the list, if it has an id: who reads it knows by that what came through whom.
+    pub own_id: Option<&'a str>,
     /// The groupings of the tools in the view, ids unique, in order.
     pub categories: Vec<&'a Category>,
 }

@@ -86,6 +86,11 @@ impl Format for Native {
             .text("description", env!("CARGO_PKG_DESCRIPTION"));
         let mut open = br#"{"protocol_version":"1.0","scenario":"#.to_vec();
         open.extend(scenario.end());
+        if let Some(id) = head.own_id {
+            // One daemon may list another that lists it: a reader leaves out what came through itself, by this and by the same member
+            // of a tool, which is passed on like everything that the model does not know.
+            open.extend_from_slice(format!(r#","via":[{}]"#, quoted(id)).as_bytes());
+        }
         open.extend_from_slice(br#","tools":["#);
 
         let mut close = br#"],"categories":["#.to_vec();

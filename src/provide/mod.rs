@@ -2,7 +2,8 @@
 //!
 //! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the Tool Discovery Protocol 1.0 asks:
 //! `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with caching headers and conditional requests. Providers are asked at each
-//! manifest, so a tool that comes or goes shows at the next request. Nothing here runs tools.
+//! manifest, so a tool that comes or goes shows at the next request. An [`Announcement`] tells the local network of it. Nothing here runs
+//! tools.
 //!
 //! ```
 //! use callsheet::provide::{self, CategoryDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
@@ -40,12 +41,14 @@
 //! # }
 //! ```
 
+mod announce;
 mod definition;
 mod parameter;
 mod provider;
 mod registry;
 mod router;
 
+pub use announce::{AnnounceError, Announced, Announcement};
 pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
 pub use parameter::Parameter;
 pub use provider::{Provider, StaticProvider};

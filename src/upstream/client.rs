@@ -4,7 +4,8 @@
 //! an answer came.
 
 use std::fmt;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -14,6 +15,7 @@ use url::Url;
 
 use super::body::{self, BodyError};
 use super::cache_policy::{self, CacheScope};
+use super::dial::{Given, TARGET};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
 use crate::runtime::{Clock, Tasks};
@@ -32,6 +34,10 @@ const SCOPE: CacheScope = CacheScope::Private;
 /// only.
 pub struct Client {
     http: reqwest::Client,
+    /// The same, but connecting where each request says; made when the first is needed.
+    dialling: OnceLock<reqwest::Client>,
+    /// Who we are to other daemons, once that was said.
+    own_id: OnceLock<Arc<str>>,
     limits: Limits,
     permits: Semaphore,
     default_lifetime: Duration,
@@ -52,23 +58,43 @@ impl Client {
         clock: Clock,
         tasks: Tasks,
     ) -> Result<Arc<Self>, AskError> {
-        let http = build(limits.connect)
-            .map_err(|error| AskError::Address(format!("the HTTP client cannot be set up: {error:?}")))?;
+        let http = set_up(&limits, false)?;
         let permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        Ok(Arc::new(Self { http, limits, permits, default_lifetime, clock, tasks }))
+        let (dialling, own_id) = (OnceLock::new(), OnceLock::new());
+        Ok(Arc::new(Self { http, dialling, own_id, limits, permits, default_lifetime, clock, tasks }))
+    }
+
+    /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
+    pub fn identify(&self, id: &str) {
+        let _ = self.own_id.set(id.into());
     }
 
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
-        Ok(Upstream { client: Arc::clone(self), address: Address::new(base)?, turn: Arc::new(Mutex::new(())) })
+        let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
+        Ok(Upstream { client: Arc::clone(self), address, dial: None, turn })
+    }
+
+    /// The client for requests that bring their address.
+    fn dialling(&self) -> Result<&reqwest::Client, AskError> {
+        if let Some(client) = self.dialling.get() {
+            return Ok(client);
+        }
+        let client = set_up(&self.limits, true)?;
+        Ok(self.dialling.get_or_init(|| client))
     }
 
     /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
-    async fn exchange(&self, mut address: Address, conditions: HeaderMap) -> Result<Answer, AskError> {
+    async fn exchange(
+        &self,
+        http: &reqwest::Client,
+        mut address: Address,
+        conditions: HeaderMap,
+    ) -> Result<Answer, AskError> {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
-            let (response, head) = self.send(&address, &conditions, &mut may_retry).await?;
+            let (response, head) = self.send(http, &address, &conditions, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, !conditions.is_empty()) {
                 Verdict::Take => return self.read(&address, response, head).await,
                 Verdict::Follow(location) => {
@@ -96,13 +122,14 @@ impl Client {
     /// connection was closed before that. The race with a server that closes is no failure of the scenario.
     async fn send(
         &self,
+        http: &reqwest::Client,
         address: &Address,
         conditions: &HeaderMap,
         may_retry: &mut bool,
     ) -> Result<(reqwest::Response, ResponseHead), AskError> {
         loop {
             let requested = self.clock.now();
-            match self.http.get(address.url()).headers(conditions.clone()).send().await {
+            match http.get(address.url()).headers(conditions.clone()).send().await {
                 Ok(response) => {
                     let head = self.head(&response, requested);
                     return Ok((response, head));
@@ -166,11 +193,29 @@ impl Upstream {
         // not take another scenario's place.
         let _permit = client.permits.acquire().await;
         let limit = client.limits.whole;
-        let exchange = client.exchange(address.clone(), validators.map(conditions).unwrap_or_default());
+        let (to, conditions) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        let exchange = async {
+            match self.dial {
+                None => client.exchange(&client.http, to, conditions).await,
+                Some(target) => TARGET.scope(target, client.exchange(client.dialling()?, to, conditions)).await,
+            }
+        };
         match tokio::time::timeout(limit, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(AskError::Timeout { url: address.to_string(), limit }),
         }
+    }
+
+    /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
+    /// asked as it is.
+    #[must_use]
+    pub fn dialling(self, dial: Option<SocketAddr>) -> Self {
+        Self { dial, ..self }
+    }
+
+    /// Who this daemon is to other daemons, if that was said.
+    pub fn own_id(&self) -> Option<&str> {
+        self.client.own_id.get().map(AsRef::as_ref)
     }
 
     /// What runs the reading of large answers beside the async threads.
@@ -205,13 +250,19 @@ pub(crate) fn choose_tls() {
     }
 }
 
-fn build(connect: Duration) -> reqwest::Result<reqwest::Client> {
+/// A client with these limits, which looks up host names or connects where each request says.
+fn set_up(limits: &Limits, dialling: bool) -> Result<reqwest::Client, AskError> {
     choose_tls();
-    builder(connect).build().or_else(|error| {
+    let builder = || {
+        let builder = builder(limits.connect);
+        if dialling { builder.dns_resolver(Given) } else { builder }
+    };
+    let client = builder().build().or_else(|error| {
         // A bare container has no CA certificates, and then the platform's verifier cannot be made; http needs none.
         tracing::warn!(?error, "no CA certificates can be loaded, so https scenarios will not be trusted");
-        builder(connect).tls_certs_only([]).build()
-    })
+        builder().tls_certs_only([]).build()
+    });
+    client.map_err(|error| AskError::Address(format!("the HTTP client cannot be set up: {error:?}")))
 }
 
 fn builder(connect: Duration) -> reqwest::ClientBuilder {

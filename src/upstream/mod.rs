@@ -5,6 +5,7 @@
 //! Reading order: [`address`] says who may be asked, [`client`] asks, [`body`] reads what comes, [`error`] names what can go wrong,
 //! [`cache_policy`] judges the answer.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub mod address;
 pub mod body;
 pub mod cache_policy;
 pub mod client;
+mod dial;
 pub mod error;
 mod failure;
 mod status;
@@ -45,6 +47,7 @@ pub struct Limits {
 pub struct Upstream {
     client: Arc<Client>,
     address: Address,
+    dial: Option<SocketAddr>,
     turn: Arc<Mutex<()>>,
 }
 

@@ -59,6 +59,7 @@ pub struct Views {
     max_bytes: u64,
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
+    own_id: Option<Arc<str>>,
 }
 
 /// Everything that the bytes of a body depend on.
@@ -115,7 +116,13 @@ impl Views {
             .support_invalidation_closures()
             .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
-        Self { bodies, latest: Latest::default(), max_bytes, tasks, newest: Arc::default() }
+        Self { bodies, latest: Latest::default(), max_bytes, tasks, newest: Arc::default(), own_id: None }
+    }
+
+    /// Writes into lists for other daemons that they came through the daemon with this id.
+    #[must_use]
+    pub fn identified(self, id: &str) -> Self {
+        Self { own_id: Some(id.into()), ..self }
     }
 
     /// The prepared answer for a query on a snapshot; made once for many concurrent askers. See [`effective`] for what a format makes
@@ -146,11 +153,12 @@ impl Views {
     /// The body as it is, from which the codings are made.
     async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Arc<Prepared> {
         let (latest, snapshot, query) = (self.latest.clone(), Arc::clone(snapshot), key.query.clone());
-        let max_bytes = self.max_bytes;
+        let (max_bytes, own_id) = (self.max_bytes, self.own_id.clone());
         let make = self.tasks.off_thread(move || {
             let view = View::select(&snapshot.catalog, &query);
             let known = latest.of(format.id());
-            let (rendered, places) = render::render_again(&view, snapshot.generated_at, format, known.as_deref());
+            let origin = render::Origin { generated_at: snapshot.generated_at, own_id: own_id.as_deref() };
+            let (rendered, places) = render::render_again(&view, origin, format, known.as_deref());
             let prepared = prepared(rendered);
             if prepared.body.len() as u64 <= max_bytes {
                 latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);

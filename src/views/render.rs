@@ -21,20 +21,30 @@ pub struct Rendered {
     pub findings: Vec<Finding>,
 }
 
-/// Renders a view. `generated_at` is when its revision came to be.
+/// Where a list comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    /// When its revision came to be.
+    pub(super) generated_at: Timestamp,
+    /// The daemon that writes it, if it has an id.
+    pub(super) own_id: Option<&'a str>,
+}
+
+/// Renders a view of a daemon without an id. `generated_at` is when its revision came to be.
 pub fn render(view: &View, generated_at: Timestamp, format: &dyn Format) -> Rendered {
-    render_again(view, generated_at, format, None).0
+    render_again(view, Origin { generated_at, own_id: None }, format, None).0
 }
 
 /// The same, with what can be taken over from a known list, and where in the body each scenario stands.
 pub(super) fn render_again(
     view: &View,
-    generated_at: Timestamp,
+    origin: Origin<'_>,
     format: &dyn Format,
     known: Option<&Known>,
 ) -> (Rendered, Places) {
     let categories = categories::of_view(view);
-    let frame = format.frame(&ListHead { generated_at, categories: categories.unique });
+    let Origin { generated_at, own_id } = origin;
+    let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
     let mut body = frame.open;
     body.reserve(known.map_or(0, Known::size));
     let (mut places, mut tools, mut left_out, mut noted) = (Places::new(), 0, 0, Vec::new());

@@ -71,6 +71,8 @@ impl Home {
             .env("HOME", self.0.path())
             .env("XDG_CONFIG_HOME", self.path(".config"))
             .env("XDG_STATE_HOME", self.path(".state"))
+            // No test speaks to the network of the machine it runs on.
+            .env("CALLSHEET_DISCOVERY__MDNS__ENABLED", "false")
             .current_dir(self.0.path())
             .stdin(Stdio::null());
         command

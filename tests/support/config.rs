@@ -83,6 +83,7 @@ impl Machine {
     pub(crate) fn defaults(&self) -> Config {
         let mut config = Config::for_state(self.path("home/.local/state/callsheet/state.db"));
         config.discovery.vrooli.path = Some(self.path("home/.vrooli/processes/scenarios"));
+        config.discovery.mdns.enabled = true;
         config
     }
 }

@@ -64,6 +64,7 @@ impl Home {
         config.server.ready_timeout = PATIENCE;
         config.server.stop_timeout = Duration::from_secs(5);
         config.discovery.environment.enabled = false;
+        config.discovery.mdns.enabled = false;
         config.discovery.vrooli.path = Some(self.processes());
         config.discovery.vrooli.rescan_interval = Duration::from_millis(100);
         config.refresh.min_interval = Duration::from_millis(100);

@@ -67,6 +67,7 @@ impl Place {
         let entry = |(scenario, url)| StaticScenario { name: name(scenario), url, protocol: None };
         config.scenarios = scenarios.into_iter().map(entry).collect();
         config.discovery.environment.enabled = false;
+        config.discovery.mdns.enabled = false;
         config.discovery.vrooli.enabled = false;
         config.refresh.min_interval = ms(60);
         config.refresh.max_interval = ms(120);

@@ -73,6 +73,8 @@ fn config(folder: &Path, listen: std::net::SocketAddr, named: &[&Sample], found:
     config.server.listen = listen;
     config.server.stop_timeout = Duration::from_secs(1);
     config.discovery.environment.enabled = false;
+    // A look at what callsheet does is nobody else's business on the network.
+    config.discovery.mdns.enabled = false;
     config.discovery.vrooli.path = Some(folder.join("processes"));
     config.refresh.min_interval = Duration::from_secs(2);
     config.refresh.backoff_max = Duration::from_secs(2);

@@ -20,6 +20,7 @@ mod shared;
 mod spelling;
 mod text;
 mod tool;
+mod via;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -70,7 +71,9 @@ impl Protocol for ToolDiscovery {
                     Err(ListError::Malformed(format!("{PATH} answered 304 to a request without conditions")))
                 };
             }
-            let Decoded { manifest, findings, quarantined } = read(upstream, answer.body, accept).await?;
+            let mut decoded = read(upstream, answer.body, accept).await?;
+            via::follow(&mut decoded, upstream.own_id())?;
+            let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
         })
     }

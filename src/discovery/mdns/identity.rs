@@ -1,0 +1,72 @@
+//! Who this daemon is, wherever it runs and whatever it is called: an id that is made once and kept beside the database.
+//!
+//! It is what a daemon announces, what it knows its own announcement by, and what marks the tools that came through it, so that two
+//! daemons that list each other do not go round in circles. A copied folder is a copied id: whoever clones an installation removes the
+//! file from the copy.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::is_id;
+
+/// The id of the daemon whose database is at `database`: what the file beside it says (`<database>.id`), which is written when it is
+/// not there. When it can neither be read nor written the id lasts for this run only, which is logged.
+pub fn of(database: &Path) -> String {
+    let path = beside(database);
+    kept(&path).unwrap_or_else(|error| {
+        tracing::warn!(path = %path.display(), %error, "the daemon's id cannot be kept, so it changes at the next start");
+        made()
+    })
+}
+
+/// Where the id is kept. It has the database's name in it, since two daemons may keep their databases in one folder.
+pub fn beside(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".id");
+    name.into()
+}
+
+fn kept(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Ok(text) if is_id(text.trim()) => return Ok(text.trim().to_owned()),
+        Ok(_) => tracing::warn!(path = %path.display(), "this file holds no id, so a new one is made"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let id = made();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Whole or not at all: half an id would be another one.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(file, "{id}")?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(id)
+}
+
+fn made() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_made_once_and_a_broken_one_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("state.db");
+        let first = of(&database);
+        assert!(is_id(&first));
+        assert_eq!(of(&database), first);
+        assert_ne!(of(&folder.path().join("other.db")), first);
+        fs::write(beside(&database), "two words\n").unwrap();
+        let second = of(&database);
+        assert!(is_id(&second) && second != first);
+        assert_eq!(of(&database), second);
+    }
+
+    #[test]
+    fn without_a_place_to_keep_it_there_is_still_an_id() {
+        assert!(is_id(&of(Path::new("/nowhere at all/state.db"))));
+    }
+}

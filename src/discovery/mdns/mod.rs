@@ -1,0 +1,237 @@
+//! Announcements on the local network: mDNS (RFC 6762) with DNS-SD (RFC 6763).
+//!
+//! Scenarios announce `_agent-tools._tcp` with a TXT record `txtvers=1 path=/api/v1/tools proto=1.0 id=<uuid> boot=<random>`; `tls=1`
+//! means https, unknown keys mean nothing. Who a scenario is says its `id`, else its address, never the name of its announcement: that
+//! is free text, changes on a conflict, and may differ from interface to interface. mDNS tells addresses and claims only, so an
+//! announcement is trusted by where it is (`discovery.mdns.trust`), and everybody else waits for an operator's yes.
+//!
+//! `heard` reads one announcement, `table` keeps all of them (both pure), `radio` is the only part that speaks to mdns-sd; `announce`
+//! is the other direction and `identity` says who we are. It never asks an address, never decides that a scenario is gone (it only no
+//! longer names it), and never lists this daemon itself.
+//!
+//! A refused connection of the engine does not make it verify the announcement (RFC 6762 section 10.4): sources hear nothing from the
+//! engine, whose own asking tells more than another round of multicast would.
+
+use std::cmp;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::own::addresses;
+use self::radio::{Ear, Event, Radio};
+use self::table::{Rules, Table};
+use super::{EndpointSet, Source, SourceError};
+use crate::config::{self, Config};
+use crate::model::{Finding, FindingCode, SourceId};
+use crate::runtime::{Clock, Stop};
+
+pub mod announce;
+pub mod heard;
+pub mod identity;
+mod own;
+mod radio;
+pub mod table;
+
+/// The service type that scenarios of the Tool Discovery Protocol announce.
+pub const SERVICE_TYPE: &str = "_agent-tools._tcp";
+/// How often the browse is renewed. Queries otherwise come ever less often, up to once an hour, and after a silent cut of the network
+/// nothing would be heard for as long.
+const RENEW: Duration = Duration::from_secs(60);
+/// After this long whoever is there has answered the first two queries.
+const SETTLE: Duration = Duration::from_secs(3);
+/// The first wait after events broke off or mDNS could not be opened; it doubles up to [`RENEW`].
+const BACKOFF: Duration = Duration::from_millis(250);
+
+/// The source of announcements on the local network.
+#[derive(Debug, Clone)]
+pub struct Mdns {
+    section: config::Mdns,
+    clock: Clock,
+}
+
+/// The source, when it is switched on.
+pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
+    let section = &config.discovery.mdns;
+    section.enabled.then(|| Box::new(Mdns::new(section.clone(), clock)) as Box<dyn Source>)
+}
+
+impl Mdns {
+    /// The source of this section, whose `id` is this daemon's own. Whether it is switched on is not asked here.
+    pub fn new(section: config::Mdns, clock: Clock) -> Self {
+        Self { section, clock }
+    }
+
+    async fn follow(self, out: watch::Sender<EndpointSet>, stop: &Stop) {
+        let rules = Rules {
+            own_id: self.section.id.as_deref().map(Into::into),
+            trust: self.section.trust.clone(),
+            max_instances: self.section.max_instances,
+        };
+        let mut told = Told { table: Table::new(rules), out, settled: false, trouble: None };
+        let mut wait = BACKOFF;
+        loop {
+            let kinds = radio::kinds(&self.section.interfaces);
+            let broken = match Radio::open(self.section.port, kinds, self.clock).await {
+                Ok(radio) => match self.listen(&radio, &mut told, &mut wait, stop).await {
+                    Ok(()) => return radio.close().await,
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            // What was heard stays in force. Nothing more is to be waited for by those who ask whether we have looked everywhere.
+            told.settled = true;
+            told.trouble = Some(format!("mDNS cannot be used: {broken}; it is tried again in {wait:?}"));
+            told.tell();
+            tokio::select! {
+                () = stop.wait() => return,
+                () = self.clock.sleep(wait) => wait = cmp::min(wait * 2, RENEW),
+            }
+        }
+    }
+
+    /// Listens until `stop`, or until mDNS can no longer be used.
+    async fn listen(
+        &self,
+        radio: &Radio,
+        told: &mut Told,
+        wait: &mut Duration,
+        stop: &Stop,
+    ) -> Result<(), mdns_sd::Error> {
+        let types = self.types();
+        let mut ear = Ear::new();
+        for service_type in &types {
+            radio.browse(service_type, &mut ear).await?;
+        }
+        let start = self.clock.now();
+        let mut session = Session { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
+        loop {
+            let due = session.due(&told.table);
+            tokio::select! {
+                () = stop.wait() => return Ok(()),
+                event = ear.next() => session.take(event, told, wait, self.clock.now()),
+                () = self.clock.sleep_until(due) => {}
+            }
+            let now = self.clock.now();
+            if let Some((_, service_type)) = session.reopen.take_if(|(at, _)| *at <= now) {
+                radio.browse(&service_type, &mut ear).await?;
+            }
+            if session.renew <= now {
+                for service_type in &types {
+                    radio.browse(service_type, &mut ear).await?;
+                }
+                session.renewed(told, wait, now);
+            }
+            let settled = session.settle.take_if(|at| *at <= now).is_some();
+            told.settled |= settled;
+            if told.table.settle(now) || settled {
+                told.tell();
+            }
+        }
+    }
+
+    fn types(&self) -> Vec<Arc<str>> {
+        let mut types: Vec<Arc<str>> = vec![SERVICE_TYPE.into()];
+        for more in &self.section.types {
+            if !types.iter().any(|known| known.eq_ignore_ascii_case(more)) {
+                types.push(more.as_str().into());
+            }
+        }
+        types
+    }
+}
+
+/// What was told, and what it is made of.
+struct Told {
+    table: Table,
+    out: watch::Sender<EndpointSet>,
+    settled: bool,
+    /// What stands in the way of hearing everything.
+    trouble: Option<String>,
+}
+
+impl Told {
+    fn tell(&mut self) {
+        let own = addresses();
+        let (endpoints, mut findings) = self.table.endpoints(|ip| ip.is_loopback() || own.contains(&ip));
+        findings.extend(self.trouble.as_ref().map(|trouble| {
+            Finding::new(FindingCode::SourceFailed, trouble.clone())
+                .hint("without a local network, switch it off with `discovery.mdns.enabled = false`")
+        }));
+        super::announce(&self.out, EndpointSet { settled: self.settled, endpoints, findings });
+    }
+}
+
+/// One time that mDNS is open.
+struct Session {
+    /// When the browse is renewed.
+    renew: Instant,
+    /// When we have looked everywhere; nothing once we have.
+    settle: Option<Instant>,
+    /// Which service type is to be listened to again, and when.
+    reopen: Option<(Instant, Arc<str>)>,
+    /// Whether everything since the last renewal was heard.
+    whole: bool,
+}
+
+impl Session {
+    fn due(&self, table: &Table) -> Instant {
+        let others = [self.settle, self.reopen.as_ref().map(|(at, _)| *at), table.due()];
+        others.into_iter().flatten().fold(self.renew, cmp::min)
+    }
+
+    fn take(&mut self, event: Event, told: &mut Told, wait: &mut Duration, now: Instant) {
+        match event {
+            Event::Resolved(heard) => told.table.resolved(heard, now),
+            Event::Removed(fullname) => told.table.removed(&fullname, now),
+            Event::Asking { reachable } => {
+                let trouble = (!reachable).then(|| "mDNS has no network interface to listen on".to_owned());
+                if self.whole && told.trouble != trouble {
+                    told.trouble = trouble;
+                    told.tell();
+                }
+            }
+            Event::Closed(service_type) => {
+                self.whole = false;
+                // A second type that breaks off meanwhile is heard again at the renewal.
+                self.reopen.get_or_insert((now + *wait, service_type));
+                *wait = cmp::min(*wait * 2, RENEW);
+                told.trouble =
+                    Some("more announcements came at once than could be taken in, so some may be missing".to_owned());
+                told.tell();
+            }
+        }
+    }
+
+    fn renewed(&mut self, told: &mut Told, wait: &mut Duration, now: Instant) {
+        told.table.renewed(self.whole, now);
+        if self.whole {
+            *wait = BACKOFF;
+            if told.trouble.take().is_some() {
+                told.tell();
+            }
+        }
+        (self.whole, self.reopen, self.renew) = (true, None, now + RENEW);
+    }
+}
+
+impl Source for Mdns {
+    fn id(&self) -> SourceId {
+        SourceId::Mdns
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        async move {
+            self.follow(out, &stop).await;
+            Ok(())
+        }
+        .boxed()
+    }
+}

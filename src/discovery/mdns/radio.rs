@@ -1,0 +1,198 @@
+//! The part that speaks to mdns-sd: opening it on the chosen port and interfaces, browsing, and closing. It decides nothing.
+//!
+//! mdns-sd runs a thread of its own and takes commands through a short queue, which may be full for a moment. It has one listener for
+//! each service type: browsing again replaces it and tells everything that is known once more. A listener that is too slow is dropped
+//! without a word, which shows as the end of its events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream, SelectAll};
+use mdns_sd::{Error, IfKind, Receiver, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
+
+use super::heard::{Heard, HeardAddress};
+use super::own;
+use crate::runtime::Clock;
+
+/// The domain of everything here (RFC 6762 section 3).
+const DOMAIN: &str = "local.";
+/// How a configuration names the loopback interface of IPv4.
+const LOOPBACK: &str = "loopback";
+/// How long a full queue of commands is waited for.
+const QUEUE_WAIT: Duration = Duration::from_millis(20);
+/// How often a command is tried in all.
+const TRIES: u32 = 50;
+/// How long closing may take.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// An open mDNS daemon; closed when dropped.
+pub(super) struct Radio {
+    daemon: ServiceDaemon,
+    clock: Clock,
+}
+
+/// What is heard.
+pub(super) enum Event {
+    /// An announcement, for the first time or anew.
+    Resolved(Heard),
+    /// The full name of one that is gone.
+    Removed(String),
+    /// A query went out, on any interface or on none.
+    Asking {
+        /// Whether there is an interface to hear anything on.
+        reachable: bool,
+    },
+    /// The events of this service type broke off.
+    Closed(Arc<str>),
+}
+
+/// The events of all service types.
+pub(super) struct Ear {
+    events: SelectAll<BoxStream<'static, (Arc<str>, u64, Option<ServiceEvent>)>>,
+    /// Which listener of each type is the newest; the end of an older one is as it should be.
+    newest: BTreeMap<Arc<str>, u64>,
+}
+
+/// Which interfaces are used: by name, where `loopback` is that of IPv4; none named means all.
+pub(super) fn kinds(interfaces: &[String]) -> Vec<IfKind> {
+    let kind = |name: &String| if name == LOOPBACK { IfKind::LoopbackV4 } else { IfKind::Name(name.clone()) };
+    interfaces.iter().map(kind).collect()
+}
+
+impl Radio {
+    /// Opens it. Nothing is sent before the interfaces are chosen: commands are followed in order.
+    pub(super) async fn open(port: u16, interfaces: Vec<IfKind>, clock: Clock) -> Result<Self, Error> {
+        let radio = Self { daemon: ServiceDaemon::new_with_port(port)?, clock };
+        if !interfaces.is_empty() {
+            radio.command(|daemon| daemon.disable_interface(IfKind::All)).await?;
+            for kind in interfaces {
+                radio.command(|daemon| daemon.enable_interface(kind.clone())).await?;
+            }
+        }
+        Ok(radio)
+    }
+
+    /// Gives a command, again while the queue is full.
+    pub(super) async fn command<T>(
+        &self,
+        give: impl Fn(&ServiceDaemon) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        for _ in 1..TRIES {
+            match give(&self.daemon) {
+                Err(Error::Again) => self.clock.sleep(QUEUE_WAIT).await,
+                given => return given,
+            }
+        }
+        give(&self.daemon)
+    }
+
+    /// Listens, or listens anew, to a service type (without domain). What the last listener still holds is heard too.
+    pub(super) async fn browse(&self, service_type: &Arc<str>, ear: &mut Ear) -> Result<(), Error> {
+        let full = format!("{service_type}.{DOMAIN}");
+        let receiver: Receiver<ServiceEvent> = self.command(|daemon| daemon.browse(&full)).await?;
+        let generation = ear.newest.get(service_type).map_or(0, |newest| newest + 1);
+        ear.newest.insert(Arc::clone(service_type), generation);
+        let (of, end) = (Arc::clone(service_type), Arc::clone(service_type));
+        let events = receiver.into_stream().map(move |event| (Arc::clone(&of), generation, Some(event)));
+        ear.events.push(events.chain(stream::iter([(end, generation, None)])).boxed());
+        Ok(())
+    }
+
+    /// Closes it, and waits a limited time until its thread has ended. Services that are still registered say goodbye.
+    pub(super) async fn close(self) {
+        let ended = async {
+            if let Ok(ended) = self.command(ServiceDaemon::shutdown).await {
+                // An error means that it ended without a word.
+                let _ = ended.recv_async().await;
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            () = self.clock.sleep(CLOSE) => tracing::debug!("mDNS did not close in time"),
+        }
+    }
+}
+
+impl Drop for Radio {
+    fn drop(&mut self) {
+        // After `close` there is nobody left to hear it.
+        let _ = self.daemon.shutdown();
+    }
+}
+
+impl Ear {
+    /// Hears nothing yet.
+    pub(super) fn new() -> Self {
+        Self { events: SelectAll::new(), newest: BTreeMap::new() }
+    }
+
+    /// The next event; waits for ever when nothing is listened to. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            let Some((service_type, generation, event)) = self.events.next().await else {
+                return std::future::pending().await;
+            };
+            match event {
+                Some(ServiceEvent::ServiceResolved(service)) => return Event::Resolved(heard(&service)),
+                Some(ServiceEvent::ServiceRemoved(_, fullname)) => return Event::Removed(fullname),
+                // The text is for people, but nothing else tells that there is no interface.
+                Some(ServiceEvent::SearchStarted(what)) => {
+                    return Event::Asking { reachable: !what.contains(" on 0 interfaces") };
+                }
+                Some(_) => {}
+                None if self.newest.get(&service_type) == Some(&generation) => return Event::Closed(service_type),
+                None => {}
+            }
+        }
+    }
+}
+
+fn heard(service: &ResolvedService) -> Heard {
+    let loopbacks = own::loopback_interfaces();
+    let instance = service.fullname.strip_suffix(service.ty_domain.as_str()).unwrap_or(&service.fullname);
+    let txt = service.txt_properties.iter().map(|item| (item.key().to_lowercase(), item.val_str().to_owned()));
+    Heard {
+        fullname: service.fullname.clone(),
+        instance: unescaped(instance.strip_suffix('.').unwrap_or(instance)),
+        host: service.host.trim_end_matches('.').to_owned(),
+        port: service.port,
+        addresses: service.addresses.iter().filter_map(|at| address(at, &loopbacks)).collect(),
+        txt: first_of_each(txt),
+    }
+}
+
+/// The first of equal keys counts (RFC 6763 section 6.4).
+fn first_of_each(pairs: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    let mut map = BTreeMap::new();
+    for (key, value) in pairs {
+        map.entry(key).or_insert(value);
+    }
+    map
+}
+
+/// A loopback address counts only when it came over a loopback interface: from elsewhere it would mean another machine's own.
+fn address(at: &ScopedIp, loopbacks: &BTreeSet<String>) -> Option<HeardAddress> {
+    let (over_loopback, scope) = match at {
+        ScopedIp::V4(at) => (at.interface_ids().iter().any(|id| loopbacks.contains(&id.name)), 0),
+        ScopedIp::V6(at) => {
+            let scope = if at.addr().is_unicast_link_local() { at.scope_id().index } else { 0 };
+            (loopbacks.contains(&at.scope_id().name), scope)
+        }
+        _ => return None,
+    };
+    let ip: IpAddr = at.to_ip_addr();
+    (!ip.is_loopback() || over_loopback).then_some(HeardAddress { ip, scope })
+}
+
+/// An instance name without the backslashes before its dots and backslashes (RFC 6763 section 4.3).
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        plain.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+    }
+    plain
+}

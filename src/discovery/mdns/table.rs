@@ -1,0 +1,466 @@
+//! The announcements that are in force, and the endpoints they come to. Pure: time is an argument, and nothing is sent.
+//!
+//! What is resolved is put in or replaces what was known, whether or not it was found before. Its addresses come in parts, one family or
+//! interface after the other, so a change counts only [`DEBOUNCE`] after its first part. What is removed goes: that is only the source's
+//! word, and what a scenario is worth without it is not decided here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::heard::{Claim, Heard, marked_name, printable};
+use crate::config::MdnsTrust;
+use crate::discovery::{Endpoint, EndpointId, Trust};
+use crate::model::{Finding, FindingCode, ScenarioName};
+
+/// How long the parts of one change are gathered.
+pub const DEBOUNCE: Duration = Duration::from_millis(400);
+/// How long removals are gathered: a leaving interface takes everything with it at once.
+const GATHER: Duration = Duration::from_millis(20);
+/// Announcements beyond the most that are counted one by one; beyond that the count only says "at least".
+const COUNTED: usize = 65_536;
+/// Left out announcements that are told one by one.
+const TOLD: usize = 20;
+
+/// What the table decides by.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Who this daemon is: its own announcement is never listed.
+    pub own_id: Option<Arc<str>>,
+    /// Whom to trust.
+    pub trust: MdnsTrust,
+    /// Announcements kept at most.
+    pub max_instances: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Table {
+    rules: Rules,
+    instances: BTreeMap<String, Instance>,
+    /// Hashes of the names of those that were not taken.
+    untaken: BTreeSet<u64>,
+    /// The names given out, with what they were made from, so that no newcomer can take one over.
+    names: BTreeMap<EndpointId, (ScenarioName, ScenarioName)>,
+    arrivals: u64,
+    round: u64,
+    /// When something else than a pending announcement is to be told.
+    gathered: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Instance {
+    arrival: u64,
+    /// The round in which it was last confirmed.
+    round: u64,
+    in_force: Option<Heard>,
+    pending: Option<(Heard, Instant)>,
+}
+
+/// An announcement that can be asked.
+struct Candidate<'a> {
+    heard: &'a Heard,
+    claim: Claim,
+    trust: Trust,
+    identity: Arc<str>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            instances: BTreeMap::new(),
+            untaken: BTreeSet::new(),
+            names: BTreeMap::new(),
+            arrivals: 0,
+            round: 0,
+            gathered: None,
+        }
+    }
+
+    /// An announcement was resolved, for the first time or anew.
+    pub fn resolved(&mut self, heard: Heard, now: Instant) {
+        if !self.instances.contains_key(&heard.fullname) {
+            if self.instances.len() >= self.rules.max_instances {
+                if self.untaken.len() < COUNTED && self.untaken.insert(hash(&heard.fullname)) {
+                    self.gathered.get_or_insert(now + GATHER);
+                }
+                return;
+            }
+            self.untaken.remove(&hash(&heard.fullname));
+            self.arrivals += 1;
+        }
+        let fresh = Instance { arrival: self.arrivals, round: self.round, in_force: None, pending: None };
+        let instance = self.instances.entry(heard.fullname.clone()).or_insert(fresh);
+        instance.round = self.round;
+        match &mut instance.pending {
+            Some((pending, _)) => {
+                let mut heard = heard;
+                if (&heard.host, heard.port) == (&pending.host, pending.port) {
+                    heard.addresses.extend(&pending.addresses);
+                }
+                *pending = heard;
+            }
+            None if instance.in_force.as_ref() == Some(&heard) => {}
+            pending => *pending = Some((heard, now + DEBOUNCE)),
+        }
+    }
+
+    /// An announcement is gone: it said goodbye, or its time ran out.
+    pub fn removed(&mut self, fullname: &str, now: Instant) {
+        let known = self.instances.remove(fullname).is_some();
+        if known || self.untaken.remove(&hash(fullname)) {
+            self.gathered.get_or_insert(now + GATHER);
+        }
+    }
+
+    /// The browse was renewed, and what is still there is about to be told again. What a whole round did not confirm is gone without a
+    /// word that reached us. `whole`: whether everything of the last round was heard; otherwise nothing can be concluded.
+    pub fn renewed(&mut self, whole: bool, now: Instant) {
+        let round = self.round;
+        let before = self.instances.len();
+        if whole {
+            self.instances.retain(|_, instance| instance.round >= round);
+        } else {
+            self.instances.values_mut().for_each(|instance| instance.round = round);
+        }
+        if self.instances.len() != before {
+            self.gathered.get_or_insert(now + GATHER);
+        }
+        self.round += 1;
+    }
+
+    /// When [`settle`](Self::settle) has something to do next.
+    pub fn due(&self) -> Option<Instant> {
+        let pending = self.instances.values().filter_map(|instance| instance.pending.as_ref().map(|(_, due)| *due));
+        pending.chain(self.gathered).min()
+    }
+
+    /// Puts in force what is due; whether there may be something to tell.
+    pub fn settle(&mut self, now: Instant) -> bool {
+        let mut changed = self.gathered.take_if(|due| *due <= now).is_some();
+        for instance in self.instances.values_mut() {
+            if let Some((heard, _)) = instance.pending.take_if(|(_, due)| *due <= now) {
+                instance.in_force = Some(heard);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// The endpoints, and what has to be said of the rest. `is_own` knows the addresses of this machine.
+    pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
+        let mut findings = Vec::new();
+        let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
+        let mut endpoints = BTreeMap::new();
+        let mut winners: BTreeMap<Arc<str>, &Heard> = BTreeMap::new();
+        let ids: BTreeSet<_> = candidates.iter().map(|candidate| EndpointId(candidate.identity.clone())).collect();
+        self.names.retain(|id, _| ids.contains(id));
+        for candidate in &candidates {
+            if let Some(winner) = winners.get(&candidate.identity) {
+                findings.extend(elsewhere(winner, candidate.heard));
+                continue;
+            }
+            winners.insert(candidate.identity.clone(), candidate.heard);
+            let id = EndpointId(candidate.identity.clone());
+            let name = name(&mut self.names, &id, &candidate.claim, &mut findings);
+            let Claim { url, boot, dial, .. } = candidate.claim.clone();
+            let identity = Some(candidate.identity.clone());
+            let endpoint = Endpoint { name, boot, identity, dial, ..Endpoint::at(url, candidate.trust) };
+            endpoints.insert(id, endpoint);
+        }
+        findings.extend(self.too_many());
+        (endpoints, findings)
+    }
+
+    fn too_many(&self) -> Option<Finding> {
+        let count = self.untaken.len();
+        let least = if count < COUNTED { "" } else { "at least " };
+        let most = self.rules.max_instances;
+        let message =
+            format!("{least}{count} announcements on the local network beyond the first {most} were not taken");
+        let hint = "raise `discovery.mdns.max_instances`, or look at who announces so many";
+        (count > 0).then(|| Finding::new(FindingCode::EntryIgnored, message).hint(hint))
+    }
+}
+
+/// What can be asked: trusted ones first, then in the order of arrival.
+fn candidates<'a>(
+    instances: &'a BTreeMap<String, Instance>,
+    rules: &Rules,
+    is_own: impl Fn(IpAddr) -> bool,
+    findings: &mut Vec<Finding>,
+) -> Vec<Candidate<'a>> {
+    let mut in_force: Vec<_> =
+        instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
+    in_force.sort_by_key(|(arrival, _)| *arrival);
+    let (mut candidates, mut ignored) = (Vec::new(), 0_usize);
+    for (_, heard) in in_force {
+        match heard.claim() {
+            Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
+            Ok(claim) => {
+                let trust = trust(&rules.trust, &claim, &is_own);
+                let identity = claim.id.clone().unwrap_or_else(|| claim.url.origin().ascii_serialization().into());
+                candidates.push(Candidate { heard, claim, trust, identity });
+            }
+            Err(why) => {
+                ignored += 1;
+                if ignored <= TOLD {
+                    let message = format!("the announcement {} is left out: {why}", printable(&heard.instance));
+                    findings.push(Finding::new(FindingCode::EntryIgnored, message));
+                }
+            }
+        }
+    }
+    if ignored > TOLD {
+        let message = format!("{} more announcements are left out", ignored - TOLD);
+        findings.push(Finding::new(FindingCode::EntryIgnored, message));
+    }
+    candidates.sort_by_key(|candidate| candidate.trust);
+    candidates
+}
+
+fn trust(rule: &MdnsTrust, claim: &Claim, is_own: impl Fn(IpAddr) -> bool) -> Trust {
+    let trusted = match rule {
+        MdnsTrust::None => false,
+        MdnsTrust::All => true,
+        MdnsTrust::Local => is_own(claim.address),
+        MdnsTrust::Listed(patterns) => {
+            is_own(claim.address) || patterns.iter().any(|pattern| pattern.matches(&claim.label, claim.address))
+        }
+    };
+    if trusted { Trust::Trusted } else { Trust::Untrusted }
+}
+
+/// The name of an endpoint: the one it has, else the one it claims, else that one with a mark of its identity.
+fn name(
+    names: &mut BTreeMap<EndpointId, (ScenarioName, ScenarioName)>,
+    id: &EndpointId,
+    claim: &Claim,
+    findings: &mut Vec<Finding>,
+) -> Option<ScenarioName> {
+    let claimed = claim.name.clone()?;
+    let kept = names.get(id).filter(|(from, _)| *from == claimed).map(|(_, given)| given.clone());
+    let free = |name: &ScenarioName| !names.iter().any(|(other, (_, given))| other != id && given == name);
+    let given = match kept {
+        Some(given) => given,
+        None if free(&claimed) => claimed.clone(),
+        None => marked_name(&claimed, &id.0).filter(free)?,
+    };
+    if given != claimed {
+        let message =
+            format!("it is announced as `{claimed}`, but another scenario has that name on the local network");
+        let hint = "give each scenario a name of its own";
+        findings.push(Finding::new(FindingCode::SourceShadowed, message).of_scenario(&given).hint(hint));
+    }
+    names.insert(id.clone(), (claimed, given.clone()));
+    Some(given)
+}
+
+/// A second announcement of the same identity: the same service over another interface, unless it is another place.
+fn elsewhere(winner: &Heard, other: &Heard) -> Option<Finding> {
+    let message = format!(
+        "{} at {}:{} claims to be {} at {}:{}, which wins",
+        printable(&other.instance),
+        printable(&other.host),
+        other.port,
+        printable(&winner.instance),
+        printable(&winner.host),
+        winner.port,
+    );
+    let same = (&winner.host, winner.port) == (&other.host, other.port);
+    let hint = "an id belongs to one installation: remove the copied one";
+    (!same).then(|| Finding::new(FindingCode::SourceShadowed, message).hint(hint))
+}
+
+fn hash(name: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::mdns::heard::tests::heard;
+    use crate::runtime::Clock;
+
+    const ID: (&str, &str) = ("id", "one");
+
+    fn table(trust: MdnsTrust, max_instances: usize) -> (Table, Instant) {
+        (Table::new(Rules { own_id: Some("me".into()), trust, max_instances }), Clock::system().now())
+    }
+
+    fn urls(table: &mut Table) -> Vec<(String, String)> {
+        let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
+        endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.url.to_string())).collect()
+    }
+
+    fn findings(table: &mut Table) -> Vec<String> {
+        table.endpoints(|ip| ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
+    }
+
+    fn pair(name: &str, url: &str) -> (String, String) {
+        (name.to_owned(), url.to_owned())
+    }
+
+    #[test]
+    fn the_parts_of_a_change_are_gathered_and_families_merged() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        table.resolved(heard("a", &["fe80::1%2"], &[ID]), start);
+        assert_eq!(table.due(), Some(start + DEBOUNCE));
+        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start + DEBOUNCE / 2);
+        // What comes in between does not put it off.
+        assert_eq!(table.due(), Some(start + DEBOUNCE));
+        assert!(!table.settle(start + DEBOUNCE - Duration::from_millis(1)));
+        assert_eq!(urls(&mut table), []);
+        assert!(table.settle(start + DEBOUNCE));
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
+        assert_eq!(table.due(), None);
+        let both = heard("a", &["10.0.0.5", "fe80::1%2"], &[ID]);
+        table.resolved(both, start + DEBOUNCE);
+        assert_eq!(table.due(), None, "nothing new was heard");
+    }
+
+    #[test]
+    fn an_address_that_left_is_forgotten() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start);
+        table.settle(start + DEBOUNCE);
+        table.resolved(heard("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
+        table.settle(start + DEBOUNCE * 3);
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.6:15000/")]);
+    }
+
+    #[test]
+    fn a_link_local_address_alone_is_dialled() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        table.resolved(heard("a", &["fe80::1%2"], &[ID]), start);
+        table.settle(start + DEBOUNCE);
+        let (endpoints, _) = table.endpoints(|_| false);
+        let endpoint = endpoints.values().next().unwrap();
+        assert_eq!(endpoint.url.as_str(), "http://host-a.local:15000/");
+        assert_eq!(endpoint.dial.unwrap().to_string(), "[fe80::1%2]:15000");
+    }
+
+    #[test]
+    fn the_same_id_under_two_names_is_one_scenario() {
+        let (mut table, start) = table(MdnsTrust::Local, 9);
+        table.resolved(heard("a (2)", &["10.0.0.5"], &[ID]), start);
+        table.resolved(heard("a", &["127.0.0.1"], &[ID]), start);
+        table.settle(start + DEBOUNCE);
+        // The trusted one wins, though it came later.
+        assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
+        assert_eq!(findings(&mut table), [""; 0]);
+        let copied = Heard { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
+        table.resolved(copied, start + DEBOUNCE);
+        table.settle(start + DEBOUNCE * 2);
+        assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
+        assert!(findings(&mut table)[0].starts_with("`b` at `host-b.local`:15000 claims to be `a`"));
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_first_and_stays_with_it() {
+        let (mut table, start) = table(MdnsTrust::Local, 9);
+        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start);
+        table.settle(start + DEBOUNCE);
+        assert_eq!(urls(&mut table)[0].0, "a");
+        let other = Heard { port: 2, ..heard("a (2)", &["127.0.0.1"], &[("id", "two")]) };
+        table.resolved(other.clone(), start + DEBOUNCE);
+        table.settle(start + DEBOUNCE * 2);
+        let names = urls(&mut table);
+        assert_eq!(names[0], pair("a", "http://10.0.0.5:15000/"));
+        assert!(names[1].0.starts_with("a-") && names[1].0.len() == 10, "{names:?}");
+        assert!(findings(&mut table)[0].contains("announced as `a`"));
+        // The first leaves: the second keeps the name that its tools may be known by.
+        table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 2);
+        assert_eq!(urls(&mut table), [names[1].clone()]);
+    }
+
+    #[test]
+    fn without_an_id_the_address_is_the_identity() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        table.resolved(heard("a", &["10.0.0.5"], &[]), start);
+        table.resolved(heard("a (2)", &["10.0.0.5"], &[]), start);
+        table.settle(start + DEBOUNCE);
+        let (endpoints, _) = table.endpoints(|_| false);
+        let ids: Vec<_> = endpoints.keys().map(ToString::to_string).collect();
+        assert_eq!(ids, ["http://10.0.0.5:15000"]);
+        assert_eq!(endpoints.values().next().unwrap().identity.as_deref(), Some("http://10.0.0.5:15000"));
+    }
+
+    #[test]
+    fn trust_follows_the_address_that_is_asked() {
+        let pattern = |name: &str| crate::config::TrustPattern::Name(name.to_owned());
+        for (rule, name, address, expected) in [
+            (MdnsTrust::Local, "a", "127.0.0.1", Trust::Trusted),
+            (MdnsTrust::Local, "a", "10.0.0.5", Trust::Untrusted),
+            (MdnsTrust::None, "a", "127.0.0.1", Trust::Untrusted),
+            (MdnsTrust::All, "a", "10.0.0.5", Trust::Trusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "lab-1 (2)", "10.0.0.5", Trust::Trusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "10.0.0.5", Trust::Untrusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "127.0.0.1", Trust::Trusted),
+        ] {
+            let (mut table, start) = table(rule.clone(), 9);
+            table.resolved(heard(name, &[address], &[ID]), start);
+            table.settle(start + DEBOUNCE);
+            let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
+            assert_eq!(endpoints.values().next().unwrap().trust, expected, "{name} at {address} by {rule:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_the_most_is_counted_once_each_and_taken_when_there_is_room() {
+        let (mut table, start) = table(MdnsTrust::All, 2);
+        for (index, name) in ["a", "b", "c", "d", "c"].into_iter().enumerate() {
+            table.resolved(
+                heard(name, &["10.0.0.5"], &[("id", name)]),
+                start + DEBOUNCE * u32::try_from(index).unwrap(),
+            );
+        }
+        table.settle(start + DEBOUNCE * 9);
+        assert_eq!(urls(&mut table).len(), 2);
+        let [finding] = findings(&mut table).try_into().unwrap();
+        assert!(finding.starts_with("2 announcements on the local network beyond the first 2"), "{finding}");
+        table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 9);
+        table.resolved(heard("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
+        table.settle(start + DEBOUNCE * 10);
+        assert_eq!(urls(&mut table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert!(findings(&mut table)[0].starts_with("1 announcements"));
+    }
+
+    #[test]
+    fn what_a_whole_round_did_not_confirm_is_gone() {
+        let (mut table, start) = table(MdnsTrust::All, 9);
+        for name in ["a", "b"] {
+            table.resolved(heard(name, &["10.0.0.5"], &[("id", name)]), start);
+        }
+        table.settle(start + DEBOUNCE);
+        table.renewed(true, start);
+        table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
+        // Not everything was heard: nothing can be concluded from silence.
+        table.renewed(false, start);
+        assert_eq!(urls(&mut table).len(), 2);
+        table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
+        table.renewed(true, start);
+        assert_eq!(table.due(), Some(start + GATHER));
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
+    }
+
+    #[test]
+    fn strangers_that_make_no_sense_are_told_of_but_not_without_end() {
+        let (mut table, start) = table(MdnsTrust::All, 99);
+        for index in 0..30 {
+            table.resolved(heard(&format!("bad\n{index}"), &["10.0.0.5"], &[("path", "/x")]), start);
+        }
+        table.resolved(heard("me", &["10.0.0.5"], &[("id", "me")]), start);
+        table.settle(start + DEBOUNCE);
+        assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
+        let findings = findings(&mut table);
+        assert_eq!(findings.len(), TOLD + 1);
+        assert_eq!(findings[TOLD], "10 more announcements are left out");
+        assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");
+    }
+}
