@@ -84,7 +84,7 @@ impl Mdns {
             };
             // What was heard stays in force. Nothing more is to be waited for by those who ask whether we have looked everywhere.
             told.settled = true;
-            told.trouble = Some(format!("mDNS cannot be used: {broken}; it is tried again in {wait:?}"));
+            told.trouble = Some(Trouble::Unusable { why: broken.to_string(), wait });
             told.tell();
             tokio::select! {
                 () = stop.wait() => return,
@@ -150,17 +150,45 @@ struct Told {
     out: watch::Sender<EndpointSet>,
     settled: bool,
     /// What stands in the way of hearing everything.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
+}
+
+/// What stands in the way of hearing everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Trouble {
+    /// mDNS could not be opened, or ended.
+    Unusable { why: String, wait: Duration },
+    /// No network interface of those that are to be used is there.
+    NoInterface,
+    /// Events broke off because too many came at once.
+    TooMuch,
+}
+
+impl Trouble {
+    fn finding(&self) -> Finding {
+        let (message, hint) = match self {
+            Self::Unusable { why, wait } => (
+                format!("mDNS cannot be used: {why}; it is tried again in {wait:?}"),
+                "where there is no local network, switch it off with `discovery.mdns.enabled = false`",
+            ),
+            Self::NoInterface => (
+                "mDNS has no network interface to listen on".to_owned(),
+                "look at `discovery.mdns.interfaces`, or switch it off with `discovery.mdns.enabled = false`",
+            ),
+            Self::TooMuch => (
+                "more announcements came at once than could be taken in, so some may be missing".to_owned(),
+                "look at who announces so many; it is listened to again",
+            ),
+        };
+        Finding::new(FindingCode::SourceFailed, message).hint(hint)
+    }
 }
 
 impl Told {
     fn tell(&mut self) {
         let own = addresses();
         let (endpoints, mut findings) = self.table.endpoints(|ip| ip.is_loopback() || own.contains(&ip));
-        findings.extend(self.trouble.as_ref().map(|trouble| {
-            Finding::new(FindingCode::SourceFailed, trouble.clone())
-                .hint("without a local network, switch it off with `discovery.mdns.enabled = false`")
-        }));
+        findings.extend(self.trouble.as_ref().map(Trouble::finding));
         super::announce(&self.out, EndpointSet { settled: self.settled, endpoints, findings });
     }
 }
@@ -188,7 +216,7 @@ impl Session {
             Event::Resolved(heard) => told.table.resolved(heard, now),
             Event::Removed(fullname) => told.table.removed(&fullname, now),
             Event::Asking { reachable } => {
-                let trouble = (!reachable).then(|| "mDNS has no network interface to listen on".to_owned());
+                let trouble = (!reachable).then_some(Trouble::NoInterface);
                 if self.whole && told.trouble != trouble {
                     told.trouble = trouble;
                     told.tell();
@@ -199,8 +227,7 @@ impl Session {
                 // A second type that breaks off meanwhile is heard again at the renewal.
                 self.reopen.get_or_insert((now + *wait, service_type));
                 *wait = cmp::min(*wait * 2, RENEW);
-                told.trouble =
-                    Some("more announcements came at once than could be taken in, so some may be missing".to_owned());
+                told.trouble = Some(Trouble::TooMuch);
                 told.tell();
             }
         }
