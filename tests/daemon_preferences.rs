@@ -8,6 +8,9 @@ mod support {
 }
 
 use callsheet::config::Config;
+use callsheet::model::Settings;
+use callsheet::runtime::Clock;
+use callsheet::state::{PREFERENCES_MAX, Write, sqlite};
 use serde_json::{Value, json};
 use support::daemon::{Daemon, Home, NEVER, Scenario, tool};
 
@@ -330,5 +333,27 @@ async fn changes_at_the_same_time_lose_nothing() {
     daemon.stop().await;
     let daemon = Daemon::start(config).await;
     assert_eq!(preferences(&daemon).await, before);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn preferences_are_not_without_end() {
+    let home = Home::new();
+    let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+    let off = Settings { enabled: Some(false), ..Settings::default() };
+    let writes = (0..PREFERENCES_MAX).map(|chat| {
+        Write::Preference(format!("chat:{chat}").parse().unwrap(), "tag:slow".parse().unwrap(), off.clone())
+    });
+    store.save(writes.collect()).await.unwrap();
+    drop(store);
+    let daemon = Daemon::start(home.config(&[])).await;
+    let set = |chat: usize, enabled: Value| json!({"scope": format!("chat:{chat}"), "target": "tag:slow", "enabled": enabled});
+    let refused = daemon.send_json("PUT", "/api/v1/preferences", &set(PREFERENCES_MAX, json!(true))).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.problem().contains("10000 preferences already"), "{refused:?}");
+    for (chat, enabled) in [(7, json!(true)), (7, NULL), (PREFERENCES_MAX, json!(true))] {
+        let changed = daemon.send_json("PUT", "/api/v1/preferences", &set(chat, enabled)).await;
+        assert_eq!(changed.status, 200, "one that is there can be changed, and one that went makes room: {changed:?}");
+    }
     daemon.stop().await;
 }

@@ -49,6 +49,17 @@ async fn the_probe_says_what_it_tried_and_goes_on_trying() {
 }
 
 #[tokio::test]
+async fn a_version_that_cannot_be_read_has_a_finding_of_its_own() {
+    let mut odd = manifest("files", &["read"]);
+    odd["protocol_version"] = json!("latest");
+    let server = Scripted::saying(Reply::json(&odd));
+    let mut sheet = one("files", &server).start().await;
+    let now = sheet.until("a finding", |now| !findings(now, FindingCode::VersionUnreadable).is_empty()).await;
+    assert!(findings(&now, FindingCode::VersionUnreadable)[0].message.contains("latest"));
+    assert!(findings(&now, FindingCode::ManifestRefused).is_empty());
+}
+
+#[tokio::test]
 async fn a_malformed_tool_costs_that_tool() {
     let mut broken = manifest("files", &["read", "write", "list"]);
     broken["tools"][1]["parameters"] = json!("none");

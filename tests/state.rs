@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use callsheet::model::{Approval, FindingCode, PublishedName, ScenarioName, Scope, Settings, SourceId, Target};
+use callsheet::model::{Approval, FindingCode, Party, PublishedName, ScenarioName, Scope, Settings, SourceId, Target};
 use callsheet::runtime::Clock;
-use callsheet::state::{Decision, Restored, StateError, StateStore, StoredManifest, Write, sqlite};
+use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -49,12 +49,23 @@ fn manifest(scenario: &str, document: &str) -> StoredManifest {
         scenario: name(scenario),
         url: format!("http://127.0.0.1:15000/{scenario}"),
         source: SourceId::Vrooli,
+        party: party("", "http://localhost:15000"),
         trusted: true,
         protocol: "tool-discovery".to_owned(),
         document: document.into(),
         received_at: "2026-03-04T05:06:07.125Z".parse().unwrap(),
         quarantined: 2,
     }
+}
+
+fn party(identity: &str, origin: &str) -> Party {
+    let text = |text: &str| (!text.is_empty()).then(|| text.into());
+    Party { identity: text(identity), origin: text(origin) }
+}
+
+/// A decision about the one at 10.0.0.7.
+fn ruling(decision: Decision) -> Ruling {
+    Ruling { decision, party: party("lab-7", "http://10.0.0.7:80") }
 }
 
 fn prefer(scope: &str, target: &str, settings: Settings) -> Write {
@@ -97,8 +108,8 @@ async fn everything_survives_a_reopen() {
         prefer("profile:reviewer", "category:disk access", enabled(false)),
         prefer("chat:7f:2", "tag:slow", Settings { approval: Some(Approval::Skip), ..Settings::default() }),
         prefer("chat:7f:2", "scenario:lab", Settings { priority: Some(3), ..Settings::default() }),
-        Write::Decision(name("lab"), Some(Decision::Trusted)),
-        Write::Decision(name("noisy"), Some(Decision::Blocked)),
+        Write::Decision(name("lab"), Some(ruling(Decision::Trusted))),
+        Write::Decision(name("noisy"), Some(ruling(Decision::Blocked))),
         Write::Revision("00ff".to_owned(), since),
     ];
     save(&path, writes).await;
@@ -116,7 +127,10 @@ async fn everything_survives_a_reopen() {
     assert_eq!(get(&restored, "chat:7f:2", "tag:slow").unwrap().approval, Some(Approval::Skip));
     assert_eq!(get(&restored, "chat:7f:2", "scenario:lab").unwrap().priority, Some(3));
     assert_eq!(restored.preferences.iter().count(), 4);
-    assert_eq!(restored.decisions, [(name("lab"), Decision::Trusted), (name("noisy"), Decision::Blocked)]);
+    assert_eq!(
+        restored.decisions,
+        [(name("lab"), ruling(Decision::Trusted)), (name("noisy"), ruling(Decision::Blocked))]
+    );
     assert_eq!(restored.revision, Some(("00ff".to_owned(), since)));
     assert_eq!(restored.findings, []);
 }
@@ -180,11 +194,11 @@ async fn manifests_and_decisions_are_replaced_and_forgotten() {
     let store = open(&path);
     store.save(vec![Write::Manifest(manifest("files", "1")), Write::Manifest(manifest("lab", "1"))]).await.unwrap();
     store.save(vec![Write::Manifest(manifest("files", "2")), Write::ForgetManifest(name("lab"))]).await.unwrap();
-    store.save(vec![Write::Decision(name("lab"), Some(Decision::Trusted))]).await.unwrap();
-    store.save(vec![Write::Decision(name("lab"), Some(Decision::Blocked))]).await.unwrap();
+    store.save(vec![Write::Decision(name("lab"), Some(ruling(Decision::Trusted)))]).await.unwrap();
+    store.save(vec![Write::Decision(name("lab"), Some(ruling(Decision::Blocked)))]).await.unwrap();
     let restored = store.load().await.unwrap();
     assert_eq!(restored.manifests, [manifest("files", "2")]);
-    assert_eq!(restored.decisions, [(name("lab"), Decision::Blocked)]);
+    assert_eq!(restored.decisions, [(name("lab"), ruling(Decision::Blocked))]);
 
     store.save(vec![Write::Decision(name("lab"), None), Write::ForgetManifest(name("files"))]).await.unwrap();
     let restored = store.load().await.unwrap();
@@ -272,8 +286,8 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
         prefer("global", "tool:files/read", enabled(false)),
         prefer("chat:1", "tool:files/read", enabled(false)),
         prefer("chat:2", "tool:files/read", enabled(false)),
-        Write::Decision(name("good"), Some(Decision::Trusted)),
-        Write::Decision(name("odd"), Some(Decision::Trusted)),
+        Write::Decision(name("good"), Some(ruling(Decision::Trusted))),
+        Write::Decision(name("odd"), Some(ruling(Decision::Trusted))),
         Write::Revision("aa".to_owned(), "2026-01-01T00:00:00Z".parse().unwrap()),
     ];
     save(&path, writes).await;
@@ -293,7 +307,7 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
     assert_eq!(restored.manifests, [manifest("good", "{}")]);
     assert_eq!(restored.preferences.iter().count(), 1);
     assert_eq!(get(&restored, "global", "tool:files/read"), Some(enabled(false)));
-    assert_eq!(restored.decisions, [(name("good"), Decision::Trusted)]);
+    assert_eq!(restored.decisions, [(name("good"), ruling(Decision::Trusted))]);
     assert_eq!(restored.revision, None);
     let told: Vec<_> = restored.findings.iter().map(|finding| finding.message.clone()).collect();
     for (table, key) in [
@@ -324,6 +338,47 @@ async fn unreadable_rows_are_quarantined_and_the_rest_is_read() {
 }
 
 #[tokio::test]
+async fn a_file_of_the_first_version_keeps_what_it_holds() {
+    let (_folder, path) = place();
+    save(&path, vec![]).await;
+    // What the second version added, taken away again.
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE claims;
+             ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
+             ALTER TABLE manifests DROP COLUMN identity; ALTER TABLE manifests DROP COLUMN origin;
+             INSERT INTO manifests VALUES ('files', 'http://127.0.0.1:1/', 'vrooli', 1, 'tool-discovery', '{}', '2026-03-04T05:06:07Z', 0);
+             INSERT INTO decisions VALUES ('lab', 'trusted', '2026-03-04T05:06:07Z'), ('noisy', 'blocked', '2026-03-04T05:06:07Z');
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+    let restored = load(&path).await;
+    assert_eq!(restored.findings, []);
+    assert_eq!((restored.manifests.len(), &restored.manifests[0].party), (1, &Party::default()));
+    let bare = |decision| Ruling { decision, party: Party::default() };
+    let expected = [(name("lab"), bare(Decision::Trusted)), (name("noisy"), bare(Decision::Blocked))];
+    assert_eq!(restored.decisions, expected);
+}
+
+#[tokio::test]
+async fn a_claim_and_a_manifest_replace_each_other() {
+    let (_folder, path) = place();
+    let claim = || Write::Claim(name("lab"), party("lab-7", "http://10.0.0.7:80"));
+    save(&path, vec![Write::Manifest(manifest("lab", "{}")), claim()]).await;
+    let restored = load(&path).await;
+    assert_eq!(
+        (restored.manifests.len(), restored.claims),
+        (0, vec![(name("lab"), party("lab-7", "http://10.0.0.7:80"))])
+    );
+    save(&path, vec![Write::Manifest(manifest("lab", "{}"))]).await;
+    let restored = load(&path).await;
+    assert_eq!((restored.manifests.len(), restored.claims.len()), (1, 0));
+    save(&path, vec![claim(), Write::ForgetManifest(name("lab"))]).await;
+    assert_eq!(load(&path).await.claims.len(), 0);
+}
+
+#[tokio::test]
 async fn a_newer_file_is_refused_and_left_as_it_is() {
     let (_folder, path) = place();
     save(&path, vec![Write::Manifest(manifest("files", "{}"))]).await;
@@ -333,7 +388,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 1") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 2") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
@@ -358,7 +413,7 @@ async fn a_second_daemon_is_refused() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()) && error.contains("another daemon"), "{error}");
     assert!(error.contains(&format!("process {}", std::process::id())) && error.contains("stop that one"), "{error}");
-    store.save(vec![Write::Decision(name("files"), Some(Decision::Blocked))]).await.unwrap();
+    store.save(vec![Write::Decision(name("files"), Some(ruling(Decision::Blocked)))]).await.unwrap();
     drop(store);
     assert_eq!(load(&path).await.decisions.len(), 1);
 }
@@ -408,7 +463,7 @@ async fn a_save_that_fails_leaves_nothing_and_takes_no_other_with_it() {
         .unwrap();
     let store = open(&path);
     let saves = (0..40).map(|n| {
-        let decision = Write::Decision(name(&format!("s{n}")), Some(Decision::Trusted));
+        let decision = Write::Decision(name(&format!("s{n}")), Some(ruling(Decision::Trusted)));
         let scenario = if n == 17 { "poison".to_owned() } else { format!("s{n}") };
         store.save(vec![decision, Write::Manifest(manifest(&scenario, "{}"))])
     });
@@ -435,7 +490,7 @@ async fn write_without_end(path: &Path, tag: &str) {
     let document = "x".repeat(8_000);
     for n in 0.. {
         let scenario = format!("{tag}-{n}");
-        let decision = Write::Decision(name(&scenario), Some(Decision::Trusted));
+        let decision = Write::Decision(name(&scenario), Some(ruling(Decision::Trusted)));
         let told = match store.save(vec![Write::Manifest(manifest(&scenario, &document)), decision]).await {
             Ok(()) => writeln!(out, "\nstored {scenario}"),
             Err(error) => {

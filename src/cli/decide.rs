@@ -1,6 +1,7 @@
 //! `callsheet block NAME` and `callsheet trust NAME`: what an operator decides of a scenario.
 
 use clap::Args;
+use serde_json::Value;
 
 use super::client::{Daemon, Query};
 use super::{Failure, Remote, output};
@@ -28,7 +29,33 @@ impl Decide {
         } else {
             let text = |pointer| output::text(&answer.value, pointer);
             output::line(&format!("{} is {}: {}", text("/name"), text("/state"), text("/reason")));
+            output::line(&for_whom(&answer.value, action, self.undo));
         }
         Ok(())
     }
+}
+
+/// What was decided for whom: a decision holds for more, and for less, than a name.
+fn for_whom(scenario: &Value, action: &str, undo: bool) -> String {
+    let text = |pointer| output::text(scenario, pointer);
+    let what = match (action, undo) {
+        ("trust", false) => "trusted",
+        (_, false) => "blocked",
+        (_, true) => "decision taken back",
+    };
+    let at = match text("/origin") {
+        origin if origin.is_empty() => "at no known address".to_owned(),
+        origin => format!("at {origin}"),
+    };
+    let who = match text("/identity") {
+        identity if identity.is_empty() => at,
+        identity => format!("identity {identity} {at}"),
+    };
+    let source = text("/source");
+    let vouched = if action == "trust" && undo && scenario["trusted"] == Value::Bool(true) {
+        format!("; its source ({source}) vouches for it")
+    } else {
+        String::new()
+    };
+    format!("{what}: {who}, found by {source}{vouched}")
 }

@@ -86,6 +86,14 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         ]);
     }
     sheet.print();
+    let pending: Vec<_> = scenarios.iter().filter(|scenario| scenario["state"] == "pending").collect();
+    if let [first, ..] = pending[..] {
+        let name = output::text(first, "/name");
+        let many = if pending.len() == 1 { "1 waits".to_owned() } else { format!("{} wait", pending.len()) };
+        output::line(&format!(
+            "\n{many} for your yes: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
+        ));
+    }
 }
 
 /// The reason for the state. A failure that has not changed the state yet is told too.
@@ -110,19 +118,28 @@ fn show_one(scenario: &Value, now: Timestamp) {
     };
     let trusted = if scenario["trusted"] == Value::Bool(true) { "yes" } else { "no" };
     let tools = ["published", "disabled", "quarantined"].map(|kind| number(&format!("/tools/{kind}")));
+    let own_name = match text("/own_name") {
+        own if own == text("/name") => String::new(),
+        own => own,
+    };
     let failures = if output::number(scenario, "/failures_in_a_row") == 0 { "" } else { " in a row" };
     let latency = if scenario["latency_ms"].is_null() { String::new() } else { number("/latency_ms") + " ms" };
+    let offers = if text("/state") == "pending" { number("/tools/offered") + " tools" } else { String::new() };
     let rows = [
         ("name", text("/name")),
         ("state", format!("{}: {}", text("/state"), text("/reason"))),
         ("since", when("/since")),
+        ("own name", own_name),
         ("description", text("/description")),
         ("version", text("/version")),
         ("address", text("/url")),
+        ("origin", text("/origin")),
+        ("identity", text("/identity")),
         ("found by", text("/source")),
         ("trusted", trusted.into()),
         ("protocol", format!("{} {}", text("/protocol"), text("/protocol_version")).trim().to_owned()),
         ("tools", format!("{} published, {} off, {} quarantined", tools[0], tools[1], tools[2])),
+        ("offers", offers),
         ("generated", when("/freshness/generated_at")),
         ("fresh until", when("/freshness/fresh_until")),
         ("last answer", when("/last_success")),

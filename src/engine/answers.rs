@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use url::Url;
+
 use super::ask::Answered;
 use super::backoff::Backoff;
 use super::record::{Departed, Held, Incompatible, Now, Record};
-use super::{restart, schedule};
+use super::{restart, schedule, trust};
 use crate::config::Config;
-use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest};
-use crate::protocols::{ListError, Listing, Protocol};
+use crate::discovery::{Endpoint, Trust};
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
+use crate::protocols::{ListError, Listing, Protocol, tool_discovery};
 use crate::upstream::{self, AskError};
 
 /// Takes an answer of the record's own generation in. `random` is in `0.0..1.0`.
@@ -22,10 +25,12 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, no
             let fresh = stored.map_or_else(|| fresh.clone(), |stored| fresh.clone().renewing(stored));
             succeeded(record, protocol, &fresh, config, now, random);
         }
-        Ok((protocol, Listing::Manifest { manifest, findings, quarantined, freshness })) => {
+        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, freshness })) => {
+            let foreign = refuse_foreign_base(record, &mut manifest);
             count_restart(record, &manifest);
             let plan = succeeded(record, protocol, &freshness, config, now, random);
-            let findings = named(findings, record, &manifest);
+            let mut findings = named(findings, record, &manifest);
+            findings.extend(foreign);
             offered(record, manifest, findings, quarantined, &freshness, plan);
         }
         Err(error) => failed(record, &error, config, now, random),
@@ -61,7 +66,9 @@ fn succeeded(
         record.departed = Some(Departed::Answers);
     }
     let plan = schedule::after_success(fresh, &config.refresh, random);
-    record.ask_at(plan.next_ask, now);
+    // Of who waits for a yes it is enough to know what it said; it does not say how often it is asked either.
+    let next = if record.is_trusted() { plan.next_ask } else { now.mono + config.refresh.max_interval };
+    record.ask_at(next, now);
     if let Some(held) = &mut record.offer {
         held.live_until = Some(plan.live_until);
         held.fresh = Some(fresh.clone());
@@ -107,6 +114,34 @@ fn count_restart(record: &mut Record, manifest: &Manifest) {
     }
 }
 
+/// A scenario that was merely found may not say that its API is elsewhere: whoever followed it would be led to a host of the
+/// announcer's choice. What an operator wrote down in the configuration may.
+fn refuse_foreign_base(record: &Record, manifest: &mut Manifest) -> Option<Finding> {
+    let place = record.place.as_ref()?;
+    let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
+    if !trust::merely_found(place.source, place.endpoint.trust) {
+        return None;
+    }
+    let own = Url::parse(base).is_ok_and(|base| {
+        let at = Endpoint::at(base.clone(), Trust::Untrusted);
+        base.host_str() == place.endpoint.url.host_str() || trust::host(&at) == trust::host(&place.endpoint)
+    });
+    if own {
+        return None;
+    }
+    let shown: String = base.chars().take(SHOWN_NAME).collect();
+    let message = format!(
+        "it says that its API is at `{}`, but it was found at {}; its `base_url` is left out",
+        shown.escape_debug(),
+        trust::origin(&place.endpoint)
+    );
+    manifest.scenario.base_url = None;
+    manifest.digest = tool_discovery::digest(manifest);
+    let hint = "if that is right, name it as [[scenarios]] in the configuration";
+    let finding = Finding::new(FindingCode::BaseUrlRefused, message).of_scenario(&record.name);
+    Some(finding.at("/scenario/base_url").hint(hint))
+}
+
 fn shown(fresh: &upstream::Freshness) -> Freshness {
     let fresh_until = fresh.received_at.saturating_add(fresh.lifetime).unwrap_or(fresh.received_at);
     Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
@@ -116,7 +151,9 @@ fn shown(fresh: &upstream::Freshness) -> Freshness {
 fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Finding> {
     let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
     let own = manifest.scenario.name.as_ref();
-    if !own.is_empty() && own != record.name.as_str() {
+    // Told already when it could not have the name that its source gives it.
+    let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
+    if !own.is_empty() && own != record.name.as_str() && announced.is_none_or(|announced| announced.as_str() != own) {
         // It may be as long as a manifest.
         let shown: String = own.chars().take(120).collect();
         let message = format!("it calls itself `{}`", shown.escape_debug());
@@ -146,7 +183,9 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, ran
         record.backoff = None;
         let since = record.incompatible.take().map_or(now.mono, |incompatible| incompatible.since);
         record.incompatible = Some(Incompatible { since, message });
-        record.ask_at(now.mono + config.protocol.incompatible_interval, now);
+        let pace =
+            if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
+        record.ask_at(now.mono + pace, now);
         return;
     }
     if counts(error) {
@@ -159,6 +198,10 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, ran
     }
     if counts(error) && record.departed.is_some() {
         record.goes(now);
+        return;
+    }
+    if !record.is_trusted() && record.failures >= config.health.failures {
+        record.ask_at(schedule::retry_at(now.mono, config.refresh.max_interval, retry_after), now);
         return;
     }
     let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
@@ -182,6 +225,10 @@ fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding>
         ListError::NotThisProtocol(_) => (
             FindingCode::ManifestRefused,
             "check the address: it answers, but with something else than a tool manifest",
+        ),
+        ListError::VersionUnreadable(_) => (
+            FindingCode::VersionUnreadable,
+            "write `protocol_version` as a text such as \"1.0\"; until then the last good manifest stays",
         ),
         ListError::Malformed(_) => {
             let hint =

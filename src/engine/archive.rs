@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Event;
-use crate::model::{Manifest, ScenarioName};
+use crate::model::{Manifest, Party, ScenarioName};
 use crate::protocols::tool_discovery;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateStore, StoredManifest, Write};
@@ -25,7 +25,9 @@ const BATCH: usize = 64;
 pub(super) enum Save {
     /// A scenario's last good manifest, which becomes the document of what goes with it.
     Manifest(Arc<Manifest>, Box<StoredManifest>),
-    /// A scenario's manifest is not to be kept any more.
+    /// Of a scenario only who has its name is to be kept.
+    Claim(ScenarioName, Party),
+    /// Nothing of a scenario is to be kept any more.
     Forget(ScenarioName),
     /// The published revision, and since when.
     Revision(String, Timestamp),
@@ -39,7 +41,7 @@ impl Save {
     fn subject(&self) -> Option<ScenarioName> {
         match self {
             Self::Manifest(_, stored) => Some(stored.scenario.clone()),
-            Self::Forget(scenario) => Some(scenario.clone()),
+            Self::Claim(scenario, _) | Self::Forget(scenario) => Some(scenario.clone()),
             Self::Revision(..) => None,
         }
     }
@@ -49,6 +51,7 @@ impl Save {
             Self::Manifest(manifest, stored) => {
                 Write::Manifest(StoredManifest { document: tool_discovery::encode(&manifest).into(), ..*stored })
             }
+            Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),
             Self::Revision(revision, since) => Write::Revision(revision, since),
         }

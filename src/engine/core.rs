@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,14 +17,17 @@ use super::{Command, EngineError, Event, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
-use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use crate::model::{Finding, FindingCode, Party, ScenarioName, SourceId};
 use crate::protocols::Known;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
-use crate::state::{Decision, Restored};
+use crate::state::{Decision, Restored, Ruling};
 use crate::upstream::Client;
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
+
+/// Of the asks that may be under way at once, one in so many may be of scenarios that wait for an operator's yes.
+const STRANGERS: usize = 4;
 
 /// What the loop uses but does not own the state of.
 pub(super) struct Parts {
@@ -48,7 +51,15 @@ pub(super) struct Core {
     pub(super) places: BTreeMap<ScenarioName, Place>,
     pub(super) settled: bool,
     /// Operators' decisions, also on scenarios that are not known now.
-    pub(super) decisions: BTreeMap<ScenarioName, Decision>,
+    pub(super) decisions: BTreeMap<ScenarioName, Ruling>,
+    /// Who waited for a yes under which name when the daemon last ran, and was not found again yet.
+    pub(super) claims: BTreeMap<ScenarioName, Party>,
+    /// When those are given up.
+    pub(super) claims_until: Instant,
+    /// Whether a scenario was found to be gone since the places were last made.
+    vacated: bool,
+    /// Places for asks of scenarios that wait for a yes: however many are found, the others are not held up by them.
+    strangers: Arc<Semaphore>,
     /// Held until a static scenario was asked once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
@@ -64,7 +75,7 @@ impl Core {
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
-        let Restored { manifests, preferences, decisions, revision, mut findings } = restored;
+        let Restored { manifests, preferences, decisions, claims, revision, mut findings } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let (records, unusable) = restore::records(manifests, &decisions, &parts.config.protocol.accept, now);
         findings.extend(unusable);
@@ -73,10 +84,12 @@ impl Core {
             .scenarios
             .iter()
             // A blocked scenario is never asked, so nothing waits for it.
-            .filter(|scenario| decisions.get(&scenario.name) != Some(&Decision::Blocked))
+            .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
         let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
+        let strangers = Arc::new(Semaphore::new((parts.config.refresh.concurrency / STRANGERS).max(1)));
+        let claims_until = now.mono + parts.config.refresh.max_interval;
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
             sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
@@ -86,6 +99,10 @@ impl Core {
             places: BTreeMap::new(),
             settled: false,
             decisions,
+            claims: claims.into_iter().collect(),
+            claims_until,
+            vacated: false,
+            strangers,
             latches,
             press,
         };
@@ -140,6 +157,9 @@ impl Core {
 
     /// Everything that time alone makes due.
     fn tick(&mut self, now: Now) {
+        if std::mem::take(&mut self.vacated) {
+            self.places(now);
+        }
         if now.mono >= self.ready_deadline {
             self.latches.clear();
         }
@@ -181,8 +201,8 @@ impl Core {
                     let _ = reply.send(Ok(settings));
                 });
             }
-            Event::Decided(name, decision, reply) => {
-                self.decided(&name, decision, now);
+            Event::Decided(name, ruling, reply) => {
+                self.decided(&name, ruling, now);
                 self.press.after_publish(move |snapshot| {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
@@ -200,22 +220,12 @@ impl Core {
         }
     }
 
-    fn decided(&mut self, name: &ScenarioName, decision: Option<Decision>, now: Now) {
-        match decision {
-            Some(decision) => self.decisions.insert(name.clone(), decision),
+    fn decided(&mut self, name: &ScenarioName, ruling: Option<Ruling>, now: Now) {
+        match ruling {
+            Some(ruling) => self.decisions.insert(name.clone(), ruling),
             None => self.decisions.remove(name),
         };
-        let Some(record) = self.records.get_mut(name) else { return };
-        let was = std::mem::replace(&mut record.decision, decision);
-        let blocked = |decision| decision == Some(Decision::Blocked);
-        if blocked(was) && !blocked(decision) {
-            record.ask_anew(now.mono, now);
-        }
-        if blocked(decision) {
-            record.void();
-            // It will not be asked, so nothing waits for it; whoever does is told why when it is touched.
-            self.latches.remove(name);
-        }
+        self.rule_all(now);
         self.touch(name, now, Settled::Changed);
     }
 
@@ -243,7 +253,9 @@ impl Core {
         let now = self.now();
         let Command::Refresh(names, reply) = command;
         let names = if names.is_empty() {
-            self.records.values().filter(|record| record.may_be_asked()).map(|record| record.name.clone()).collect()
+            // Who waits for a yes is asked by name only.
+            let asked = self.records.values().filter(|record| record.may_be_asked() && record.is_trusted());
+            asked.map(|record| record.name.clone()).collect()
         } else {
             names
         };
@@ -290,9 +302,18 @@ impl Core {
             known,
         };
         let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
+        let strangers = (!record.is_trusted()).then(|| Arc::clone(&self.strangers));
         record.asking = Some(AbortOnDropHandle::new(self.parts.tasks.spawn(async move {
+            let turn = async {
+                let _place = match &strangers {
+                    // Never closed, so it is always given.
+                    Some(strangers) => strangers.acquire().await.ok(),
+                    None => None,
+                };
+                ask(question).await
+            };
             let answered = tokio::select! {
-                answered = ask(question) => answered,
+                answered = turn => answered,
                 () = stop.wait() => return,
             };
             // Fails only when the loop is gone, and then nobody needs the answer.
@@ -307,9 +328,14 @@ impl Core {
             return;
         }
         answers::apply(record, answered, &self.parts.config, now, fastrand::f64());
+        let gone = matches!(record.departed, Some(Departed::Gone(_)));
         self.keep(&name);
         self.asked(&name);
         self.touch(&name, now, Settled::Changed);
+        if gone {
+            // Whoever announces its identity elsewhere has waited for this.
+            self.vacated = true;
+        }
     }
 
     /// After any change of a record: judges it, tells the catalog what changed for it, and plans its next wake.
@@ -336,10 +362,7 @@ impl Core {
             self.press.touch(name);
         }
         let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
-        let forget = match record.departed {
-            Some(Departed::Gone(since)) => Some(since + rules.health.forget),
-            _ => None,
-        };
+        let forget = record.forgotten_at(rules);
         let standing = health::standing_until(record, now.mono, &rules.protocol);
         let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
         if record.wake != wake {

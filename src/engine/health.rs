@@ -22,11 +22,11 @@ pub(super) struct Judged {
 pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules) -> Judged {
     let judged = |state, reason: String, until| Judged { state, reason, until };
     if record.decision == Some(Decision::Blocked) {
-        return judged(ScenarioState::Blocked, "an operator blocked it".into(), None);
+        let reason = record.note.clone().unwrap_or_else(|| "an operator blocked it".into());
+        return judged(ScenarioState::Blocked, reason, None);
     }
     if !record.is_trusted() {
-        let reason = format!("{} found it; an operator has to trust it first", record.source);
-        return judged(ScenarioState::Pending, reason, None);
+        return judged(ScenarioState::Pending, pending(record), None);
     }
     if record.gone {
         return judged(ScenarioState::Down, gone(record), None);
@@ -66,6 +66,19 @@ pub(super) fn standing(record: &Record, now: Instant, protocol: &ProtocolRules) 
 pub(super) fn standing_until(record: &Record, now: Instant, protocol: &ProtocolRules) -> Option<Instant> {
     let ends = record.incompatible.as_ref()?.since + protocol.incompatible_grace;
     (now < ends).then_some(ends)
+}
+
+/// Why it waits, and the next step: its manifest says what it claims to be, which is all that is known of it.
+fn pending(record: &Record) -> String {
+    let name = &record.name;
+    let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
+    let why = record.note.as_ref().map(|note| format!(" again: {note}")).unwrap_or_default();
+    let there = if record.departed.is_some() { "; it is not announced any more" } else { "" };
+    format!(
+        "{} found it{at}, and it waits for an operator's yes{why}{there}; \
+         `callsheet trust {name}` publishes its tools, `callsheet block {name}` keeps it out",
+        record.source
+    )
 }
 
 fn live(record: &Record) -> String {

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{EngineError, Event};
 use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, Target};
 use crate::runtime::Stop;
-use crate::state::{Decision, StateStore, Write};
+use crate::state::{PREFERENCES_MAX, Ruling, StateStore, Write};
 
 /// Where the answer to a change goes.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
@@ -17,7 +17,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 #[derive(Debug)]
 pub(super) enum Operation {
     Prefer(Scope, Target, SettingsPatch, Reply<Settings>),
-    Decide(ScenarioName, Option<Decision>, Reply<Arc<Health>>),
+    Decide(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
 }
 
 /// Works off operations one after the other, so that two changes of the same preference cannot lose each other.
@@ -40,7 +40,7 @@ impl Keeper {
             let Some(operation) = operation else { return };
             let event = match operation {
                 Operation::Prefer(scope, target, patch, reply) => self.prefer(scope, target, &patch, reply).await,
-                Operation::Decide(name, decision, reply) => self.decide(name, decision, reply).await,
+                Operation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
             };
             let Some(event) = event else { continue };
             if self.events.send(event).await.is_err() {
@@ -56,7 +56,12 @@ impl Keeper {
         patch: &SettingsPatch,
         reply: Reply<Settings>,
     ) -> Option<Event> {
-        let settings = self.preferences.get(&scope, &target).cloned().unwrap_or_default().patched(patch);
+        let before = self.preferences.get(&scope, &target);
+        let settings = before.cloned().unwrap_or_default().patched(patch);
+        if before.is_none() && !settings.is_empty() && self.preferences.iter().count() >= PREFERENCES_MAX {
+            let _ = reply.send(Err(EngineError::TooManyPreferences));
+            return None;
+        }
         let write = Write::Preference(scope.clone(), target.clone(), settings.clone());
         if let Err(error) = self.store.save(vec![write]).await {
             let _ = reply.send(Err(error.into()));
@@ -66,16 +71,11 @@ impl Keeper {
         Some(Event::Preferred(Arc::clone(&self.preferences), settings, reply))
     }
 
-    async fn decide(
-        &mut self,
-        name: ScenarioName,
-        decision: Option<Decision>,
-        reply: Reply<Arc<Health>>,
-    ) -> Option<Event> {
-        if let Err(error) = self.store.save(vec![Write::Decision(name.clone(), decision)]).await {
+    async fn decide(&mut self, name: ScenarioName, ruling: Option<Ruling>, reply: Reply<Arc<Health>>) -> Option<Event> {
+        if let Err(error) = self.store.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
-        Some(Event::Decided(name, decision, reply))
+        Some(Event::Decided(name, ruling, reply))
     }
 }

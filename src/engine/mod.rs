@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
 use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target};
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
-use crate::state::{Decision, Restored, StateError, StateStore};
+use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
 use crate::upstream::Client;
 
 mod answers;
@@ -32,6 +32,7 @@ mod restore;
 mod roster;
 mod schedule;
 mod sources;
+mod trust;
 
 use archive::Archive;
 use ask::Answered;
@@ -92,7 +93,7 @@ enum Event {
     /// Preferences changed, and are durable.
     Preferred(Arc<PreferenceSet>, Settings, Reply<Settings>),
     /// An operator decided, and it is durable.
-    Decided(ScenarioName, Option<Decision>, Reply<Arc<Health>>),
+    Decided(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
     /// A save of these scenarios' manifests (and other things) ended.
     Archived(Result<(), StateError>, Vec<ScenarioName>),
 }
@@ -109,6 +110,11 @@ pub enum EngineError {
     /// No source names it any more, so there is no address to ask.
     #[error("no source names `{0}` any more")]
     NoAddress(ScenarioName),
+    /// There are as many preferences as are kept.
+    #[error(
+        "there are {PREFERENCES_MAX} preferences already, as many as are kept; reset some that are not needed first"
+    )]
+    TooManyPreferences,
     /// It could not be stored, so nothing changed.
     #[error(transparent)]
     State(#[from] StateError),
@@ -170,11 +176,17 @@ impl EngineHandle {
     }
 
     /// Records (or with `None` takes back) an operator's decision. Acknowledged when durable and published.
+    ///
+    /// It is taken for whom the latest snapshot shows under the name. A yes for nobody ([`EngineError::NoAddress`]) is refused.
     pub async fn decide(&self, name: ScenarioName, decision: Option<Decision>) -> Result<Arc<Health>, EngineError> {
-        if !self.reader.snapshot().health.contains_key(&name) {
-            return Err(EngineError::UnknownScenario(name));
+        let shown = self.reader.snapshot().health.get(&name).cloned();
+        let Some(shown) = shown else { return Err(EngineError::UnknownScenario(name)) };
+        let party = shown.party.clone();
+        if decision == Some(Decision::Trusted) && party.origin.is_none() {
+            return Err(EngineError::NoAddress(name));
         }
-        self.operate(|reply| Operation::Decide(name, decision, reply)).await
+        let ruling = decision.map(|decision| Ruling { decision, party });
+        self.operate(|reply| Operation::Decide(name, ruling, reply)).await
     }
 
     /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.

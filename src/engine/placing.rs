@@ -1,18 +1,35 @@
 //! What the sources' sets make of the records: scenarios come, move and go.
 
+use super::archive::Save;
 use super::core::Core;
 use super::publish::Settled;
 use super::record::{Departed, Now, Record};
-use super::roster::{self, Place};
+use super::roster::{self, Holder, Known, Place};
+use super::trust;
 use crate::discovery::Trust;
-use crate::model::ScenarioName;
+use crate::model::{Party, ScenarioName};
 use crate::protocols;
+use crate::state::Decision;
 
 impl Core {
     /// The sources changed their minds: scenarios come, move and go.
     pub(super) fn places(&mut self, now: Now) {
-        let roster = roster::merge(&self.sets, self.parts.config.refresh.max_scenarios);
+        if self.place_all(now) {
+            // What went at once may have held what somebody else waited for.
+            self.place_all(now);
+        }
+    }
+
+    /// Places everything. Whether a scenario went at once.
+    fn place_all(&mut self, now: Now) -> bool {
+        let roster = roster::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
         self.settled = roster.settled;
+        if now.mono >= self.claims_until {
+            for name in std::mem::take(&mut self.claims).into_keys() {
+                // A full queue only means that the next start forgets it again.
+                let _ = self.parts.saves.try_send(Save::Forget(name));
+            }
+        }
         for (name, place) in &roster.places {
             if self.places.get(name) != Some(place) || !self.records.contains_key(name) {
                 self.placed(name, place, now);
@@ -32,36 +49,76 @@ impl Core {
                 self.places.entry(name).or_insert(place);
             }
         }
+        let mut went = false;
         for name in departed {
-            self.departed(&name, now);
+            went |= self.departed(&name, now);
         }
         self.press.source_findings(roster.findings);
+        went
+    }
+
+    /// Who has which name: who an operator said yes to, who is on record, and who was waiting for a yes when the daemon last ran.
+    fn known(&self) -> Known {
+        let mut known: Known = self.claims.iter().map(|(name, party)| (name.clone(), gone(party))).collect();
+        for (name, record) in &self.records {
+            let Some(party) = record.party.clone() else { continue };
+            let lives = record.upstream.is_some() && !matches!(record.departed, Some(Departed::Gone(_)));
+            known.insert(name.clone(), Holder { party, lives, stands_in: None });
+        }
+        for (name, ruling) in &self.decisions {
+            let record = self.records.get(name);
+            // Who was given the yes keeps the name while someone else has it for want of them, unless a source vouches for that one.
+            let held = record.is_some_and(|record| {
+                record.trusted || record.party.as_ref().is_some_and(|party| trust::same(&ruling.party, party))
+            });
+            if ruling.decision == Decision::Trusted && ruling.party.origin.is_some() && !held {
+                let stands_in = record.and_then(|record| record.party.clone());
+                known.insert(name.clone(), Holder { stands_in, ..gone(&ruling.party) });
+            }
+        }
+        known
     }
 
     /// A scenario is new, or its endpoint changed.
     fn placed(&mut self, name: &ScenarioName, place: &Place, now: Now) {
-        let trusted = place.endpoint.trust == Trust::Trusted;
-        let decision = self.decisions.get(name).copied();
+        let vouched = place.endpoint.trust == Trust::Trusted;
+        let party = trust::party(&place.endpoint);
+        if self.records.get(name).is_some_and(|record| record.is_another(&party, vouched)) {
+            self.start_over(name, place, now);
+        }
         let record =
-            self.records.entry(name.clone()).or_insert_with(|| Record::new(name.clone(), place.source, trusted, now));
+            self.records.entry(name.clone()).or_insert_with(|| Record::new(name.clone(), place.source, vouched, now));
         let known = record.place.replace(place.clone());
         let gone = matches!(record.departed.take(), Some(Departed::Gone(_)));
-        record.decision = decision;
         record.source = place.source;
-        record.trusted = trusted;
+        record.trusted = vouched;
+        record.party = Some(party);
+        self.claims.remove(name);
+        self.rule(name, now);
+        let Some(record) = self.records.get_mut(name) else { return };
         if let Some(protocol) = place.endpoint.protocol.as_deref().and_then(protocols::by_id) {
             record.protocol = Some(protocol);
         }
         // A record without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| record.upstream.is_some());
-        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.url != place.endpoint.url);
+        let elsewhere = known
+            .as_ref()
+            .is_none_or(|known| known.endpoint.url != place.endpoint.url || known.endpoint.dial != place.endpoint.dial);
         let restarted = gone || known.as_ref().is_some_and(|known| roster::restarted(known, place));
         record.suspect |= restarted;
+        // Whoever may announce must not make us ask at will: who waits for a yes is not asked more often for moving or restarting.
+        let gap = if record.is_trusted() {
+            self.parts.config.refresh.forced_gap
+        } else {
+            self.parts.config.refresh.min_interval
+        };
+        let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
         if elsewhere {
             match self.parts.client.upstream(place.endpoint.url.clone()) {
                 Ok(upstream) => {
                     record.upstream = Some(upstream);
-                    record.ask_anew(now.mono, now);
+                    let at = if record.is_trusted() { now.mono } else { earliest };
+                    record.ask_anew(at, now);
                 }
                 Err(error) => {
                     record.unaskable(&error, now);
@@ -69,24 +126,86 @@ impl Core {
                 }
             }
         } else if restarted {
-            let gap = self.parts.config.refresh.forced_gap;
-            let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap);
-            record.ask_anew(earliest.max(now.mono), now);
+            record.ask_anew(earliest, now);
         }
+        self.keep(name);
         self.touch(name, now, Settled::Changed);
     }
 
-    /// No source names it any more: its last address is asked once more before its tools go.
-    fn departed(&mut self, name: &ScenarioName, now: Now) {
-        let Some(record) = self.records.get_mut(name) else { return };
+    /// The name has come to someone else: nothing that was known of the one before may be taken for theirs.
+    fn start_over(&mut self, name: &ScenarioName, place: &Place, now: Now) {
+        let Some(old) = self.records.remove(name) else { return };
+        if let Some(wake) = old.wake {
+            self.wakes.remove(&(wake, name.clone()));
+        }
+        self.press.forget(name);
+        let mut record = Record::new(name.clone(), place.source, place.endpoint.trust == Trust::Trusted, now);
+        // What the store has is the other's and goes when it is next brought in line; who waits for an answer gets the next one.
+        (record.kept, record.claimed, record.waiters) = (old.kept, old.claimed, old.waiters);
+        record.last_attempt = old.last_attempt;
+        self.records.insert(name.clone(), record);
+    }
+
+    /// No source names it any more: its last address is asked once more before its tools go. Whether it went at once.
+    fn departed(&mut self, name: &ScenarioName, now: Now) -> bool {
+        let Some(record) = self.records.get_mut(name) else { return false };
         if record.departed.is_some() {
-            return;
+            return false;
         }
         record.departed = Some(Departed::Asking);
+        let asked = record.may_be_asked() && record.is_trusted();
         record.ask_anew(now.mono, now);
-        if record.upstream.is_none() {
+        if !asked {
+            // Nothing of it is published, so there is nothing to ask about.
             record.goes(now);
         }
         self.touch(name, now, Settled::Changed);
+        !asked
     }
+
+    /// Brings a record in line with the operator's decisions.
+    pub(super) fn rule(&mut self, name: &ScenarioName, now: Now) {
+        let refresh = &self.parts.config.refresh;
+        let Some(record) = self.records.get_mut(name) else { return };
+        let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
+        let verdict = trust::judge(&self.decisions, name, record.party.as_ref(), announced, record.trusted);
+        record.trust_finding = trust::withheld(name, &verdict, record.trusted);
+        record.note = verdict.note;
+        let (was, was_trusted) = (std::mem::replace(&mut record.decision, verdict.decision), record.let_in);
+        record.let_in = record.is_trusted();
+        let blocked = |decision| decision == Some(Decision::Blocked);
+        if blocked(record.decision) {
+            record.void();
+            // It will not be asked, so nothing waits for it; whoever does is told why when it is touched.
+            self.latches.remove(name);
+        } else if blocked(was) && record.upstream.is_some() && record.departed.is_none() {
+            record.ask_anew(now.mono, now);
+        } else if record.upstream.is_some() && record.is_trusted() && !was_trusted {
+            // What it said while it waited is published at once; whether it still says that is asked, if that was long ago.
+            let at = record.last_attempt.map_or(now.mono, |(at, _)| at + refresh.min_interval).max(now.mono);
+            if record.next_ask.is_none_or(|(planned, _)| at < planned) {
+                record.ask_at(at, now);
+            }
+        } else if record.upstream.is_some() && !record.is_trusted() && was_trusted && record.last_attempt.is_some() {
+            record.ask_at(now.mono + refresh.max_interval, now);
+        }
+    }
+
+    /// The operator's decisions changed: one may concern scenarios of several names.
+    pub(super) fn rule_all(&mut self, now: Now) {
+        for name in self.records.keys().cloned().collect::<Vec<_>>() {
+            let before = self.records.get(&name).map(|record| (record.decision, record.note.clone()));
+            self.rule(&name, now);
+            if self.records.get(&name).map(|record| (record.decision, record.note.clone())) != before {
+                self.keep(&name);
+                self.touch(&name, now, Settled::Changed);
+            }
+        }
+        // Names are held by whom a yes was given to.
+        self.places(now);
+    }
+}
+
+fn gone(party: &Party) -> Holder {
+    Holder { party: party.clone(), lives: false, stands_in: None }
 }

@@ -169,7 +169,7 @@ impl Press {
     /// What a scenario's answers have to say now.
     pub(super) fn scenario_findings(&mut self, record: &Record) {
         let held = record.offer.iter().flat_map(|held| held.findings.iter());
-        let findings: Vec<_> = held.chain(&record.failure_finding).cloned().collect();
+        let findings: Vec<_> = held.chain(&record.failure_finding).chain(&record.trust_finding).cloned().collect();
         let before = if findings.is_empty() {
             self.scenarios.remove(&record.name)
         } else {
@@ -300,9 +300,10 @@ fn same_standing(a: &Standing, b: &Standing) -> bool {
 
 fn counts(entry: Option<&Arc<Entry>>, record: &Record) -> ToolCounts {
     let quarantined = record.offer.as_ref().map_or(0, |held| held.quarantined);
-    let Some(entry) = entry else { return ToolCounts { quarantined, ..ToolCounts::default() } };
+    let offered = record.offer.as_ref().map_or(0, |held| held.manifest.tools.len());
+    let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };
     let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
     // Internal tools are neither: they are in no list.
     let published = if entry.is_published() { entry.listed.len() } else { 0 };
-    ToolCounts { published, disabled, quarantined }
+    ToolCounts { offered, published, disabled, quarantined }
 }

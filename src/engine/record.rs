@@ -12,7 +12,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::EngineError;
 use super::roster::Place;
-use crate::model::{Digest, Finding, Freshness, Health, LastError, Manifest, ScenarioName, ScenarioState, SourceId};
+use super::trust;
+use crate::config::Config;
+use crate::model::{
+    Digest, Finding, Freshness, Health, LastError, Manifest, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioName,
+    ScenarioState, SourceId,
+};
 use crate::protocols::Protocol;
 use crate::state::Decision;
 use crate::upstream::{self, AskError, Upstream};
@@ -42,12 +47,24 @@ pub(super) struct Record {
     pub(super) upstream: Option<Upstream>,
     /// The source that named it last.
     pub(super) source: SourceId,
+    /// Whether that source vouches for its address.
     pub(super) trusted: bool,
+    /// Who is there, or was when a source last named it.
+    pub(super) party: Option<Party>,
+    /// The decision that counts for who is there.
     pub(super) decision: Option<Decision>,
+    /// Whether its tools could be published when the decisions were last looked at.
+    pub(super) let_in: bool,
+    /// Why it is blocked through another name, or why the yes under its name does not count.
+    pub(super) note: Option<String>,
+    /// What the second of these is to an operator.
+    pub(super) trust_finding: Option<Finding>,
     pub(super) protocol: Option<&'static dyn Protocol>,
     pub(super) offer: Option<Held>,
     /// Of the manifest that the store has of it.
     pub(super) kept: Option<Digest>,
+    /// Whose claim to the name the store has, of a scenario that waits for a yes.
+    pub(super) claimed: Option<Party>,
     /// Set while the scenario speaks a version out of range.
     pub(super) incompatible: Option<Incompatible>,
     pub(super) failures: u32,
@@ -124,10 +141,15 @@ impl Record {
             upstream: None,
             source,
             trusted,
+            party: None,
             decision: None,
+            let_in: trusted,
+            note: None,
+            trust_finding: None,
             protocol: None,
             offer: None,
             kept: None,
+            claimed: None,
             incompatible: None,
             failures: 0,
             backoff: None,
@@ -157,6 +179,12 @@ impl Record {
     /// Whether its tools may be published at all.
     pub(super) fn is_trusted(&self) -> bool {
         self.trusted || self.decision == Some(Decision::Trusted)
+    }
+
+    /// Whether nothing that was known of it may be taken for who is there now: neither did a source vouch for both, nor are they the
+    /// same. What one party said must never be published as another's.
+    pub(super) fn is_another(&self, party: &Party, vouched: bool) -> bool {
+        !(self.trusted && vouched) && self.party.as_ref().is_none_or(|before| !trust::same(before, party))
     }
 
     /// Whether it may be asked now or later.
@@ -197,6 +225,16 @@ impl Record {
         self.next_ask = None;
     }
 
+    /// When it is to be forgotten, if nothing is heard of it until then.
+    pub(super) fn forgotten_at(&self, config: &Config) -> Option<Instant> {
+        match self.departed {
+            Some(Departed::Gone(since)) if self.is_trusted() => Some(since + config.health.forget),
+            // Who never had a yes is remembered for its name alone, and names cost an announcer nothing.
+            Some(Departed::Gone(since)) => Some(since + config.health.forget.min(config.refresh.max_interval)),
+            _ => None,
+        }
+    }
+
     /// Plans the next ask.
     pub(super) fn ask_at(&mut self, at: Instant, now: Now) {
         let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
@@ -229,8 +267,9 @@ impl Record {
     /// What an operator sees. `counts` come from the catalog.
     pub(super) fn health(&self, counts: crate::model::ToolCounts) -> Health {
         let manifest = self.offer.as_ref().map(|held| &held.manifest);
-        let text =
-            |pick: fn(&Manifest) -> &Arc<str>| manifest.map(|m| pick(m).to_string()).filter(|text| !text.is_empty());
+        let text = |pick: fn(&Manifest) -> &Arc<str>, most| {
+            manifest.map(|manifest| cut(pick(manifest), most)).filter(|text| !text.is_empty())
+        };
         Health {
             name: self.name.clone(),
             state: self.state,
@@ -239,10 +278,12 @@ impl Record {
             url: self.upstream.as_ref().map(Upstream::shown),
             source: self.source,
             trusted: self.is_trusted(),
+            party: self.party.clone().unwrap_or_default(),
+            own_name: text(|m| &m.scenario.name, SHOWN_NAME),
             protocol: self.protocol.map(Protocol::id),
-            protocol_version: text(|m| &m.protocol_version),
-            version: text(|m| &m.scenario.version),
-            description: text(|m| &m.scenario.description),
+            protocol_version: text(|m| &m.protocol_version, SHOWN_NAME),
+            version: text(|m| &m.scenario.version, SHOWN_NAME),
+            description: text(|m| &m.scenario.description, SHOWN_TEXT),
             tools: counts,
             freshness: self.offer.as_ref().map(|held| held.freshness),
             last_success: self.last_success,
@@ -253,5 +294,13 @@ impl Record {
             latency_ms: self.latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
             restarts: self.restarts,
         }
+    }
+}
+
+/// A text of a scenario's own, cut to so many characters; a cut one ends in an ellipsis.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
     }
 }

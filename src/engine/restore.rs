@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::record::{Held, Now, Record};
+use super::trust;
 use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::{self, tool_discovery};
-use crate::state::{Decision, StoredManifest};
+use crate::state::{Ruling, StoredManifest};
 
 /// Records of stored manifests, and what could not be read.
 pub(super) fn records(
     stored: Vec<StoredManifest>,
-    decisions: &BTreeMap<ScenarioName, Decision>,
+    rulings: &BTreeMap<ScenarioName, Ruling>,
     accept: &Accept,
     now: Now,
 ) -> (BTreeMap<ScenarioName, Record>, Vec<Finding>) {
@@ -19,7 +20,7 @@ pub(super) fn records(
     let mut findings = Vec::new();
     for manifest in stored {
         let name = manifest.scenario.clone();
-        match record(&manifest, decisions.get(&name).copied(), accept, now) {
+        match record(&manifest, rulings, accept, now) {
             Ok(record) => {
                 records.insert(name, record);
             }
@@ -35,7 +36,7 @@ pub(super) fn records(
 
 fn record(
     stored: &StoredManifest,
-    decision: Option<Decision>,
+    rulings: &BTreeMap<ScenarioName, Ruling>,
     accept: &Accept,
     now: Now,
 ) -> Result<Record, protocols::ListError> {
@@ -47,7 +48,12 @@ fn record(
         received_at: stored.received_at,
     };
     record.protocol = protocols::by_id(&stored.protocol);
-    record.decision = decision;
+    // Only what was let in is stored; whether it still is, the decisions of now say.
+    let party = stored.party.origin.is_some().then(|| stored.party.clone());
+    let verdict = trust::judge(rulings, &record.name, party.as_ref(), None, stored.trusted);
+    record.trust_finding = trust::withheld(&record.name, &verdict, stored.trusted);
+    (record.decision, record.note, record.party) = (verdict.decision, verdict.note, party);
+    record.let_in = record.is_trusted();
     record.last_success = Some(stored.received_at);
     record.reason = "restored from its last good answer; no source has named it yet".into();
     record.kept = Some(decoded.manifest.digest);

@@ -1,11 +1,14 @@
 //! Which scenario is asked where: the sets of all sources, merged by name and by address. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use url::{Host, Url};
+use url::Url;
+use xxhash_rust::xxh3::xxh3_128;
 
-use crate::discovery::{Endpoint, EndpointSet};
-use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use super::trust;
+use crate::discovery::{Endpoint, EndpointSet, Trust};
+use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
 
 /// Where a scenario is asked, and who said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,39 +30,249 @@ pub(super) struct Roster {
     pub(super) settled: bool,
 }
 
-/// Merges the sets. Sources come in the order of precedence: the first that names a scenario, or has an address, wins.
-pub(super) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, max_scenarios: usize) -> Roster {
-    let mut roster = Roster { settled: sets.values().all(|set| set.settled), ..Roster::default() };
-    let mut addresses: BTreeMap<String, ScenarioName> = BTreeMap::new();
-    let mut untaken = 0_usize;
+/// Who is known by a name, whether or not a source names them now.
+#[derive(Debug, Clone)]
+pub(super) struct Holder {
+    /// Who.
+    pub(super) party: Party,
+    /// Whether they may still answer where they were: a source that stopped naming them gives a hint, not proof.
+    pub(super) lives: bool,
+    /// Who has the name meanwhile, waiting for a yes of their own.
+    pub(super) stands_in: Option<Party>,
+}
+
+/// Who is known by which name.
+pub(super) type Known = BTreeMap<ScenarioName, Holder>;
+
+/// Merges the sets. The first of the order below that names a scenario, has an address or an identity wins it:
+///
+/// 1. what a source vouches for, in the order of sources, so that nothing found on the network displaces it;
+/// 2. who already has a name, where they are known to be;
+/// 3. everyone else.
+///
+/// An identity is one scenario, whatever it calls itself, and keeps the name it is known by. A name that another party holds is not given
+/// to a stranger, whether that party is named now or not: the stranger gets a name of its own, made from the announced one and its
+/// identity (or address), so that it is the same in every order of arrival.
+pub(super) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &Known, max_scenarios: usize) -> Roster {
+    let mut merge = Merge::new(known, max_scenarios);
+    merge.roster.settled = sets.values().all(|set| set.settled);
+    let mut candidates = Vec::new();
     for (source, set) in sets {
-        roster.findings.extend(set.findings.iter().cloned());
-        for endpoint in set.endpoints.values() {
-            let Some(name) = endpoint.name.clone().or_else(|| name_from_address(&endpoint.url)) else { continue };
-            if let Some(winner) = roster.places.get(&name) {
-                if address_key(&winner.endpoint.url) != address_key(&endpoint.url) {
-                    roster.findings.push(shadowed_name(&name, winner, *source, &endpoint.url));
-                }
-                continue;
-            }
-            if let Some(owner) = addresses.get(&address_key(&endpoint.url)) {
-                roster.findings.push(shadowed_address(owner, &name, *source, &endpoint.url));
-                continue;
-            }
-            if roster.places.len() >= max_scenarios {
-                untaken += 1;
-                continue;
-            }
-            addresses.insert(address_key(&endpoint.url), name.clone());
-            roster.places.insert(name, Place { source: *source, endpoint: endpoint.clone() });
+        merge.roster.findings.extend(set.findings.iter().cloned());
+        candidates.extend(set.endpoints.values().map(|endpoint| Candidate::new(*source, endpoint)));
+    }
+    // Stable, so that what is equal stays in the order of sources and their endpoints.
+    candidates.sort_by_cached_key(|candidate| merge.rank(candidate));
+    for candidate in candidates {
+        merge.take(candidate);
+    }
+    merge.finish()
+}
+
+/// An endpoint on its way to a place.
+struct Candidate {
+    source: SourceId,
+    endpoint: Endpoint,
+    party: Party,
+    vouched: bool,
+}
+
+impl Candidate {
+    fn new(source: SourceId, endpoint: &Endpoint) -> Self {
+        let mut endpoint = endpoint.clone();
+        if trust::merely_found(source, endpoint.trust) {
+            endpoint.url = trust::bare(endpoint.url);
+        }
+        let vouched = endpoint.trust == Trust::Trusted;
+        Self { source, party: trust::party(&endpoint), vouched, endpoint }
+    }
+}
+
+/// A merge under way.
+struct Merge<'a> {
+    known: &'a Known,
+    identities: BTreeMap<&'a str, &'a ScenarioName>,
+    origins: BTreeMap<&'a str, &'a ScenarioName>,
+    roster: Roster,
+    taken_addresses: BTreeMap<String, ScenarioName>,
+    taken_identities: BTreeMap<Arc<str>, ScenarioName>,
+    max_scenarios: usize,
+    untaken: usize,
+}
+
+impl<'a> Merge<'a> {
+    fn new(known: &'a Known, max_scenarios: usize) -> Self {
+        let identities = known.iter().filter_map(|(name, holder)| Some((&**holder.party.identity.as_ref()?, name)));
+        let origins = known.iter().filter_map(|(name, holder)| Some((&**holder.party.origin.as_ref()?, name)));
+        Self {
+            known,
+            identities: identities.collect(),
+            origins: origins.collect(),
+            roster: Roster::default(),
+            taken_addresses: BTreeMap::new(),
+            taken_identities: BTreeMap::new(),
+            max_scenarios,
+            untaken: 0,
         }
     }
-    if untaken > 0 {
-        let message = format!("{untaken} scenarios beyond the first {max_scenarios} were not taken");
-        let hint = "raise `refresh.max_scenarios`, or look at what announces so many";
-        roster.findings.push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
+
+    /// The name a party is known by.
+    fn home(&self, candidate: &Candidate) -> Option<(&'a ScenarioName, &'a Holder)> {
+        let party = &candidate.party;
+        let by_identity = party.identity.as_deref().and_then(|identity| self.identities.get(identity));
+        let own = candidate.endpoint.name.as_ref().and_then(|name| self.known.get_key_value(name));
+        let own = own.filter(|(_, holder)| holder.party.same_origin(party)).map(|(name, _)| name);
+        let by_origin = || party.origin.as_deref().and_then(|origin| self.origins.get(origin)).copied();
+        let name = by_identity.copied().or(own).or_else(by_origin)?;
+        Some((name, self.known.get(name)?))
     }
-    roster
+
+    fn rank(&self, candidate: &Candidate) -> u8 {
+        if candidate.vouched {
+            return 0;
+        }
+        let same = |party: &Party| trust::same(party, &candidate.party);
+        match self.home(candidate).map(|(_, holder)| holder) {
+            Some(holder) if same(&holder.party) => 1,
+            Some(holder) if holder.stands_in.as_ref().is_some_and(same) => 2,
+            _ => 3,
+        }
+    }
+
+    fn take(&mut self, candidate: Candidate) {
+        let key = address_key(&candidate.endpoint);
+        let Some(claimed) = candidate.endpoint.name.clone().or_else(|| name_from_address(&candidate.endpoint.url))
+        else {
+            return;
+        };
+        if let Some(owner) = self.taken_addresses.get(&key) {
+            if let Some(identity) = &candidate.party.identity {
+                // Where else this identity is, it is the same scenario.
+                self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
+            }
+            if *owner != claimed {
+                let finding = shadowed_address(owner, &claimed, candidate.source, &candidate.endpoint.url);
+                self.roster.findings.push(finding);
+            }
+            return;
+        }
+        if let Some(owner) = candidate.party.identity.as_ref().and_then(|identity| self.taken_identities.get(identity))
+        {
+            self.roster.findings.push(shadowed_identity(owner, &candidate));
+            return;
+        }
+        if let Some((name, holder)) = self.home(&candidate).filter(|_| !candidate.vouched)
+            && holder.lives
+            && holder.party.same_identity(&candidate.party)
+            && !holder.party.same_host(&candidate.party)
+        {
+            // Only once the one that is known is really gone may its identity turn up elsewhere.
+            self.roster.findings.push(shadowed_identity(name, &candidate));
+            return;
+        }
+        let Some(name) = self.named(&candidate, &claimed) else {
+            let finding = match self.roster.places.get(&claimed) {
+                Some(winner) => shadowed_name(&claimed, winner, candidate.source, &candidate.endpoint.url),
+                None => nameless(&claimed, &candidate),
+            };
+            self.roster.findings.push(finding);
+            return;
+        };
+        if self.roster.places.len() >= self.max_scenarios {
+            self.untaken += 1;
+            return;
+        }
+        if name != claimed {
+            self.roster.findings.extend(self.renamed(&name, &claimed, &candidate));
+        }
+        self.taken_addresses.insert(key, name.clone());
+        if let Some(identity) = &candidate.party.identity {
+            self.taken_identities.insert(Arc::clone(identity), name.clone());
+        }
+        self.roster.places.insert(name, Place { source: candidate.source, endpoint: candidate.endpoint });
+    }
+
+    /// The name a candidate gets; nothing when it is a scenario that already has its place.
+    fn named(&self, candidate: &Candidate, claimed: &ScenarioName) -> Option<ScenarioName> {
+        let free = |name: &ScenarioName| !self.roster.places.contains_key(name);
+        // What a source vouches for without an identity is what the source calls it.
+        if (!candidate.vouched || candidate.party.identity.is_some())
+            && let Some((home, _)) = self.home(candidate)
+            && free(home)
+        {
+            return Some(home.clone());
+        }
+        if let Some(winner) = self.roster.places.get(claimed) {
+            let two = winner.endpoint.identity.is_some() && candidate.party.identity.is_some();
+            return if candidate.vouched && !two { None } else { self.own_name(candidate, claimed) };
+        }
+        let Some(holder) = self.known.get(claimed) else { return Some(claimed.clone()) };
+        let identities = [&holder.party.identity, &candidate.party.identity];
+        let theirs = if candidate.vouched {
+            holder.lives && identities.iter().all(|identity| identity.is_some())
+        } else {
+            // Without identities there is nothing better than the host to know a restarted scenario by.
+            let kin = identities.iter().all(|identity| identity.is_none()) && holder.party.same_host(&candidate.party);
+            holder.lives || !kin
+        };
+        if theirs { self.own_name(candidate, claimed) } else { Some(claimed.clone()) }
+    }
+
+    /// A name that nobody else can have but by the same identity (or address): the announced one with a short hash of it.
+    fn own_name(&self, candidate: &Candidate, claimed: &ScenarioName) -> Option<ScenarioName> {
+        let seed = candidate.party.identity.as_deref().map_or_else(|| address_key(&candidate.endpoint), str::to_owned);
+        let hash = format!("{:032x}", xxh3_128(seed.as_bytes()));
+        // The second is for who found another seed of the same short hash.
+        [&hash[..8], &hash[..]].into_iter().find_map(|hash| {
+            let room = SCENARIO_NAME_MAX.saturating_sub(hash.len() + 1);
+            let name: ScenarioName =
+                format!("{}-{hash}", &claimed.as_str()[..claimed.as_str().len().min(room)]).parse().ok()?;
+            let others = self.known.get(&name).is_some_and(|holder| {
+                !holder.party.same_identity(&candidate.party) && !holder.party.same_origin(&candidate.party)
+            });
+            (!others && !self.roster.places.contains_key(&name)).then_some(name)
+        })
+    }
+
+    /// Says why a scenario is not called what it announces, when that is because of another one.
+    fn renamed(&self, name: &ScenarioName, claimed: &ScenarioName, candidate: &Candidate) -> Option<Finding> {
+        let placed = self.roster.places.get(claimed).map(|place| trust::party(&place.endpoint));
+        let party = placed.or_else(|| Some(self.known.get(claimed)?.party.clone()))?;
+        if party.same_identity(&candidate.party) {
+            return None;
+        }
+        let message = format!(
+            "it announces itself as `{claimed}`, but that is the one {party}; this is the one {}",
+            candidate.party
+        );
+        let hint = format!("it is known as `{name}` here; give one of them another name where it is announced");
+        Some(Finding::new(FindingCode::NameTaken, message).of_scenario(name).hint(hint))
+    }
+
+    fn finish(mut self) -> Roster {
+        if self.untaken > 0 {
+            let message = format!("{} scenarios beyond the first {} were not taken", self.untaken, self.max_scenarios);
+            let hint = "raise `refresh.max_scenarios`, or look at what announces so many";
+            self.roster.findings.push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
+        }
+        self.roster
+    }
+}
+
+fn nameless(claimed: &ScenarioName, candidate: &Candidate) -> Finding {
+    let message = format!("the one {} cannot be told apart from others that announce this name", candidate.party);
+    Finding::new(FindingCode::EntryIgnored, message)
+        .of_scenario(claimed)
+        .hint("give it another name where it is announced")
+}
+
+fn shadowed_identity(owner: &ScenarioName, candidate: &Candidate) -> Finding {
+    let message = format!(
+        "{} also has its identity at {}; the one that is known is asked as long as it answers",
+        candidate.source,
+        candidate.party.origin.as_deref().unwrap_or_default()
+    );
+    Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
 fn shadowed_name(name: &ScenarioName, winner: &Place, source: SourceId, url: &Url) -> Finding {
@@ -77,17 +290,9 @@ fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId,
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-/// One key for all spellings of the same address: the names of this host are one host.
-fn address_key(url: &Url) -> String {
-    let loopback = match url.host() {
-        Some(Host::Domain(domain)) => domain.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    let host = if loopback { "localhost" } else { url.host_str().unwrap_or_default() };
-    let port = url.port_or_known_default().unwrap_or_default();
-    format!("{}://{host}:{port}{}", url.scheme(), url.path().trim_end_matches('/'))
+/// One key for all spellings of the same address.
+pub(super) fn address_key(endpoint: &Endpoint) -> String {
+    format!("{}{}", trust::origin(endpoint), endpoint.url.path().trim_end_matches('/'))
 }
 
 /// Whether a scenario that was at `before` and is at `after` is another process: it is at another address, or its source saw it start
@@ -95,7 +300,7 @@ fn address_key(url: &Url) -> String {
 pub(super) fn restarted(before: &Place, after: &Place) -> bool {
     let (old, new) = (&before.endpoint, &after.endpoint);
     let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
-    booted || address_key(&old.url) != address_key(&new.url)
+    booted || address_key(old) != address_key(new)
 }
 
 /// A name for an endpoint whose source knows only the address.
@@ -115,7 +320,7 @@ pub(super) fn shown(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::{EndpointId, Trust};
+    use crate::discovery::EndpointId;
 
     fn set(entries: &[(&str, &str)]) -> EndpointSet {
         let endpoints = entries
@@ -132,7 +337,7 @@ mod tests {
     }
 
     fn merged(sets: &[(SourceId, EndpointSet)]) -> Roster {
-        merge(&sets.iter().cloned().collect(), 100)
+        merge(&sets.iter().cloned().collect(), &Known::new(), 100)
     }
 
     #[test]
@@ -194,7 +399,7 @@ mod tests {
     #[test]
     fn too_many_are_counted_not_lost_silently() {
         let sets = BTreeMap::from([(SourceId::Static, set(&[("a", "http://h:1"), ("b", "http://h:2")]))]);
-        let roster = merge(&sets, 1);
+        let roster = merge(&sets, &Known::new(), 1);
         assert_eq!(roster.places.len(), 1);
         assert!(roster.findings[0].message.starts_with("1 scenarios beyond"));
     }

@@ -105,6 +105,12 @@ codes! {
     EntryIgnored = "entry-ignored", Warning;
     /// Two sources name the same scenario with different addresses; one of them won.
     SourceShadowed = "source-shadowed", Info;
+    /// Another scenario has the name that this one announces, so it is filed under a longer one.
+    NameTaken = "name-taken", Warning;
+    /// An operator's yes was given for another identity or address, so it does not count for this one.
+    TrustWithheld = "trust-withheld", Warning;
+    /// A scenario that was merely found says that its API is on another host; that is not used.
+    BaseUrlRefused = "base-url-refused", Warning;
     /// A preference speaks of something that no scenario offers now. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
     /// Something stored could not be read and was moved aside.

@@ -12,7 +12,8 @@ pub const PUBLISHED_NAME_MAX: usize = 64;
 const JOINER: &str = "__";
 /// `_` and 32 hexadecimal digits end a name of the reserved shape.
 const UNIQUE_SUFFIX: usize = 33;
-const SCENARIO_NAME_MAX: usize = 100;
+/// Characters of a scenario name at most.
+pub const SCENARIO_NAME_MAX: usize = 100;
 
 /// The name a scenario is filed under: 1 to 100 of `a-z A-Z 0-9 . _ -`, beginning with a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

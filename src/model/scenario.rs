@@ -1,6 +1,7 @@
 //! The health of a scenario as people and programs see it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -98,13 +99,17 @@ pub struct Health {
     pub source: SourceId,
     /// Whether its address may be asked for more than a manifest.
     pub trusted: bool,
+    /// Who answers there, as far as it can be told from outside: what an operator's decision would be for.
+    pub party: Party,
+    /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the same.
+    pub own_name: Option<String>,
     /// The protocol it speaks, once known.
     pub protocol: Option<&'static str>,
     /// The protocol version as it wrote it.
     pub protocol_version: Option<String>,
-    /// Its own version.
+    /// Its own version, cut to [`SHOWN_NAME`] characters.
     pub version: Option<String>,
-    /// What it says it is.
+    /// What it says it is, cut to [`SHOWN_TEXT`] characters.
     pub description: Option<String>,
     /// How its tools fare.
     pub tools: ToolCounts,
@@ -129,12 +134,32 @@ pub struct Health {
 /// How the tools of a scenario fare in the global scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolCounts {
+    /// Well-formed ones in its manifest, whether or not they are in the list.
+    pub offered: usize,
     /// In the list and enabled.
     pub published: usize,
     /// Switched off by a preference or by the manifest's default.
     pub disabled: usize,
     /// Left out because they are malformed.
     pub quarantined: usize,
+}
+
+/// Characters of a name or version that health shows at most: manifests may be megabytes, and what shows them is for people.
+pub const SHOWN_NAME: usize = 120;
+/// Characters of a description that health shows at most.
+pub const SHOWN_TEXT: usize = 1000;
+
+/// Who answers somewhere, as far as it can be told before anything was asked.
+///
+/// Neither part proves anything: an identity is announced in the clear and can be copied, and an address can be given to another
+/// machine. Together they are what an operator's yes is kept for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Party {
+    /// What it says it is wherever it runs (the `id` of an mDNS announcement).
+    pub identity: Option<Arc<str>>,
+    /// `scheme://host:port`, the port always written out, and the host the address that is connected to where that is known. Absent
+    /// when it is not known where it is.
+    pub origin: Option<Arc<str>>,
 }
 
 /// How fresh a manifest is.
@@ -157,4 +182,37 @@ pub struct LastError {
     pub message: String,
     /// When.
     pub at: Timestamp,
+}
+
+impl Party {
+    /// Whether both are at the same address of the same scheme, whatever their ports.
+    pub fn same_host(&self, other: &Self) -> bool {
+        let host =
+            |party: &Self| party.origin.as_deref().and_then(|origin| Some(origin.rsplit_once(':')?.0.to_owned()));
+        host(self).is_some_and(|own| host(other).as_ref() == Some(&own))
+    }
+
+    /// Whether both are at the same address and port.
+    pub fn same_origin(&self, other: &Self) -> bool {
+        self.origin.is_some() && self.origin == other.origin
+    }
+
+    /// Whether both give the same identity.
+    pub fn same_identity(&self, other: &Self) -> bool {
+        self.identity.is_some() && self.identity == other.identity
+    }
+}
+
+/// For people; the identity, which anybody may announce, is cut and escaped.
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(identity) = &self.identity {
+            let shown: String = identity.chars().take(SHOWN_NAME).collect();
+            write!(f, "with identity `{}` ", shown.escape_debug())?;
+        }
+        match &self.origin {
+            Some(origin) => write!(f, "at {origin}"),
+            None => f.write_str("at no known address"),
+        }
+    }
 }

@@ -56,6 +56,9 @@ pub enum ListError {
     /// The answer is of this protocol but cannot be used as a whole.
     #[error("{0}")]
     Malformed(String),
+    /// The answer is of this protocol, but its protocol version cannot be read, so neither can the rest.
+    #[error("{0}")]
+    VersionUnreadable(String),
     /// The protocol version is readable but out of the accepted range.
     #[error("speaks protocol version {seen}, but only {accepted} is accepted")]
     Incompatible {
@@ -97,7 +100,7 @@ impl ListError {
         match self {
             Self::Ask(error) => error.kind(),
             Self::NotThisProtocol(_) => "unknown-protocol",
-            Self::Malformed(_) => "malformed",
+            Self::Malformed(_) | Self::VersionUnreadable(_) => "malformed",
             Self::Incompatible { .. } => "incompatible",
         }
     }

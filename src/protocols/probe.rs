@@ -35,7 +35,10 @@ fn goes_on(error: &ListError) -> bool {
         ListError::Ask(AskError::Status { status, .. }) => {
             matches!(*status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
         }
-        ListError::Ask(_) | ListError::Malformed(_) | ListError::Incompatible { .. } => false,
+        ListError::Ask(_)
+        | ListError::Malformed(_)
+        | ListError::VersionUnreadable(_)
+        | ListError::Incompatible { .. } => false,
     }
 }
 

@@ -114,6 +114,7 @@ impl From<EngineError> for Problem {
             EngineError::NoAddress(_) => {
                 Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
             }
+            EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
                 let detail = "the change could not be stored, so nothing changed; the daemon's log says why";

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use crate::model::{Finding, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target};
+use crate::model::{Finding, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target};
 
 pub mod sqlite;
+
+/// Preferences that are kept at most. They outlive what they speak of and are all in memory and in every answer's making.
+pub const PREFERENCES_MAX: usize = 10_000;
 
 /// Everything that was stored, read once at the start.
 #[derive(Debug, Default)]
@@ -21,7 +24,9 @@ pub struct Restored {
     /// Preferences.
     pub preferences: PreferenceSet,
     /// Operator decisions.
-    pub decisions: Vec<(ScenarioName, Decision)>,
+    pub decisions: Vec<(ScenarioName, Ruling)>,
+    /// Who had which name while waiting for an operator's yes.
+    pub claims: Vec<(ScenarioName, Party)>,
     /// The last published revision, as text, and when it came to be.
     pub revision: Option<(String, Timestamp)>,
     /// What could not be read, and where it was moved.
@@ -37,7 +42,9 @@ pub struct StoredManifest {
     pub url: String,
     /// Who told of it.
     pub source: SourceId,
-    /// Whether its address was trusted.
+    /// Who answered there.
+    pub party: Party,
+    /// Whether its source vouched for the address.
     pub trusted: bool,
     /// The protocol it spoke.
     pub protocol: String,
@@ -58,17 +65,29 @@ pub enum Decision {
     Blocked,
 }
 
+/// A decision and whom it was taken for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What was decided.
+    pub decision: Decision,
+    /// Who answered under the name when it was decided; without an address for a decision of an earlier version, which kept the name
+    /// alone.
+    pub party: Party,
+}
+
 /// One change to what is stored.
 #[derive(Debug, Clone)]
 pub enum Write {
-    /// Replaces a scenario's last good manifest.
+    /// Replaces a scenario's last good manifest, and its claim.
     Manifest(StoredManifest),
-    /// Forgets a scenario's last good manifest.
+    /// Replaces a scenario's claim to its name, and its last good manifest: of who waits for a yes, nothing else is kept.
+    Claim(ScenarioName, Party),
+    /// Forgets a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
     Preference(Scope, Target, Settings),
     /// Replaces or removes an operator's decision.
-    Decision(ScenarioName, Option<Decision>),
+    Decision(ScenarioName, Option<Ruling>),
     /// Remembers the published revision and when it came to be.
     Revision(String, Timestamp),
 }

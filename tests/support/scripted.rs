@@ -77,7 +77,19 @@ impl Scripted {
 
     /// Has an address where nobody listens until it is opened.
     pub(crate) fn absent() -> Self {
-        let held = hold(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        Self::absent_at([127, 0, 0, 1])
+    }
+
+    /// On another of this machine's loopback addresses, which stands for another host.
+    pub(crate) fn on(host: [u8; 4], reply: Reply) -> Self {
+        let mut scripted = Self::absent_at(host);
+        scripted.say(reply);
+        scripted.open();
+        scripted
+    }
+
+    fn absent_at(host: [u8; 4]) -> Self {
+        let held = hold(SocketAddr::from((host, 0))).unwrap();
         let stage = Stage {
             script: Mutex::new(Box::new(|_| Reply::status("500 Internal Server Error"))),
             seen: watch::Sender::default(),

@@ -72,6 +72,8 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
         url: None,
         source: SourceId::Static,
         trusted: true,
+        party: callsheet::model::Party::default(),
+        own_name: None,
         protocol: None,
         protocol_version: None,
         version: None,

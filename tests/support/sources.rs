@@ -9,8 +9,9 @@ use std::time::Duration;
 use callsheet::config::Vrooli;
 use callsheet::discovery::vrooli::VrooliFiles;
 use callsheet::discovery::{EndpointSet, Source, SourceError};
-use callsheet::model::Finding;
-use callsheet::runtime::{Clock, StopTrigger, Tasks};
+use callsheet::model::{Finding, SourceId};
+use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
+use futures_util::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -52,6 +53,38 @@ impl Running {
     pub(crate) async fn end(self) {
         self.stop.stop();
         tokio::time::timeout(PATIENCE, self.ended).await.expect("ends on stop").unwrap().unwrap();
+    }
+}
+
+/// A source that tells what the test says.
+pub(crate) struct Told(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
+
+impl Source for Told {
+    fn id(&self) -> SourceId {
+        self.0
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        let mut said = self.1;
+        Box::pin(async move {
+            loop {
+                let set = said.borrow_and_update().clone();
+                out.send_replace(set);
+                tokio::select! {
+                    () = stop.wait() => return Ok(()),
+                    changed = said.changed() => {
+                        if changed.is_err() {
+                            stop.wait().await;
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        })
     }
 }
 

@@ -174,7 +174,7 @@ pub(super) fn refuse(flaw: &Flaw) -> ListError {
 }
 
 fn unreadable(raw: &str) -> ListError {
-    malformed(&format!("has the protocol version {}, which cannot be read", shown(raw)))
+    ListError::VersionUnreadable(format!("the manifest has the protocol version {}, which cannot be read", shown(raw)))
 }
 
 fn malformed(what: &str) -> ListError {

@@ -27,11 +27,16 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 
 use super::{Known, ListError, Listing, Protocol, ProtocolId};
-use crate::model::{Accept, Finding, Manifest};
+use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
 pub use decode::decode;
 pub use encode::encode;
+
+/// The digest of a manifest that was changed after it was decoded.
+pub fn digest(manifest: &Manifest) -> Digest {
+    digest::of(manifest)
+}
 
 /// The protocol's id.
 pub const ID: ProtocolId = "tool-discovery";

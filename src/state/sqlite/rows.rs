@@ -13,10 +13,10 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use crate::model::{
-    Finding, FindingCode, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+    Finding, FindingCode, Party, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
 };
 use crate::runtime::Clock;
-use crate::state::{Decision, Restored, StoredManifest, Write};
+use crate::state::{Decision, Restored, Ruling, StoredManifest, Write};
 
 /// Quarantined rows that get a finding of their own; the rest share one.
 const REPORTED: i64 = 100;
@@ -25,21 +25,14 @@ const REPORTED: i64 = 100;
 pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp) -> rusqlite::Result<()> {
     let (sql, now) = (|text| transaction.prepare_cached(text), now.to_string());
     match write {
-        Write::Manifest(manifest) => sql(
-            "INSERT OR REPLACE INTO manifests (scenario, url, source, trusted, protocol, document, received_at, quarantined)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            manifest.scenario.as_str(),
-            manifest.url,
-            manifest.source.as_str(),
-            manifest.trusted,
-            manifest.protocol,
-            &*manifest.document,
-            manifest.received_at.to_string(),
-            i64::try_from(manifest.quarantined).unwrap_or(i64::MAX),
-        ]),
+        Write::Manifest(manifest) => put_manifest(transaction, manifest),
+        Write::Claim(scenario, party) => {
+            sql("DELETE FROM manifests WHERE scenario = ?1")?.execute([scenario.as_str()])?;
+            sql("INSERT OR REPLACE INTO claims (scenario, identity, origin, updated_at) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![scenario.as_str(), party.identity.as_deref(), party.origin.as_deref(), now])
+        }
         Write::ForgetManifest(scenario) => {
+            sql("DELETE FROM claims WHERE scenario = ?1")?.execute([scenario.as_str()])?;
             sql("DELETE FROM manifests WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
         Write::Preference(scope, target, settings) if settings.is_empty() => {
@@ -62,10 +55,16 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::Decision(scenario, None) => {
             sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
-        Write::Decision(scenario, Some(decision)) => {
-            sql("INSERT OR REPLACE INTO decisions (scenario, decision, updated_at) VALUES (?1, ?2, ?3)")?
-                .execute([scenario.as_str(), decision_text(*decision), &now])
-        }
+        Write::Decision(scenario, Some(ruling)) => sql(
+            "INSERT OR REPLACE INTO decisions (scenario, decision, updated_at, identity, origin) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            scenario.as_str(),
+            decision_text(ruling.decision),
+            now,
+            ruling.party.identity.as_deref(),
+            ruling.party.origin.as_deref(),
+        ]),
         Write::Revision(revision, since) => {
             sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
                 .execute([revision, &since.to_string()])
@@ -74,12 +73,35 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
     .map(drop)
 }
 
+fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rusqlite::Result<usize> {
+    transaction.prepare_cached("DELETE FROM claims WHERE scenario = ?1")?.execute([manifest.scenario.as_str()])?;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO manifests
+             (scenario, url, source, trusted, protocol, document, received_at, quarantined, identity, origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            manifest.scenario.as_str(),
+            manifest.url,
+            manifest.source.as_str(),
+            manifest.trusted,
+            manifest.protocol,
+            &*manifest.document,
+            manifest.received_at.to_string(),
+            i64::try_from(manifest.quarantined).unwrap_or(i64::MAX),
+            manifest.party.identity.as_deref(),
+            manifest.party.origin.as_deref(),
+        ])
+}
+
 /// Reads everything; unreadable rows are moved to `quarantine`.
 pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> rusqlite::Result<Restored> {
     let mut torn = Vec::new();
     let mut restored = Restored {
         manifests: read(connection, &MANIFESTS, manifest, &mut torn)?,
         decisions: read(connection, &DECISIONS, decision, &mut torn)?,
+        claims: read(connection, &CLAIMS, claim, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         ..Restored::default()
     };
@@ -106,6 +128,7 @@ struct Table {
 const MANIFESTS: Table = Table { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
 const PREFERENCES: Table = Table { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
 const DECISIONS: Table = Table { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
+const CLAIMS: Table = Table { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
 const REVISION: Table = Table { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 
 /// A row that cannot be read, with everything it holds.
@@ -204,6 +227,7 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
         scenario: parsed(row, "scenario")?,
         url: column(row, "url")?,
         source: source(&column::<String>(row, "source")?)?,
+        party: party(row)?,
         trusted: flag(column(row, "trusted")?, "trusted")?,
         protocol: column(row, "protocol")?,
         document: column::<String>(row, "document")?.into(),
@@ -225,11 +249,20 @@ fn preference(row: &Row<'_>) -> Result<(Scope, Target, Settings), String> {
     Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
 }
 
-fn decision(row: &Row<'_>) -> Result<(ScenarioName, Decision), String> {
+fn decision(row: &Row<'_>) -> Result<(ScenarioName, Ruling), String> {
     let text: String = column(row, "decision")?;
     let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
     let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
-    Ok((parsed(row, "scenario")?, decision))
+    Ok((parsed(row, "scenario")?, Ruling { decision, party: party(row)? }))
+}
+
+fn claim(row: &Row<'_>) -> Result<(ScenarioName, Party), String> {
+    Ok((parsed(row, "scenario")?, party(row)?))
+}
+
+fn party(row: &Row<'_>) -> Result<Party, String> {
+    let text = |name| column::<Option<String>>(row, name);
+    Ok(Party { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
 }
 
 fn decision_text(decision: Decision) -> &'static str {

@@ -49,6 +49,18 @@ const STEPS: &[&str] = &["
         reason     TEXT NOT NULL,
         moved_at   TEXT NOT NULL
     ) STRICT;
+", "
+    -- Whom a decision was taken for. Rows from before know the name alone: a block holds by name, a yes counts for nobody any more.
+    ALTER TABLE decisions ADD COLUMN identity TEXT;
+    ALTER TABLE decisions ADD COLUMN origin TEXT;
+    ALTER TABLE manifests ADD COLUMN identity TEXT;
+    ALTER TABLE manifests ADD COLUMN origin TEXT;
+    CREATE TABLE claims (
+        scenario   TEXT NOT NULL PRIMARY KEY,
+        identity   TEXT,
+        origin     TEXT,
+        updated_at TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// Whose file it is, as far as its header and tables tell.

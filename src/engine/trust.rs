@@ -1,0 +1,233 @@
+//! Whom an operator's decision holds for. Pure.
+//!
+//! **A yes** is kept for the identity and the address it was given for, and is looked up by the name it was given to (the roster sees to
+//! it that no other party gets that name). It counts
+//!
+//! - for the same identity on the same host, whatever its port: a restart on a new port is normal;
+//! - without an identity: for exactly the address (scheme, host, port) it was given for.
+//!
+//! Everything else waits again, with a finding that says whom the yes was for. The same identity on another host waits: an identity is
+//! announced in the clear, so everybody on the network can copy it. Another identity at the same address waits too: the address may
+//! have been given to another machine. A yes of an earlier version, which kept the name alone, counts for nobody.
+//!
+//! **A block** holds for its name, for the identity it was given for under whatever name, and, among scenarios that no source vouches
+//! for, for its address and for the name it announces: renaming is no way out. A vouched-for scenario at the address of a blocked one is
+//! another program that got the port.
+
+use std::collections::BTreeMap;
+
+use url::{Host, Url};
+
+use crate::discovery::{Endpoint, Trust};
+use crate::model::{Finding, FindingCode, Party, ScenarioName};
+use crate::state::{Decision, Ruling};
+
+/// What the decisions make of a scenario.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The decision that counts for it.
+    pub(super) decision: Option<Decision>,
+    /// Why it is blocked through another name, or why the yes under its name does not count for it; no full stop.
+    pub(super) note: Option<String>,
+}
+
+/// Who is at an endpoint.
+pub(super) fn party(endpoint: &Endpoint) -> Party {
+    Party { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
+}
+
+/// `scheme://host:port` of where an endpoint is connected to. The names of this host are one host.
+pub(super) fn origin(endpoint: &Endpoint) -> String {
+    let url = &endpoint.url;
+    if let Some(dial) = endpoint.dial {
+        // A name that only the source can resolve is what anybody on the network says it is; the address is what is connected to.
+        let text = dial.to_string();
+        let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
+        let host = if is_localhost(dial.ip()) { "localhost" } else { host };
+        return format!("{}://{host}:{}", url.scheme(), dial.port());
+    }
+    let own = match url.host() {
+        Some(Host::Domain(domain)) => domain.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => is_localhost(address.into()),
+        Some(Host::Ipv6(address)) => is_localhost(address.into()),
+        None => false,
+    };
+    let host = if own { "localhost" } else { url.host_str().unwrap_or_default() };
+    format!("{}://{host}:{}", url.scheme(), url.port_or_known_default().unwrap_or_default())
+}
+
+/// The host of an endpoint's origin.
+pub(super) fn host(endpoint: &Endpoint) -> String {
+    let origin = origin(endpoint);
+    let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
+    host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
+}
+
+/// The two addresses that `localhost` stands for. The rest of 127.0.0.0/8 are addresses of their own.
+fn is_localhost(address: std::net::IpAddr) -> bool {
+    address == std::net::Ipv4Addr::LOCALHOST || address == std::net::Ipv6Addr::LOCALHOST
+}
+
+/// Whether an answer of `before` may be taken for one of `now`.
+pub(super) fn same(before: &Party, now: &Party) -> bool {
+    if before.identity.is_some() && now.identity.is_some() {
+        before.same_identity(now) && before.same_host(now)
+    } else {
+        before.same_origin(now)
+    }
+}
+
+/// Judges who is known as `name`. `announced` is the name its endpoint gives it.
+pub(super) fn judge(
+    rulings: &BTreeMap<ScenarioName, Ruling>,
+    name: &ScenarioName,
+    party: Option<&Party>,
+    announced: Option<&ScenarioName>,
+    vouched: bool,
+) -> Verdict {
+    let own = rulings.get(name);
+    if own.is_some_and(|ruling| ruling.decision == Decision::Blocked) {
+        return Verdict { decision: Some(Decision::Blocked), note: None };
+    }
+    if let Some(note) = blocked_as(rulings, party, announced, vouched) {
+        return Verdict { decision: Some(Decision::Blocked), note: Some(note) };
+    }
+    let Some(yes) = own else { return Verdict::default() };
+    match party.map(|party| covers(&yes.party, party)) {
+        Some(Ok(())) => Verdict { decision: Some(Decision::Trusted), note: None },
+        Some(Err(why)) => Verdict { decision: None, note: Some(why) },
+        None => Verdict { decision: None, note: Some("it is not known where it is".into()) },
+    }
+}
+
+/// Why a block under another name holds for it, if one does.
+fn blocked_as(
+    rulings: &BTreeMap<ScenarioName, Ruling>,
+    party: Option<&Party>,
+    announced: Option<&ScenarioName>,
+    vouched: bool,
+) -> Option<String> {
+    rulings.iter().filter(|(_, ruling)| ruling.decision == Decision::Blocked).find_map(|(blocked, ruling)| {
+        let what = match party {
+            Some(party) if ruling.party.same_identity(party) => "has the identity of",
+            Some(party) if !vouched && ruling.party.same_origin(party) => "has the address of",
+            _ if !vouched && announced == Some(blocked) => "announces itself as",
+            _ => return None,
+        };
+        Some(format!("it {what} `{blocked}`, which an operator blocked; `callsheet block {blocked} --undo` lifts that"))
+    })
+}
+
+/// Whether a yes that was given for one party counts for another, or why not.
+fn covers(given: &Party, now: &Party) -> Result<(), String> {
+    if given.origin.is_none() {
+        return Err("the yes under its name is of an earlier version, which did not note whom it was for".into());
+    }
+    let held = match (&given.identity, &now.identity) {
+        (Some(given_id), Some(id)) => given_id == id && given.same_host(now),
+        (None, _) => given.same_origin(now),
+        // Whoever leaves the identity out must not get by with less.
+        (Some(_), None) => false,
+    };
+    if held {
+        Ok(())
+    } else {
+        Err(format!("the yes under its name was given for the one {given}, but this is the one {now}"))
+    }
+}
+
+/// The finding that tells why a yes does not count.
+pub(super) fn withheld(name: &ScenarioName, verdict: &Verdict, vouched: bool) -> Option<Finding> {
+    let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
+    let hint = format!("if it is the same scenario at a new place, say so with `callsheet trust {name}`");
+    Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
+}
+
+/// Whether an address was merely found: no operator wrote it down and this machine did not start it.
+pub(super) fn merely_found(source: crate::model::SourceId, trust: Trust) -> bool {
+    source == crate::model::SourceId::Mdns || trust == Trust::Untrusted
+}
+
+/// Rids an address of everything that could be a secret for whoever is there.
+pub(super) fn bare(mut url: Url) -> Url {
+    // Neither fails for an address with a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(identity: &str, origin: &str) -> Party {
+        let text = |text: &str| (!text.is_empty()).then(|| text.into());
+        Party { identity: text(identity), origin: text(origin) }
+    }
+
+    fn rulings(decision: Decision, party: Party) -> BTreeMap<ScenarioName, Ruling> {
+        BTreeMap::from([("pantry".parse().unwrap(), Ruling { decision, party })])
+    }
+
+    #[test]
+    fn a_yes_counts_for_whom_it_was_given() {
+        let (id, here) = ("7", "http://10.0.0.5:80");
+        for (given, now, counts) in [
+            (at(id, here), at(id, here), true),
+            (at(id, here), at(id, "http://10.0.0.5:81"), true),
+            (at(id, here), at(id, "http://10.0.0.6:80"), false),
+            (at(id, here), at(id, "https://10.0.0.5:80"), false),
+            (at(id, here), at("8", here), false),
+            (at(id, here), at("", here), false),
+            (at("", here), at("", here), true),
+            (at("", here), at(id, here), true),
+            (at("", here), at("", "http://10.0.0.5:81"), false),
+            (at("", ""), at("", here), false),
+            (at(id, ""), at(id, here), false),
+        ] {
+            let name = "pantry".parse().unwrap();
+            let verdict = judge(&rulings(Decision::Trusted, given.clone()), &name, Some(&now), Some(&name), false);
+            assert_eq!(verdict.decision == Some(Decision::Trusted), counts, "{given} {now}");
+            assert_eq!(verdict.note.is_none(), counts, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_holds_whatever_it_calls_itself() {
+        let (id, here, there) = ("7", "http://10.0.0.5:80", "http://10.0.0.6:80");
+        for (name, announced, now, vouched, blocked) in [
+            ("pantry", "pantry", at("", there), false, true),
+            ("pantry", "pantry", at("", there), true, true),
+            ("larder", "larder", at(id, there), false, true),
+            ("larder", "larder", at(id, there), true, true),
+            ("larder", "larder", at("8", here), false, true),
+            ("larder", "larder", at("8", here), true, false),
+            ("pantry-1", "pantry", at("8", there), false, true),
+            ("larder", "larder", at("8", there), false, false),
+        ] {
+            let rulings = rulings(Decision::Blocked, at(id, here));
+            let announced = announced.parse().unwrap();
+            let verdict = judge(&rulings, &name.parse().unwrap(), Some(&now), Some(&announced), vouched);
+            assert_eq!(verdict.decision == Some(Decision::Blocked), blocked, "{name} {now} {vouched}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_where_is_connected_to() {
+        let endpoint = |url: &str, dial: Option<&str>| Endpoint {
+            dial: dial.map(|dial| dial.parse().unwrap()),
+            ..Endpoint::at(url.parse().unwrap(), Trust::Untrusted)
+        };
+        for (url, dial, expected) in [
+            ("http://LocalHost/x", None, "http://localhost:80"),
+            ("http://[::1]:7/", None, "http://localhost:7"),
+            ("http://127.0.0.2:7/", None, "http://127.0.0.2:7"),
+            ("https://box.local/", Some("10.0.0.5:81"), "https://10.0.0.5:81"),
+            ("http://box.local/", Some("[fe80::1%2]:81"), "http://[fe80::1%2]:81"),
+        ] {
+            assert_eq!(origin(&endpoint(url, dial)), expected);
+        }
+    }
+}
