@@ -48,6 +48,8 @@ pub mod formats;
 
 pub mod views;
 
+pub mod events;
+
 pub mod state;
 
 pub mod server;

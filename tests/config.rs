@@ -162,6 +162,13 @@ style = "always"
 path = "~/s.db"
 [views]
 max_bytes = "2GiB"
+[events]
+ring = 121
+ring_bytes = "122 KiB"
+reader_queue = 123
+max_subscribers = 124
+keep_alive = "125s"
+linger = "126s"
 "#;
 
 #[test]
@@ -222,6 +229,9 @@ fn everything(machine: &Machine) -> Config {
     (expected.health.grace, expected.health.failures) = (secs(119), 120);
     expected.naming = NamingStyle::Always;
     expected.views.max_bytes = 2 << 30;
+    let events = &mut expected.events;
+    (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
+    (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
     expected
 }
 

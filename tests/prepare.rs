@@ -72,7 +72,8 @@ fn catalog(offers: &[(&str, usize)]) -> Catalog {
 
 fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
     let findings = Arc::default();
-    Arc::new(Snapshot { catalog, generated_at: then(), health: imbl::OrdMap::new(), findings, sequence })
+    let turns = catalog::Turns::default();
+    Arc::new(Snapshot { catalog, generated_at: then(), health: imbl::OrdMap::new(), findings, sequence, turns })
 }
 
 fn names(body: &[u8]) -> Vec<String> {

@@ -96,7 +96,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         // Announcing is mDNS, whose library lives in one room.
         ("provide", &["model", "runtime", "discovery"][..]),
         ("engine", &["model", "config", "runtime", "state", "upstream", "protocols", "discovery", "catalog"][..]),
-        ("server", &["model", "config", "runtime", "catalog", "formats", "views", "engine", "state"][..]),
+        ("events", &["model", "config", "runtime", "catalog"][..]),
+        ("server", &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state"][..]),
     ])
 }
 

@@ -92,6 +92,15 @@ impl Entry {
     }
 }
 
+/// Equal entries show alike in every list.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.standing == other.standing
+    }
+}
+
+impl Eq for Entry {}
+
 /// Whether a plain list of a published scenario has this tool.
 pub(super) fn is_listed(tool: &ViewTool) -> bool {
     tool.effective.enabled && !tool.tool.facts.internal_only

@@ -33,7 +33,7 @@ impl Catalog {
         findings
     }
 
-    fn unmatched_preferences(&self) -> Vec<Finding> {
+    pub(super) fn unmatched_preferences(&self) -> Vec<Finding> {
         let (mut categories, mut tags) = (BTreeSet::new(), BTreeSet::new());
         let is_group = |target: &Target| matches!(target, Target::Category(_) | Target::Tag(_));
         let any_group = self.preferences.iter().any(|(_, target, _)| is_group(target));
@@ -53,7 +53,7 @@ impl Catalog {
     }
 }
 
-fn unmatched_preference(scope: &Scope, target: &Target) -> Finding {
+pub(super) fn unmatched_preference(scope: &Scope, target: &Target) -> Finding {
     let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
     let finding = Finding::new(FindingCode::PreferenceUnmatched, message);
     match target {

@@ -23,11 +23,11 @@ pub(super) struct Lens<'a> {
     /// The narrowest scope that the asker has, for hints.
     pub(super) scope: Scope,
     /// Tools whose names differ from the global ones.
-    renamed: BTreeMap<ToolId, PublishedName>,
+    pub(super) renamed: BTreeMap<ToolId, PublishedName>,
     /// The scenarios that the scopes speak of by name or whose tools they rename.
-    spoken_of: BTreeSet<ScenarioName>,
+    pub(super) spoken_of: BTreeSet<ScenarioName>,
     /// Whether tools of other scenarios may differ too.
-    spans_scenarios: bool,
+    pub(super) spans_scenarios: bool,
 }
 
 impl<'a> Lens<'a> {

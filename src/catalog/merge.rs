@@ -182,7 +182,7 @@ impl Entry {
     }
 
     /// Whether one of its tools is of this category or has this tag.
-    fn has(&self, group: &Target) -> bool {
+    pub(super) fn has(&self, group: &Target) -> bool {
         self.tools.iter().any(|tool| match group {
             Target::Category(id) => tool.tool.category.as_deref() == Some(id),
             Target::Tag(tag) => tool.tool.facts.tags.iter().any(|own| **own == **tag),

@@ -12,6 +12,7 @@ use imbl::OrdMap;
 
 use crate::model::{Digest, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
+pub mod diff;
 mod entry;
 pub mod explain;
 mod find;
@@ -23,9 +24,10 @@ mod resolve;
 pub mod snapshot;
 pub mod view;
 
+pub use diff::{Difference, Named, Touched, difference, findings_between};
 pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
-pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, catalog_store};
+pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
 pub use view::{Part, View, ViewQuery};
 
 /// Everything a catalog is made of.

@@ -5,12 +5,16 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use imbl::OrdMap;
+use imbl::{OrdMap, Vector};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Catalog;
-use crate::model::{Finding, Health, ScenarioName};
+use crate::model::{Finding, Health, ScenarioName, Turn};
+
+/// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many of them happen learns that it
+/// missed some.
+const TURNS: usize = 4096;
 
 /// Everything that is published at one moment.
 #[derive(Debug, Clone)]
@@ -25,6 +29,33 @@ pub struct Snapshot {
     pub findings: Arc<Vec<Finding>>,
     /// Grows by one with each snapshot of this process.
     pub sequence: u64,
+    /// The latest changes of state.
+    pub turns: Turns,
+}
+
+/// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they hold.
+#[derive(Debug, Clone, Default)]
+pub struct Turns {
+    total: u64,
+    recent: Vector<Arc<Turn>>,
+}
+
+impl Turns {
+    /// Adds the newest.
+    pub fn push(&mut self, turn: Turn) {
+        self.total += 1;
+        self.recent.push_back(Arc::new(turn));
+        if self.recent.len() > TURNS {
+            self.recent.pop_front();
+        }
+    }
+
+    /// What happened since `earlier`, a former state of the same. `None` when some of it is not remembered any more.
+    pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<Turn>>> {
+        let missed = usize::try_from(self.total.checked_sub(earlier.total)?).ok()?;
+        let known = self.recent.len().checked_sub(missed)?;
+        Some(self.recent.iter().skip(known).cloned().collect())
+    }
 }
 
 /// Publishes snapshots. There is one.

@@ -11,7 +11,8 @@ use super::origin::masked;
 use super::raw::{self, Raw};
 use super::units::{Wrong, count, duration, positive, size};
 use super::{
-    Config, Discovery, Environment, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State, StaticScenario,
+    Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State,
+    StaticScenario,
 };
 use crate::catalog::NamingStyle;
 use crate::model::{Accept, Permission, Profile, ScenarioName, Scope};
@@ -20,6 +21,7 @@ use crate::protocols::PROTOCOLS;
 /// More than anybody needs, and far below what makes a semaphore or a table of this size fail.
 const MOST_AT_ONCE: u64 = 10_000;
 const MOST_SCENARIOS: u64 = 1_000_000;
+const MOST_EVENTS: u64 = 1_000_000;
 /// Bodies are held in memory whole.
 const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
 
@@ -58,6 +60,7 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     state(raw.state, &mut config.state, to_path, Section::at("state", all));
     let most = i64::MAX.unsigned_abs();
     Section::at("views", all).set("max_bytes", raw.views.max_bytes, &mut config.views.max_bytes, size(0..=most));
+    events(raw.events, &mut config.events, Section::at("events", all));
     complaints
 }
 
@@ -297,6 +300,15 @@ fn state(raw: raw::State, state: &mut State, to_path: ToPath<'_>, mut at: Sectio
         ),
         raw => at.set_text("path", raw, &mut state.path, |text| path(text, &place, to_path)),
     }
+}
+
+fn events(raw: raw::Events, events: &mut Events, mut at: Section<'_>) {
+    at.set("ring", raw.ring, &mut events.ring, count(1..=MOST_EVENTS));
+    at.set("ring_bytes", raw.ring_bytes, &mut events.ring_bytes, body_size);
+    at.set("reader_queue", raw.reader_queue, &mut events.reader_queue, count(1..=MOST_EVENTS));
+    at.set("max_subscribers", raw.max_subscribers, &mut events.max_subscribers, count(0..=MOST_EVENTS));
+    at.set_text("keep_alive", raw.keep_alive, &mut events.keep_alive, positive);
+    at.set_text("linger", raw.linger, &mut events.linger, duration);
 }
 
 fn body_size(raw: raw::Size) -> Result<usize, Wrong> {

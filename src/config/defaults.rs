@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Config, Discovery, Environment, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views, Vrooli};
+use super::{
+    Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views, Vrooli,
+};
 use crate::catalog::NamingStyle;
 use crate::model::Accept;
 
@@ -32,6 +34,7 @@ impl Config {
             naming: NamingStyle::OnCollision,
             state: State { path: state.into() },
             views: Views::default(),
+            events: Events::default(),
         }
     }
 }
@@ -95,5 +98,18 @@ impl Default for HealthRules {
 impl Default for Views {
     fn default() -> Self {
         Self { max_bytes: 64 * u64::from(MIB) }
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            ring: 1024,
+            ring_bytes: 4 * MIB as usize,
+            reader_queue: 256,
+            max_subscribers: 1024,
+            keep_alive: Duration::from_secs(15),
+            linger: Duration::from_secs(120),
+        }
     }
 }

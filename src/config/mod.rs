@@ -61,6 +61,8 @@ pub struct Config {
     pub state: State,
     /// `[views]`
     pub views: Views,
+    /// `[events]`
+    pub events: Events,
 }
 
 /// The HTTP face.
@@ -188,4 +190,21 @@ pub struct State {
 pub struct Views {
     /// `max_bytes`: of prepared bodies kept.
     pub max_bytes: u64,
+}
+
+/// What is told to those who follow changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// `ring`: events remembered for each filter that is followed, so that a reader can resume.
+    pub ring: usize,
+    /// `ring_bytes`: of what is remembered for each filter, roughly.
+    pub ring_bytes: usize,
+    /// `reader_queue`: events that a reader may be behind before it is let go.
+    pub reader_queue: usize,
+    /// `max_subscribers`: readers at once.
+    pub max_subscribers: usize,
+    /// `keep_alive`: how often a stream in which nothing happens shows that it lives.
+    pub keep_alive: Duration,
+    /// `linger`: how long a filter that nobody follows any more is still remembered.
+    pub linger: Duration,
 }

@@ -20,6 +20,7 @@ pub(super) struct Raw {
     pub(super) naming: Naming,
     pub(super) state: State,
     pub(super) views: Views,
+    pub(super) events: Events,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -136,6 +137,17 @@ pub(super) struct State {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Views {
     pub(super) max_bytes: Option<Size>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Events {
+    pub(super) ring: Option<u64>,
+    pub(super) ring_bytes: Option<Size>,
+    pub(super) reader_queue: Option<u64>,
+    pub(super) max_subscribers: Option<u64>,
+    pub(super) keep_alive: Option<String>,
+    pub(super) linger: Option<String>,
 }
 
 /// A size: a number of bytes, or a text such as `8 MiB`.

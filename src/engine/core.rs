@@ -351,6 +351,9 @@ impl Core {
         }
         let reworded = record.reason != judged.reason;
         record.reason = judged.reason;
+        if let Some(turn) = record.turn(now) {
+            self.press.turned(turn);
+        }
         if let Some(held) = &record.offer {
             let standing = health::standing(record, now.mono, &rules.protocol);
             self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });

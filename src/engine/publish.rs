@@ -13,9 +13,9 @@ use super::archive::Save;
 use super::core::Parts;
 use super::record::{Now, Record};
 use crate::catalog::{
-    self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, catalog_store,
+    self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
 };
-use crate::model::{Finding, FindingCode, Health, Manifest, PreferenceSet, ScenarioName, ToolCounts};
+use crate::model::{Finding, FindingCode, Health, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
@@ -55,6 +55,7 @@ pub(super) struct Press {
     /// Newest last.
     revisions: VecDeque<(String, Timestamp)>,
     sequence: u64,
+    turns: Turns,
     touched: BTreeSet<ScenarioName>,
     changed: bool,
     stored: Vec<Finding>,
@@ -96,6 +97,7 @@ impl Press {
             health: OrdMap::new(),
             findings: Arc::clone(&findings),
             sequence: 0,
+            turns: Turns::default(),
         };
         let (writer, reader) = catalog_store(first);
         let press = Self {
@@ -108,6 +110,7 @@ impl Press {
             generated_at,
             revisions,
             sequence: 0,
+            turns: Turns::default(),
             touched: BTreeSet::new(),
             changed: true,
             stored,
@@ -145,6 +148,12 @@ impl Press {
     pub(super) fn touch(&mut self, name: &ScenarioName) {
         self.touched.insert(name.clone());
         self.changed = true;
+    }
+
+    /// A scenario's state changed; it is told with the next snapshot.
+    pub(super) fn turned(&mut self, turn: Turn) {
+        self.touch(&turn.name);
+        self.turns.push(turn);
     }
 
     /// Every scenario's health has to be published anew.
@@ -241,6 +250,7 @@ impl Press {
             health: self.health.clone(),
             findings: Arc::clone(&self.findings),
             sequence: self.sequence,
+            turns: self.turns.clone(),
         };
         self.writer.publish(snapshot);
         if !self.after.is_empty() {

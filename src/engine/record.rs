@@ -16,7 +16,7 @@ use super::trust;
 use crate::config::Config;
 use crate::model::{
     Digest, Finding, Freshness, Health, LastError, Manifest, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioName,
-    ScenarioState, SourceId,
+    ScenarioState, SourceId, Turn,
 };
 use crate::protocols::Protocol;
 use crate::state::Decision;
@@ -94,6 +94,8 @@ pub(super) struct Record {
     pub(super) state: ScenarioState,
     pub(super) reason: String,
     pub(super) since: Timestamp,
+    /// The state that was last told of; none yet for a scenario that was just heard of.
+    pub(super) told: Option<ScenarioState>,
     pub(super) departed: Option<Departed>,
     /// It was not named and did not answer, and has given no good answer since.
     pub(super) gone: bool,
@@ -170,6 +172,7 @@ impl Record {
             state: ScenarioState::Connecting,
             reason: "not asked yet".into(),
             since: now.wall,
+            told: None,
             departed: None,
             gone: false,
             wake: None,
@@ -262,6 +265,23 @@ impl Record {
         self.next_ask = None;
         self.failures += 1;
         self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
+    }
+
+    /// The change of state that was not told of yet, which now counts as told.
+    pub(super) fn turn(&mut self, now: Now) -> Option<Turn> {
+        let from = self.told.replace(self.state);
+        (from != Some(self.state)).then(|| self.turned(from, Some(self.state), self.reason.clone(), now))
+    }
+
+    /// That it is not known any more.
+    pub(super) fn forgotten(&self, now: Now) -> Turn {
+        let reason = "no source has named it for long, and it did not answer".to_owned();
+        self.turned(Some(self.state), None, reason, now)
+    }
+
+    fn turned(&self, from: Option<ScenarioState>, to: Option<ScenarioState>, reason: String, now: Now) -> Turn {
+        let (name, at, restarts) = (self.name.clone(), now.wall, self.restarts);
+        Turn { name, from, to, reason, at, restarts, failures_in_a_row: self.failures }
     }
 
     /// What an operator sees. `counts` come from the catalog.

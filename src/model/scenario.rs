@@ -131,6 +131,25 @@ pub struct Health {
     pub restarts: u32,
 }
 
+/// One change of a scenario's state, told where it was made, so that those that come and go between two looks are told too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// The scenario.
+    pub name: ScenarioName,
+    /// Where it stood before; absent when it was just heard of.
+    pub from: Option<ScenarioState>,
+    /// Where it stands now; absent when it is not known any more.
+    pub to: Option<ScenarioState>,
+    /// Why, in one sentence without a full stop.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+    /// How often it was seen to restart until then.
+    pub restarts: u32,
+    /// Failures since the last good answer until then.
+    pub failures_in_a_row: u32,
+}
+
 /// How the tools of a scenario fare in the global scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolCounts {

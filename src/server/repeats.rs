@@ -108,6 +108,7 @@ mod tests {
             health: OrdMap::new(),
             findings: Arc::default(),
             sequence: 1,
+            turns: crate::catalog::Turns::default(),
         })
     }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, build, catalog_store};
+use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, Turns, build, catalog_store};
 use callsheet::config;
 use callsheet::engine::EngineHandle;
 use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
@@ -59,6 +59,7 @@ pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Findi
         health: health.into_iter().map(|health| (health.name.clone(), Arc::new(health))).collect(),
         findings: Arc::new(findings),
         sequence: 1,
+        turns: Turns::default(),
     }
 }
 

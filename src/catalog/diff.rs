@@ -1,0 +1,304 @@
+//! What differs between two catalogs: for one asker, by published name, with the reason.
+//!
+//! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a query with a limit, whose outcome every
+//! tool takes part in, compares whole views.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+
+use super::explain::out_of_bounds;
+use super::findings::unmatched_preference;
+use super::lens::Lens;
+use super::{Catalog, Entry, Standing, View, ViewQuery};
+use crate::model::{Finding, PublishedName, ScenarioName, Scope, Target, Tool, ToolId, ViewTool};
+
+/// The scenarios whose entries differ between two catalogs. Found once, used for every asker.
+#[derive(Debug, Clone, Default)]
+pub struct Touched(BTreeMap<ScenarioName, [Option<Arc<Entry>>; 2]>);
+
+/// What an asker's list gained, lost and has otherwise now. Each in order of the names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    /// Tools whose published names were not in the list.
+    pub added: Vec<Named>,
+    /// Tools whose published names are not in the list any more.
+    pub removed: Vec<Named>,
+    /// Published names whose tools are others, or have changed.
+    pub changed: Vec<Named>,
+    /// Published scenarios that changed without any of that: their own description, their categories, tools that are switched off.
+    /// Only told to askers who do not filter by category, tag or words.
+    pub scenarios: Vec<ScenarioName>,
+}
+
+/// A tool that was added, removed or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The name it is or was published under.
+    pub name: PublishedName,
+    /// Which tool that is or was.
+    pub id: ToolId,
+    /// Why, in one clause without a full stop.
+    pub reason: String,
+}
+
+impl Touched {
+    /// The entries that differ.
+    pub fn between(old: &Catalog, new: &Catalog) -> Self {
+        let pairs = old.entries.diff(&new.entries).map(|item| match item {
+            DiffItem::Add(name, entry) => (name.clone(), [None, Some(Arc::clone(entry))]),
+            DiffItem::Remove(name, entry) => (name.clone(), [Some(Arc::clone(entry)), None]),
+            DiffItem::Update { old: (name, old), new: (_, new) } => {
+                (name.clone(), [Some(Arc::clone(old)), Some(Arc::clone(new))])
+            }
+        });
+        Self(pairs.collect())
+    }
+
+    /// Whether no entry differs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.0.values().flatten().flatten()
+    }
+}
+
+impl Difference {
+    /// Whether the list is the same.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty() && self.scenarios.is_empty()
+    }
+}
+
+impl Catalog {
+    /// Whether scopes or profiles may see another list although no entry differs.
+    pub fn scopes_differ(&self, next: &Self) -> bool {
+        let same = Arc::ptr_eq(&self.preferences, &next.preferences) && Arc::ptr_eq(&self.profiles, &next.profiles);
+        !same
+    }
+}
+
+/// What differs for the asker of `query`. `touched` is of the same two catalogs.
+pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> Difference {
+    let lenses = [Lens::of(old, query), Lens::of(new, query)];
+    let mut found = Difference::default();
+    let mut narrowed = query.clone();
+    if query.max_tools.is_none()
+        && let Some(mut concerned) = concerned(&lenses, touched, query)
+    {
+        if !query.scenarios.is_empty() {
+            concerned.retain(|name| query.scenarios.contains(name));
+        }
+        if concerned.is_empty() {
+            return found;
+        }
+        narrowed.scenarios = concerned;
+    }
+    let views = [View::select(old, &narrowed), View::select(new, &narrowed)];
+    compare(&lenses, &views, query, &mut found);
+    rest(&lenses, touched, query, &mut found);
+    found
+}
+
+/// The scenarios of which something may differ for an asker without a limit; `None` when that may be all.
+fn concerned(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
+    let [old, new] = lenses;
+    let mut names: BTreeSet<ScenarioName> = touched.0.keys().cloned().collect();
+    if old.catalog.bounds(query) != new.catalog.bounds(query) {
+        return None;
+    }
+    let own = [query.chat.clone().map(Scope::Chat), query.profile.clone().map(Scope::Profile)];
+    let same = |scope: &Scope| old.catalog.preferences.scope(scope).eq(new.catalog.preferences.scope(scope));
+    if !Arc::ptr_eq(&old.catalog.preferences, &new.catalog.preferences) && !own.iter().flatten().all(same) {
+        if old.spans_scenarios || new.spans_scenarios {
+            return None;
+        }
+        names.extend(old.spoken_of.iter().chain(&new.spoken_of).cloned());
+    }
+    // A newcomer may take or free a name in this scope alone.
+    let moved = |a: &Lens<'_>, b: &Lens<'_>| -> Vec<ScenarioName> {
+        let differs = a.renamed.iter().filter(|(id, name)| b.renamed.get(*id) != Some(*name));
+        differs.map(|(id, _)| id.scenario.clone()).collect()
+    };
+    names.extend(moved(old, new));
+    names.extend(moved(new, old));
+    Some(names)
+}
+
+/// Compares what two views show, name by name.
+fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: &mut Difference) {
+    let [was, is] = views
+        .each_ref()
+        .map(|view| view.tools().map(|tool| (tool.name.as_str(), tool)).collect::<BTreeMap<&str, &Arc<ViewTool>>>());
+    let names = |tools: &BTreeMap<&str, &Arc<ViewTool>>| -> BTreeMap<ToolId, PublishedName> {
+        tools.values().map(|tool| (tool.id.clone(), tool.name.clone())).collect()
+    };
+    let (named_before, named_now) = (names(&was), names(&is));
+    let named = |tool: &ViewTool, reason| Named { name: tool.name.clone(), id: tool.id.clone(), reason };
+    for (name, tool) in &was {
+        match is.get(name) {
+            None => {
+                let other = named_now.get(&tool.id).map(|name| format!("published as `{name}` now"));
+                let reason = other.unwrap_or_else(|| absence(&lenses[1], query, tool, &WORDS_NOW));
+                found.removed.push(named(tool, reason));
+            }
+            Some(now) if !alike(tool, now) => found.changed.push(named(now, what_changed(tool, now))),
+            Some(_) => {}
+        }
+    }
+    for (_, tool) in is.iter().filter(|(name, _)| !was.contains_key(*name)) {
+        let other = named_before.get(&tool.id).map(|name| format!("published as `{name}` before"));
+        let reason = other.unwrap_or_else(|| absence(&lenses[0], query, tool, &WORDS_BEFORE));
+        found.added.push(named(tool, reason));
+    }
+}
+
+/// The published scenarios that differ although none of their names does.
+fn rest(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut Difference) {
+    let by_content = [query.categories.is_empty(), query.tags.is_empty(), query.words.is_empty()].contains(&false);
+    if by_content || query.max_tools.is_some() {
+        return;
+    }
+    let bounds = lenses[1].catalog.bounds(query);
+    let named: BTreeSet<&ScenarioName> =
+        [&found.added, &found.removed, &found.changed].into_iter().flatten().map(|named| &named.id.scenario).collect();
+    let is_published = |entry: &Arc<Entry>| entry.is_published();
+    let told = touched.0.iter().filter(|(name, pair)| {
+        (query.scenarios.is_empty() || query.scenarios.contains(*name))
+            && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
+            && pair.iter().flatten().any(is_published)
+            && !named.contains(*name)
+    });
+    let told: Vec<ScenarioName> = told.map(|(name, _)| name.clone()).collect();
+    found.scenarios = told;
+}
+
+/// How the same reason is told of now and of before.
+struct Words {
+    unknown: &'static str,
+    not_offered: &'static str,
+    internal: &'static str,
+    filtered: &'static str,
+    before: &'static str,
+}
+
+const WORDS_NOW: Words = Words {
+    unknown: "its scenario is not known any more",
+    not_offered: "its scenario does not offer it any more",
+    internal: "its scenario marks it as internal now",
+    filtered: "it does not fit the filter any more",
+    before: "",
+};
+
+const WORDS_BEFORE: Words = Words {
+    unknown: "its scenario is new",
+    not_offered: "its scenario offers it now",
+    internal: "its scenario does not mark it as internal any more",
+    filtered: "it fits the filter now",
+    before: "before: ",
+};
+
+/// Why a tool is not in the list of a catalog that an asker sees through `lens`.
+fn absence(lens: &Lens<'_>, query: &ViewQuery, tool: &ViewTool, words: &Words) -> String {
+    let Some(entry) = lens.catalog.entry(&tool.id.scenario) else { return words.unknown.to_owned() };
+    if let Standing::Withdrawn(reason) | Standing::Hidden(reason) = &entry.standing {
+        return format!("{}{reason}", words.before);
+    }
+    let Some(offered) = entry.tool(&tool.id.tool) else { return words.not_offered.to_owned() };
+    let seen = lens.tool(offered);
+    if seen.tool.facts.internal_only && !query.include_internal {
+        words.internal.to_owned()
+    } else if !seen.effective.enabled && !query.include_disabled {
+        format!("{}switched off by {}", words.before, seen.effective.enabled_source)
+    } else if let Some(step) = out_of_bounds(lens.catalog, query, &seen) {
+        format!("{}{}", words.before, step.outcome)
+    } else {
+        words.filtered.to_owned()
+    }
+}
+
+fn alike(was: &Arc<ViewTool>, is: &Arc<ViewTool>) -> bool {
+    Arc::ptr_eq(was, is) || (was.id == is.id && was.effective == is.effective && same(&was.tool, &is.tool))
+}
+
+fn same(was: &Arc<Tool>, is: &Arc<Tool>) -> bool {
+    Arc::ptr_eq(was, is) || was == is
+}
+
+/// What of a tool is not as it was.
+fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
+    let mut said = Vec::new();
+    if was.id != is.id {
+        said.push(format!("it is {} now, not {}", is.id, was.id));
+    } else if !same(&was.tool, &is.tool) {
+        let (old, new) = (&*was.tool, &*is.tool);
+        let parts = [
+            (old.description != new.description, "description"),
+            (old.parameters != new.parameters, "parameters"),
+            (old.category != new.category, "category"),
+            (old.metadata != new.metadata, "metadata"),
+            (old.extra != new.extra, "further members"),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, part)| part).collect();
+        said.push(format!("its scenario changed its {}", parts.join(", ")));
+    }
+    let (old, new) = (&was.effective, &is.effective);
+    if old.enabled != new.enabled {
+        let switched = if new.enabled { "on" } else { "off" };
+        said.push(format!("switched {switched} by {}", new.enabled_source));
+    }
+    if old.requires_approval != new.requires_approval {
+        let needs = if new.requires_approval { "requires approval now" } else { "requires no approval any more" };
+        said.push(format!("{needs}, by {}", new.approval_source));
+    }
+    if old.priority != new.priority {
+        said.push(format!("its priority is {} now", new.priority));
+    }
+    if said.is_empty() {
+        said.push("its settings come from elsewhere now".to_owned());
+    }
+    said.join("; ")
+}
+
+/// What the merge says of everything that differs, before and now, in the global scope. What it says of the rest is the same in both,
+/// but for the names of rivals that a message mentions.
+pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec<Finding>; 2] {
+    let of =
+        |catalog: &Catalog| -> Vec<Finding> { touched.0.keys().flat_map(|name| catalog.findings_of(name)).collect() };
+    let mut findings = [of(old), of(new)];
+    if !Arc::ptr_eq(&old.preferences, &new.preferences) {
+        findings[0].extend(old.unmatched_preferences());
+        findings[1].extend(new.unmatched_preferences());
+    } else if !touched.is_empty() {
+        for (scope, target, _) in new.preferences.iter() {
+            // Whether it matches can only have changed with an entry that it speaks of.
+            if touched.entries().any(|entry| speaks_of(target, entry)) {
+                for (catalog, findings) in [old, new].into_iter().zip(&mut findings) {
+                    if !matches(catalog, target) {
+                        findings.push(unmatched_preference(scope, target));
+                    }
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn matches(catalog: &Catalog, target: &Target) -> bool {
+    match target {
+        Target::Scenario(name) => catalog.entries.contains_key(name),
+        Target::Tool(id) => catalog.tool(id).is_some(),
+        Target::Category(_) | Target::Tag(_) => catalog.entries().any(|entry| speaks_of(target, entry)),
+    }
+}
+
+fn speaks_of(target: &Target, entry: &Entry) -> bool {
+    match target {
+        Target::Scenario(name) => *name == entry.name,
+        Target::Tool(id) => id.scenario == entry.name,
+        Target::Category(_) | Target::Tag(_) => entry.has(target),
+    }
+}

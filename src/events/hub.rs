@@ -1,0 +1,189 @@
+//! The hub: follows what is published and tells each filter what that means for it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::change::Change;
+use super::cursor::{Cursor, Epoch};
+use super::message::{Kind, Message};
+use super::subscription::{Parts, Subscription};
+use super::topic::{Moment, Opening, Topic};
+use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
+use crate::config;
+use crate::runtime::{Clock, Stop, Tasks};
+
+/// After telling a change the next look waits this many times as long as the telling took, so that a burst is told together and telling
+/// takes a quarter of the time at most. A change that comes alone is told at once.
+const PAUSE: u32 = 3;
+/// The longest such wait.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// Filters without readers that are remembered at most, besides the plain list.
+const IDLE: usize = 64;
+
+/// Where changes are heard. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Hub(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: config::Events,
+    clock: Clock,
+    tasks: Tasks,
+    stop: Stop,
+    places: Arc<Semaphore>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    moment: Arc<Moment>,
+    topics: HashMap<ViewQuery, Arc<Topic>>,
+}
+
+/// What a reader asks for.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The list whose changes are to be told. Its scenarios, if it names any, are those of which states and findings are told too.
+    pub query: ViewQuery,
+    /// What is to be told.
+    pub kinds: BTreeSet<Kind>,
+    /// Where the reader was. What came since is told first; a snapshot is when that is unknown or too long ago, or nothing is given.
+    pub cursor: Option<Cursor>,
+}
+
+/// Why nobody more can follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubscribeError {
+    /// So many follow already.
+    #[error("{0} readers follow changes already, as many as `events.max_subscribers` allows; try again later")]
+    Full(usize),
+}
+
+impl Default for Ask {
+    /// Everything about the plain list, from now on.
+    fn default() -> Self {
+        Self { query: ViewQuery::default(), kinds: Kind::ALL.into(), cursor: None }
+    }
+}
+
+impl Hub {
+    /// Follows what `reader` reads until `stop`.
+    pub fn start(reader: CatalogReader, config: config::Events, clock: Clock, tasks: &Tasks, stop: &Stop) -> Self {
+        let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
+        // The plain list is what nearly everybody follows, so it can always be resumed.
+        let plain = Arc::new(Topic::new(ViewQuery::default(), &moment));
+        let topics = HashMap::from([(ViewQuery::default(), plain)]);
+        // A semaphore has an upper limit of its own, far above this.
+        let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
+        let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
+        let shared = Arc::new(Shared { config, clock, tasks, stop, places, state });
+        shared.tasks.spawn(Arc::clone(&shared).follow(reader));
+        Self(shared)
+    }
+
+    /// Lets a reader in.
+    pub fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
+        let shared = &self.0;
+        let place = Arc::clone(&shared.places).try_acquire_owned();
+        let place = place.map_err(|_| SubscribeError::Full(shared.config.max_subscribers))?;
+        let Ask { query, kinds, cursor } = ask;
+        let mut state = shared.state();
+        let State { moment, topics } = &mut *state;
+        let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
+        let topic = Arc::clone(topic);
+        let begun = topic.begin(cursor, shared.config.reader_queue);
+        state.forget_idle(shared);
+        let (clock, tasks, stop) = (shared.clock, shared.tasks.clone(), shared.stop.clone());
+        Ok(Subscription::new(topic, begun, Parts { kinds, clock, tasks, stop, place }))
+    }
+
+    /// How often a stream in which nothing happens should show that it lives (`events.keep_alive`).
+    pub fn keep_alive(&self) -> Duration {
+        self.0.config.keep_alive
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn follow(self: Arc<Self>, mut reader: CatalogReader) {
+        loop {
+            let snapshot = tokio::select! {
+                biased;
+                () = self.stop.wait() => return,
+                snapshot = reader.changed() => snapshot,
+            };
+            let Some(snapshot) = snapshot else { return };
+            let begun = self.clock.now();
+            let shared = Arc::clone(&self);
+            self.tasks.off_thread(move || shared.tell(&snapshot)).await;
+            let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE);
+            tokio::select! {
+                () = self.stop.wait() => return,
+                () = self.clock.sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Tells every filter what happened until `snapshot`. What differs is found before anybody has to wait for it.
+    fn tell(&self, snapshot: &Arc<Snapshot>) {
+        let (before, topics) = {
+            let state = self.state();
+            (Arc::clone(&state.moment), state.topics.values().cloned().collect::<Vec<_>>())
+        };
+        let change = Change::between(before.epoch, before.seq, &before.snapshot, snapshot);
+        let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
+        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> =
+            topics.iter().map(|topic| (topic.query.clone(), told(&change, &topic.query, &moment))).collect();
+        let mut state = self.state();
+        state.moment = Arc::clone(&moment);
+        for topic in state.topics.values() {
+            // A filter that somebody began to follow meanwhile has seen nothing of this yet.
+            let messages = told.remove(&topic.query);
+            let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment));
+            let overrun = topic.push(messages, &moment, &self.config);
+            if overrun > 0 {
+                tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
+            }
+        }
+        state.forget_idle(self);
+    }
+}
+
+/// What the followers of a filter are told of a change.
+fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>) -> Vec<Arc<Message>> {
+    let mut told = change.told(query);
+    if change.missed {
+        told.push(Opening::of(moment, query).told());
+    }
+    told
+}
+
+impl State {
+    /// Forgets filters that nobody has followed for long, and those that are too many.
+    fn forget_idle(&mut self, shared: &Shared) {
+        let now = shared.clock.now();
+        let plain = ViewQuery::default();
+        let mut idle = Vec::new();
+        self.topics.retain(|query, topic| {
+            let Some(left) = topic.left().filter(|_| *query != plain) else { return true };
+            let keep = now < left + shared.config.linger;
+            if keep {
+                idle.push((left, query.clone()));
+            }
+            keep
+        });
+        let beyond = idle.len().saturating_sub(IDLE);
+        if beyond > 0 {
+            idle.sort_by_key(|(left, _)| *left);
+            for (_, query) in idle.into_iter().take(beyond) {
+                self.topics.remove(&query);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is told: one message per change, typed. How it is written is the business of whoever sends it.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::cursor::Cursor;
+use crate::catalog::{Difference, Named, Revision};
+use crate::model::{Finding, Health, PublishedName, Turn};
+
+/// What readers may ask for. A snapshot may come whatever was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Changes of the asker's list.
+    Catalog,
+    /// Changes of scenarios' states.
+    Scenario,
+    /// Findings that come and go.
+    Finding,
+}
+
+/// An event with its place, shared by all who read it.
+#[derive(Debug)]
+pub struct Message {
+    /// The place behind it, from which a reader resumes.
+    pub id: Cursor,
+    /// What happened.
+    pub event: Event,
+    written: OnceLock<Bytes>,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Everything, for a reader that knows nothing yet or has missed something. What it knew before does not count any more.
+    Snapshot(Overview),
+    /// The asker's list changed.
+    Catalog(CatalogChange),
+    /// A scenario's state changed.
+    Scenario(Arc<Turn>),
+    /// A finding came or went.
+    Finding(FindingChange),
+}
+
+/// Everything that a filter covers at one moment.
+#[derive(Debug)]
+pub struct Overview {
+    /// The catalog's revision, as the asker's scope sees it.
+    pub revision: Revision,
+    /// When this revision came to be.
+    pub generated_at: Timestamp,
+    /// The published names in the asker's list, in its order.
+    pub names: Vec<PublishedName>,
+    /// The health of the scenarios that the filter names, or of all, in order.
+    pub scenarios: Vec<Arc<Health>>,
+    /// How many findings of sources, manifests, the store and the merge are open for these scenarios.
+    pub findings: usize,
+}
+
+/// How the asker's list changed.
+#[derive(Debug)]
+pub struct CatalogChange {
+    /// The catalog's revision, as the asker's scope sees it now.
+    pub revision: Revision,
+    /// When this revision came to be.
+    pub generated_at: Timestamp,
+    /// What differs.
+    pub difference: Difference,
+}
+
+/// A finding came or went. One that only says the same of the same tool in other words does neither.
+#[derive(Debug)]
+pub enum FindingChange {
+    /// It came.
+    Added(Finding),
+    /// It went.
+    Removed(Finding),
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Catalog, Self::Scenario, Self::Finding];
+
+    /// The kind as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Catalog => "catalog",
+            Self::Scenario => "scenario",
+            Self::Finding => "finding",
+        }
+    }
+}
+
+impl Event {
+    /// Its kind; none for a snapshot.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Snapshot(_) => None,
+            Self::Catalog(_) => Some(Kind::Catalog),
+            Self::Scenario(_) => Some(Kind::Scenario),
+            Self::Finding(_) => Some(Kind::Finding),
+        }
+    }
+
+    /// The name of the event as it is written.
+    pub fn name(&self) -> &'static str {
+        self.kind().map_or("snapshot", Kind::as_str)
+    }
+
+    /// What it costs in memory, roughly, in bytes.
+    fn weight(&self) -> usize {
+        let named = |named: &Named| named.reason.len() + 3 * named.name.as_str().len() + 160;
+        let inner = match self {
+            Self::Snapshot(all) => all.names.len() * 96 + all.scenarios.len() * 300,
+            Self::Catalog(CatalogChange { difference: found, .. }) => {
+                let lists = [&found.added, &found.removed, &found.changed];
+                lists.into_iter().flatten().map(named).sum::<usize>() + found.scenarios.len() * 32
+            }
+            Self::Scenario(turn) => turn.reason.len() * 2,
+            Self::Finding(FindingChange::Added(finding) | FindingChange::Removed(finding)) => finding.message.len() * 2,
+        };
+        inner + 400
+    }
+}
+
+impl Message {
+    /// An event at its place.
+    pub(super) fn new(id: Cursor, event: Event) -> Arc<Self> {
+        Arc::new(Self { id, event, written: OnceLock::new() })
+    }
+
+    /// It as bytes: made by `write` for the first reader, shared with all others. There is one way of writing per process.
+    pub fn written(&self, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
+        self.written.get_or_init(|| write(self)).clone()
+    }
+
+    /// What it costs in memory, roughly, in bytes, with itself as written.
+    pub(super) fn weight(&self) -> usize {
+        self.event.weight()
+    }
+}

@@ -1,0 +1,133 @@
+//! One reader's end: what comes next, and what became of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::message::{Kind, Message};
+use super::topic::{Begun, Fate, Opening, Reader, Topic};
+use crate::runtime::{Clock, Stop, Tasks};
+
+/// Follows what happens. Dropping it ends that.
+#[derive(Debug)]
+pub struct Subscription {
+    topic: Arc<Topic>,
+    reader: Arc<Reader>,
+    opening: Option<Arc<Opening>>,
+    pushed: watch::Receiver<u64>,
+    kinds: BTreeSet<Kind>,
+    clock: Clock,
+    tasks: Tasks,
+    stop: Stop,
+    /// Held: one of so many.
+    _place: OwnedSemaphorePermit,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// A message.
+    Message(Arc<Message>),
+    /// Nothing any more.
+    Ended(Ending),
+}
+
+/// Why nothing comes any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The daemon is stopping.
+    Stopping,
+    /// The reader did not keep up. It may resume from the last message it has.
+    Overrun,
+}
+
+/// Tells from aside what became of a reader; holds nothing up.
+#[derive(Debug)]
+pub struct Watch {
+    fate: watch::Receiver<Fate>,
+    stop: Stop,
+}
+
+/// What a subscription needs besides its place.
+pub(super) struct Parts {
+    pub(super) kinds: BTreeSet<Kind>,
+    pub(super) clock: Clock,
+    pub(super) tasks: Tasks,
+    pub(super) stop: Stop,
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+impl Subscription {
+    pub(super) fn new(topic: Arc<Topic>, begun: Begun, parts: Parts) -> Self {
+        let Begun { reader, opening, pushed } = begun;
+        let Parts { kinds, clock, tasks, stop, place } = parts;
+        Self { topic, reader, opening, pushed, kinds, clock, tasks, stop, _place: place }
+    }
+
+    /// Waits for the next message. Cancel-safe.
+    pub async fn next(&mut self) -> Next {
+        if let Some(opening) = self.opening.clone() {
+            let told = self.tasks.off_thread(move || opening.told()).await;
+            self.opening = None;
+            return Next::Message(told);
+        }
+        loop {
+            if self.stop.is_stopped() {
+                return Next::Ended(Ending::Stopping);
+            }
+            if *self.reader.fate.borrow() == Fate::Overrun {
+                return Next::Ended(Ending::Overrun);
+            }
+            match self.topic.read(&self.reader) {
+                Some(message) if message.event.kind().is_none_or(|kind| self.kinds.contains(&kind)) => {
+                    return Next::Message(message);
+                }
+                Some(_) => continue,
+                None => {}
+            }
+            tokio::select! {
+                () = self.stop.wait() => {}
+                changed = self.pushed.changed() => {
+                    // The topic lives as long as this does.
+                    if changed.is_err() {
+                        return Next::Ended(Ending::Stopping);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Something that tells when this reader has to be let go, even while nobody asks for its next message.
+    pub fn watch(&self) -> Watch {
+        Watch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.reader.fate.send_if_modified(|fate| {
+            let reads = *fate == Fate::Reading;
+            if reads {
+                *fate = Fate::Gone;
+            }
+            reads
+        });
+        self.topic.leave(&self.reader, self.clock.now());
+    }
+}
+
+impl Watch {
+    /// Waits until the reader has to be let go, and why; nothing when it went by itself.
+    pub async fn ended(mut self) -> Option<Ending> {
+        let overrun = tokio::select! {
+            () = self.stop.wait() => false,
+            fate = self.fate.wait_for(|fate| *fate != Fate::Reading) => fate.is_ok_and(|fate| *fate == Fate::Overrun),
+        };
+        match (overrun, self.stop.is_stopped()) {
+            (true, _) => Some(Ending::Overrun),
+            (false, true) => Some(Ending::Stopping),
+            (false, false) => None,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One filter that is followed: its ring of messages, and the places of its readers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::change;
+use super::cursor::{Cursor, Epoch};
+use super::message::{Event, Message, Overview};
+use crate::catalog::{Snapshot, View, ViewQuery};
+use crate::config;
+use crate::model::Finding;
+
+/// Where the hub is.
+#[derive(Debug)]
+pub(super) struct Moment {
+    pub(super) epoch: Epoch,
+    pub(super) seq: u64,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// What a reader that begins now is told first; made when the first one does.
+#[derive(Debug)]
+pub(super) struct Opening {
+    moment: Arc<Moment>,
+    query: ViewQuery,
+    told: OnceLock<Arc<Message>>,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct Topic {
+    pub(super) query: ViewQuery,
+    ring: Mutex<Ring>,
+    /// How many messages there ever were.
+    pushed: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    messages: VecDeque<Arc<Message>>,
+    /// How many messages came before the first of these.
+    first: u64,
+    bytes: usize,
+    /// Everything that was told behind this place is in the ring.
+    floor: u64,
+    opening: Arc<Opening>,
+    readers: Vec<Weak<Reader>>,
+    left: Option<Instant>,
+}
+
+/// A reader's place. All it costs.
+#[derive(Debug)]
+pub(super) struct Reader {
+    /// How many messages of the topic it has behind it.
+    next: AtomicU64,
+    /// How many it may be behind.
+    leeway: u64,
+    pub(super) fate: watch::Sender<Fate>,
+}
+
+/// What became of a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It reads.
+    Reading,
+    /// It went.
+    Gone,
+    /// It did not keep up.
+    Overrun,
+}
+
+/// Where a new reader begins.
+pub(super) struct Begun {
+    pub(super) reader: Arc<Reader>,
+    /// What it is told first, unless it resumes.
+    pub(super) opening: Option<Arc<Opening>>,
+    pub(super) pushed: watch::Receiver<u64>,
+}
+
+impl Opening {
+    pub(super) fn of(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
+        Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), told: OnceLock::new() })
+    }
+
+    /// The snapshot message. The first to ask makes it, which takes as long as listing does; others wait for it.
+    pub(super) fn told(&self) -> Arc<Message> {
+        Arc::clone(self.told.get_or_init(|| {
+            let Moment { epoch, seq, snapshot } = &*self.moment;
+            Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)))
+        }))
+    }
+}
+
+/// Everything that a filter covers.
+fn overview(snapshot: &Snapshot, query: &ViewQuery) -> Overview {
+    let catalog = &snapshot.catalog;
+    let covered = &query.scenarios;
+    let mut findings: Vec<Finding> = if covered.is_empty() {
+        catalog.findings()
+    } else {
+        covered.iter().flat_map(|name| catalog.findings_of(name)).collect()
+    };
+    let covers =
+        |finding: &&Finding| covered.is_empty() || finding.scenario.as_ref().is_some_and(|name| covered.contains(name));
+    findings.extend(snapshot.findings.iter().filter(covers).cloned());
+    findings.sort_unstable();
+    findings.dedup();
+    let health = snapshot.health.values();
+    Overview {
+        revision: change::revision(catalog, query),
+        generated_at: snapshot.generated_at,
+        names: View::select(catalog, query).tools().map(|tool| tool.name.clone()).collect(),
+        scenarios: health.filter(|health| covered.is_empty() || covered.contains(&health.name)).cloned().collect(),
+        findings: findings.len(),
+    }
+}
+
+impl Topic {
+    /// A filter that is followed from this moment on.
+    pub(super) fn new(query: ViewQuery, moment: &Arc<Moment>) -> Self {
+        let opening = Opening::of(moment, &query);
+        let ring = Ring {
+            messages: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            floor: moment.seq,
+            opening,
+            readers: Vec::new(),
+            left: None,
+        };
+        Self { query, ring: Mutex::new(ring), pushed: watch::Sender::new(0) }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells its readers what happened, and takes this moment for the present. Answers how many readers did not keep up.
+    pub(super) fn push(&self, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, limits: &config::Events) -> usize {
+        let opening = Opening::of(moment, &self.query);
+        let mut ring = self.ring();
+        ring.opening = opening;
+        if messages.is_empty() {
+            return 0;
+        }
+        for message in messages {
+            ring.bytes += message.weight();
+            ring.messages.push_back(message);
+        }
+        while ring.messages.len() > limits.ring || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1) {
+            let Some(oldest) = ring.messages.pop_front() else { break };
+            ring.bytes -= oldest.weight();
+            ring.first += 1;
+            ring.floor = oldest.id.seq;
+        }
+        let (first, end) = (ring.first, ring.end());
+        let mut overrun = 0;
+        ring.readers.retain(|reader| {
+            let Some(reader) = reader.upgrade() else { return false };
+            let next = reader.next.load(Ordering::Acquire);
+            let keeps_up = next >= first && end - next <= reader.leeway;
+            if !keeps_up {
+                overrun += 1;
+                reader.fate.send_replace(Fate::Overrun);
+            }
+            keeps_up
+        });
+        self.pushed.send_replace(end);
+        overrun
+    }
+
+    /// Lets a reader in: behind `cursor` if the ring still has everything that was told since, else with a snapshot.
+    pub(super) fn begin(&self, cursor: Option<Cursor>, queue: usize) -> Begun {
+        let mut ring = self.ring();
+        let now = &ring.opening.moment;
+        let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
+        let seen = resumed.map(|cursor| ring.messages.partition_point(|message| message.id.seq <= cursor.seq) as u64);
+        let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
+        // What it has to catch up on does not count against it.
+        let leeway = queue as u64 + (ring.end() - next);
+        let reader = Arc::new(Reader { next: AtomicU64::new(next), leeway, fate: watch::Sender::new(Fate::Reading) });
+        ring.readers.retain(|reader| reader.strong_count() > 0);
+        ring.readers.push(Arc::downgrade(&reader));
+        ring.left = None;
+        let opening = resumed.is_none().then(|| Arc::clone(&ring.opening));
+        Begun { reader, opening, pushed: self.pushed.subscribe() }
+    }
+
+    /// The next message for a reader, which then has it behind it.
+    pub(super) fn read(&self, reader: &Reader) -> Option<Arc<Message>> {
+        let ring = self.ring();
+        let next = reader.next.load(Ordering::Acquire);
+        // One that fell out of the ring is told by its fate.
+        let at = usize::try_from(next.checked_sub(ring.first)?).ok()?;
+        let message = ring.messages.get(at).cloned()?;
+        reader.next.store(next + 1, Ordering::Release);
+        Some(message)
+    }
+
+    /// A reader went.
+    pub(super) fn leave(&self, reader: &Reader, now: Instant) {
+        let mut ring = self.ring();
+        ring.readers.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), reader));
+        if ring.readers.is_empty() {
+            ring.left = Some(now);
+        }
+    }
+
+    /// Since when nobody reads; nothing while someone does.
+    pub(super) fn left(&self) -> Option<Instant> {
+        self.ring().left
+    }
+}
+
+impl Ring {
+    /// How many messages there ever were.
+    fn end(&self) -> u64 {
+        self.first + self.messages.len() as u64
+    }
+}
