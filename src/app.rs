@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::discovery::SOURCES;
 use crate::discovery::mdns::{announce, identity};
 use crate::engine::{self, EngineHandle};
+use crate::events::Hub;
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks, signal};
 use crate::server;
@@ -26,6 +27,7 @@ pub struct Callsheet {
     config: Arc<Config>,
     reader: CatalogReader,
     engine: EngineHandle,
+    events: Hub,
     views: Views,
     readiness: Readiness,
     clock: Clock,
@@ -72,8 +74,9 @@ impl Callsheet {
             sources,
         };
         let (engine, reader) = engine::start(setup, &stop);
+        let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
-        Ok(Self { config, reader, engine, views, readiness, clock, tasks, trigger, stop })
+        Ok(Self { config, reader, engine, events, views, readiness, clock, tasks, trigger, stop })
     }
 
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
@@ -83,6 +86,7 @@ impl Callsheet {
             reader: self.reader.clone(),
             views: self.views.clone(),
             engine: self.engine.clone(),
+            events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.server.clone(),
             clock: self.clock,
@@ -112,6 +116,11 @@ impl Callsheet {
     /// Asks the engine for something.
     pub fn engine(&self) -> &EngineHandle {
         &self.engine
+    }
+
+    /// Tells what changes.
+    pub fn events(&self) -> &Hub {
+        &self.events
     }
 
     /// Prepared answers.

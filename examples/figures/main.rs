@@ -9,6 +9,7 @@
 mod bare;
 mod change;
 mod child;
+mod events;
 mod failing;
 mod fleet;
 mod load;
@@ -29,8 +30,13 @@ use report::Row;
 type Measure = fn() -> Result<Vec<Row>>;
 
 /// The figures by name, in the order in which they are printed.
-const FIGURES: &[(&str, Measure)] =
-    &[("prepared", prepared::run), ("failing", failing::run), ("fleet", fleet::run), ("change", change::run)];
+const FIGURES: &[(&str, Measure)] = &[
+    ("prepared", prepared::run),
+    ("failing", failing::run),
+    ("fleet", fleet::run),
+    ("change", change::run),
+    ("events", events::run),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -133,10 +133,10 @@ fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: 
     let [was, is] = views
         .each_ref()
         .map(|view| view.tools().map(|tool| (tool.name.as_str(), tool)).collect::<BTreeMap<&str, &Arc<ViewTool>>>());
-    let names = |tools: &BTreeMap<&str, &Arc<ViewTool>>| -> BTreeMap<ToolId, PublishedName> {
+    let by_id = |tools: &BTreeMap<&str, &Arc<ViewTool>>| -> BTreeMap<ToolId, PublishedName> {
         tools.values().map(|tool| (tool.id.clone(), tool.name.clone())).collect()
     };
-    let (named_before, named_now) = (names(&was), names(&is));
+    let (named_before, named_now) = (by_id(&was), by_id(&is));
     let named = |tool: &ViewTool, reason| Named { name: tool.name.clone(), id: tool.id.clone(), reason };
     for (name, tool) in &was {
         match is.get(name) {

@@ -6,13 +6,17 @@ use http::header::CONTENT_TYPE;
 use serde_json::Value;
 use url::Url;
 
-use super::{Failure, Remote, output};
+use super::{Failure, Remote, output, sse};
 use crate::config::{self, LoadOptions};
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// A daemon that is there is connected to at once, also over a slow network.
 const CONNECT: Duration = Duration::from_secs(5);
+/// A year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How soon it is found out that the other side of a silent connection vanished.
+const PROBE: Duration = Duration::from_secs(30);
 /// Bytes of an answer; a list of 100,000 tools has about 150 MB.
 const MAX_ANSWER: usize = 1 << 30;
 /// What a list of a daemon always says, and a list of a scenario never.
@@ -39,6 +43,29 @@ pub(super) struct Answer {
     pub(super) left_out: usize,
 }
 
+/// Events as they come.
+#[derive(Debug)]
+pub(super) struct Stream {
+    response: reqwest::Response,
+    reader: sse::Reader,
+}
+
+impl Stream {
+    /// The next event; nothing when the stream ended, in whatever way. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<sse::Received> {
+        loop {
+            if let Some(received) = self.reader.next() {
+                return Some(received);
+            }
+            let chunk = self.response.chunk().await.ok()??;
+            self.reader.push(&chunk);
+            if self.reader.waiting() > MAX_ANSWER {
+                return None;
+            }
+        }
+    }
+}
+
 impl Daemon {
     /// The daemon that the arguments, the environment or the configuration name.
     pub(super) fn of(remote: &Remote) -> Result<Self, Failure> {
@@ -55,6 +82,7 @@ impl Daemon {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(TIMEOUT)
+            .tcp_keepalive(PROBE)
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
         Ok(Self { base, http })
@@ -92,7 +120,8 @@ impl Daemon {
         Ok(Answer { body, value, left_out: 0 })
     }
 
-    fn read(&self, body: &[u8]) -> Result<Value, Failure> {
+    /// Reads JSON that it wrote.
+    pub(super) fn read(&self, body: &[u8]) -> Result<Value, Failure> {
         serde_json::from_slice(body).map_err(|error| self.strange(&format!("its answer is no JSON: {error}")))
     }
 
@@ -111,7 +140,12 @@ impl Daemon {
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        self.receive(response).await
+    }
+
+    /// Reads a whole answer.
+    async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), Failure> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut bytes = Vec::new();
@@ -128,6 +162,24 @@ impl Daemon {
             Some(kind) if kind == "application/problem+json" => Err(refused(status, &bytes)),
             _ => Err(self.strange(&format!("it answered {status}"))),
         }
+    }
+
+    /// Follows the daemon's events from behind `last` on, the id of the last one that is known.
+    pub(super) async fn follow(&self, query: &Query<'_>, last: Option<&str>) -> Result<Stream, Failure> {
+        let mut url = self.address(&["events"])?;
+        url.query_pairs_mut().extend_pairs(query);
+        // It lasts as long as both sides do.
+        let mut request = self.http.get(url).timeout(FOREVER);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let kind = response.headers().get(CONTENT_TYPE);
+        if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
+            return Ok(Stream { response, reader: sse::Reader::default() });
+        }
+        self.receive(response).await?;
+        Err(self.strange("it has no events"))
     }
 
     /// The address of a route. Names that a URL cannot carry as a part of its path are refused: it would mean another route.

@@ -23,8 +23,10 @@ mod prefs;
 mod refresh;
 mod scenarios;
 mod serve;
+mod sse;
 mod table;
 mod tools;
+mod watch;
 
 pub use exit::Failure;
 

@@ -3,6 +3,7 @@
 //! What scenarios wrote passes through [`plain`], so that none of them can steer an operator's terminal.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
@@ -10,9 +11,19 @@ use serde_json::Value;
 
 use super::Failure;
 
+/// Whether nobody reads what is printed any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
 /// Prints one line. A closed pipe (`| head`) is no error.
 pub(super) fn line(text: &str) {
-    let _ = writeln!(anstream::stdout().lock(), "{text}");
+    if writeln!(anstream::stdout().lock(), "{text}").is_err() {
+        CLOSED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a line could not be printed, so that whoever goes on for ever may end.
+pub(super) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
 }
 
 /// Tells something beside the output, on standard error.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::client::{Daemon, Query};
 use super::table::{Fit, Sheet, cell};
+use super::watch::{self, Follow};
 use super::{Failure, Remote, output};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
@@ -20,6 +21,9 @@ pub(super) struct Scenarios {
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "name", value_parser = states())]
     state: Option<String>,
+    /// Print them, then each change of state as it happens, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "state", help_heading = "Output")]
+    watch: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -31,6 +35,14 @@ fn states() -> PossibleValuesParser {
 impl Scenarios {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let daemon = Daemon::of(&self.remote)?;
+        if self.watch {
+            return self.watch(&daemon).await;
+        }
+        self.list(&daemon).await
+    }
+
+    /// What there is now.
+    async fn list(&self, daemon: &Daemon) -> Result<(), Failure> {
         let answer = if let Some(name) = &self.name {
             daemon.get(&["scenarios", name], Query::new(), "state").await?
         } else {
@@ -44,6 +56,28 @@ impl Scenarios {
             show_one(&answer.value, now);
         } else {
             show(&answer.value, self.state.as_deref(), now);
+        }
+        Ok(())
+    }
+
+    /// What there is, then what changes of it.
+    async fn watch(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let mut query = vec![("kind", "scenario".to_owned())];
+        query.extend(self.name.iter().map(|name| ("scenario", name.clone())));
+        // Followed first and listed then, so that no change falls between the two.
+        let mut follow = Follow::start(daemon, query).await?;
+        let mut printed: Option<watch::Scenarios> = None;
+        while let Some(heard) = follow.next().await? {
+            if self.remote.json {
+                heard.print_json();
+                continue;
+            }
+            if let Some(printed) = &mut printed {
+                printed.print(&heard);
+                continue;
+            }
+            self.list(daemon).await?;
+            printed = Some(watch::Scenarios::knowing(&heard.data));
         }
         Ok(())
     }

@@ -4,8 +4,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
+use super::client::{Answer, Daemon, Query};
 use super::table::{Fit, Sheet, cell};
+use super::watch::{self, Follow};
 use super::{Failure, Remote, output};
 use crate::formats::FORMATS;
 
@@ -17,6 +18,9 @@ pub(super) struct Tools {
     /// Print the list as programs need it: the very bytes of the daemon's answer.
     #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
     format: Option<String>,
+    /// Print the list, then each change of it as it happens, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "format", help_heading = "Output")]
+    watch: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -57,6 +61,9 @@ fn formats() -> PossibleValuesParser {
 impl Tools {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let daemon = Daemon::of(&self.remote)?;
+        if self.watch {
+            return self.watch(&daemon).await;
+        }
         let mut query = self.filter.query();
         if let Some(format) = &self.format {
             query.push(("format", format.clone()));
@@ -71,13 +78,41 @@ impl Tools {
         } else {
             show(&answer.value);
         }
-        if answer.left_out > 0 {
-            let tools = output::count(answer.left_out, "tool");
-            output::note(&format!(
-                "{tools} left out, by a limit (`--max 0` lifts it) or because the format cannot say them"
-            ));
+        note_left_out(&answer);
+        Ok(())
+    }
+
+    /// The list, then what changes of it.
+    async fn watch(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let mut query = self.filter.query();
+        query.push(("kind", "catalog".into()));
+        // Followed first and listed then, so that no change falls between the two.
+        let mut follow = Follow::start(daemon, query).await?;
+        let mut printed: Option<watch::Tools> = None;
+        while let Some(heard) = follow.next().await? {
+            if self.remote.json {
+                heard.print_json();
+                continue;
+            }
+            if let Some(printed) = &mut printed {
+                printed.print(&heard);
+                continue;
+            }
+            let answer = daemon.list(self.filter.query()).await?;
+            show(&answer.value);
+            note_left_out(&answer);
+            printed = Some(watch::Tools::knowing(&heard.data));
         }
         Ok(())
+    }
+}
+
+fn note_left_out(answer: &Answer) {
+    if answer.left_out > 0 {
+        let tools = output::count(answer.left_out, "tool");
+        output::note(&format!(
+            "{tools} left out, by a limit (`--max 0` lifts it) or because the format cannot say them"
+        ));
     }
 }
 

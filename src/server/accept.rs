@@ -70,6 +70,7 @@ struct Connections {
 }
 
 /// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut off.
+/// `service` also gets what ends its connection at once, whatever the client does.
 pub(super) async fn serve<M, S, B>(
     listener: TcpListener,
     service: M,
@@ -79,7 +80,7 @@ pub(super) async fn serve<M, S, B>(
     stop: &Stop,
 ) -> usize
 where
-    M: Fn(&TcpStream) -> S,
+    M: Fn(&TcpStream, StopTrigger) -> S,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
@@ -97,8 +98,9 @@ where
     };
     let slots = Arc::new(Semaphore::new(limits.connections));
     while let Some((stream, slot)) = next(&listener, &slots, clock, stop).await {
-        let service = service(&stream);
-        connections.start(stream, service, slot);
+        let (let_go, unwanted) = StopTrigger::new();
+        let service = service(&stream, let_go);
+        connections.start(stream, service, slot, unwanted);
     }
     // The port is free from here on: a successor may bind it while we finish.
     drop(listener);
@@ -158,7 +160,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 impl Connections {
-    fn start<S, B>(&self, stream: TcpStream, service: S, slot: OwnedSemaphorePermit)
+    fn start<S, B>(&self, stream: TcpStream, service: S, slot: OwnedSemaphorePermit, unwanted: Stop)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
         S::Future: Send + 'static,
@@ -188,6 +190,7 @@ impl Connections {
                     }
                 }
                 () = never_asked => tracing::debug!("connection closed: no request came"),
+                () = unwanted.wait() => tracing::debug!("connection closed: its client does not read"),
                 () = cut.wait() => { cut_off.fetch_add(1, Ordering::Relaxed); }
             }
         });
@@ -248,7 +251,7 @@ mod tests {
         let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
         let (stop, stopping) = StopTrigger::new();
         let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
-        let service = move |_: &TcpStream| {
+        let service = move |_: &TcpStream, _| {
             let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
             service_fn(move |request: Request<Incoming>| {
                 let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));

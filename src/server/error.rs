@@ -51,6 +51,13 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
+    /// 503: too much is asked of us now; the client may come back soon.
+    pub(super) fn busy(detail: impl Into<String>) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+        problem
+    }
+
     /// 500: something unexpected; `cause` goes to the log only.
     pub(super) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
@@ -120,11 +127,7 @@ impl From<EngineError> for Problem {
                 let detail = "the change could not be stored, so nothing changed; the daemon's log says why";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
             }
-            EngineError::Stopping => {
-                let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "the daemon is stopping; try again soon");
-                problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
-                problem
-            }
+            EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
         }
     }
 }

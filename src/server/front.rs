@@ -26,6 +26,7 @@ use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 
 use super::error::Problem;
+use super::events::LetGo;
 use super::guard::Pass;
 use super::{App, routes, tools};
 
@@ -60,10 +61,11 @@ impl Front {
         Self(Arc::new(Inner { shared, router }))
     }
 
-    /// The service of one connection, which came to the address `local`.
+    /// The service of one connection, which came to the address `local` and is ended by `let_go`.
     pub(super) fn connection(
         &self,
         local: IpAddr,
+        let_go: LetGo,
     ) -> impl Service<Request<Incoming>, Response = Answer, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
         service_fn(move |request: Request<Incoming>| {
@@ -74,10 +76,10 @@ impl Front {
             match begun {
                 Ok(Begun::Answered(answer)) => EitherFuture::Left(ready(Ok(finished(answer, head_only)))),
                 Ok(Begun::Passed(passed)) => {
-                    let inner = Arc::clone(&inner);
+                    let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
                     // In a box: hyper moves the future of each request, and this one is many times that of an answer at hand.
                     EitherFuture::Right(Box::pin(async move {
-                        let answered = AssertUnwindSafe(inner.go_on(*passed)).catch_unwind().await;
+                        let answered = AssertUnwindSafe(inner.go_on(*passed, let_go)).catch_unwind().await;
                         Ok(finished(answered.unwrap_or_else(|panic| slip(&*panic)), head_only))
                     }))
                 }
@@ -128,10 +130,11 @@ impl Inner {
     }
 
     /// Answers what has to be made or is the router's.
-    async fn go_on(&self, Passed { head, body, pass }: Passed) -> Answer {
+    async fn go_on(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> Answer {
         let answer = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
             short(tools::list(&self.shared, head.uri.query(), &head.headers).await)
         } else {
+            head.extensions.insert(let_go);
             let routed = tower::Service::call(&mut self.router.clone(), Request::from_parts(head, body)).await;
             routed.map_or_else(|never: Infallible| match never {}, |answer| answer.map(Either::Right))
         };
@@ -191,7 +194,8 @@ fn preflight_answer() -> Response<Full<Bytes>> {
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, if-none-match"));
+    headers
+        .insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, if-none-match, last-event-id"));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     answer
 }

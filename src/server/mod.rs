@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
+use crate::events::Hub;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::Views;
 
@@ -23,6 +24,8 @@ mod body;
 mod coding;
 mod conditional;
 mod error;
+mod event_wire;
+mod events;
 mod findings;
 mod front;
 mod guard;
@@ -47,6 +50,8 @@ pub struct Parts {
     pub views: Views,
     /// Where changes go.
     pub engine: EngineHandle,
+    /// Where changes are heard.
+    pub events: Hub,
     /// What `/readyz` tells.
     pub readiness: Readiness,
     /// `[server]` of the configuration.
@@ -77,8 +82,10 @@ struct Shared {
     reader: CatalogReader,
     views: Views,
     engine: EngineHandle,
+    events: Hub,
     readiness: Readiness,
     clock: Clock,
+    tasks: Tasks,
     guard: guard::Guard,
     repeats: repeats::Repeats,
 }
@@ -95,14 +102,17 @@ type App = Arc<Shared>;
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
-    let Parts { reader, views, engine, readiness, config, clock, tasks } = parts;
+    let Parts { reader, views, engine, events, readiness, config, clock, tasks } = parts;
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
     let repeats = repeats::Repeats::default();
-    let shared = Arc::new(Shared { reader, views, engine, readiness, clock, guard, repeats });
+    let shared =
+        Arc::new(Shared { reader, views, engine, events, readiness, clock, tasks: tasks.clone(), guard, repeats });
     let front = front::Front::new(shared, config.max_body);
     tracing::info!(address = %local, "serving");
-    let serve = move |stream: &TcpStream| front.connection(stream.local_addr().unwrap_or(local).ip());
+    let serve = move |stream: &TcpStream, let_go| {
+        front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(let_go))
+    };
     match accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
         0 => Ok(()),
         connections => Err(ServeError::Cut { connections }),

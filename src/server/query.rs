@@ -116,7 +116,8 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    const KNOWN: &[Param] = &[
+    /// Its parameters.
+    pub(super) const KNOWN: &[Param] = &[
         once("format"),
         once("profile"),
         once("chat_id"),
@@ -132,7 +133,11 @@ impl ListQuery {
     /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
     /// empty then, as it will be when that scenario has gone.
     pub(super) fn read(raw: Option<&str>) -> Result<Self, Problem> {
-        let query = Query::read(raw, Self::KNOWN)?;
+        Self::of(&Query::read(raw, Self::KNOWN)?)
+    }
+
+    /// The same, of a query that may have further parameters.
+    pub(super) fn of(query: &Query) -> Result<Self, Problem> {
         let format = query.format()?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
             Ok(query.all(name)?.into_iter().map(str::to_owned).collect())

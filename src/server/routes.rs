@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, findings, health, inbox, preferences, scenarios, tools, wire};
+use super::{App, events, findings, health, inbox, preferences, scenarios, tools, wire};
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
 /// published name is reached as `scenario/tool`.
@@ -57,6 +57,7 @@ pub(super) const ROUTES: &[Route] = &[
         get(preferences::all).put(preferences::change).delete(preferences::reset)
     }),
     route("GET,HEAD", "/api/v1/findings", "every open finding", || get(findings::all)),
+    route("GET,HEAD", "/api/v1/events", "changes as they happen, as server-sent events", || get(events::follow)),
     route("GET,HEAD", "/api/v1/tools/set", "agent-inbox: scenarios, tools with their settings, categories", || {
         get(inbox::tool_set)
     }),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, Turns, build, catalog_store};
 use callsheet::config;
 use callsheet::engine::EngineHandle;
+use callsheet::events::Hub;
 use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server::{self, Parts, ServeError};
@@ -100,6 +101,7 @@ pub(crate) async fn serve(first: Snapshot) -> Served {
     let (readiness, tasks) = (Readiness::new(), Tasks::new());
     let parts = Parts {
         engine: EngineHandle::ended(reader.clone()),
+        events: Hub::start(reader.clone(), config::Events::default(), Clock::system(), &tasks, &stopping),
         reader,
         views: Views::new(10_000_000, tasks.clone()),
         readiness: readiness.clone(),

@@ -1,25 +1,18 @@
-//! Follows what is published, and lets a sample go away and come back.
+//! Follows what happens, and lets a sample go away and come back.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::model::ScenarioName;
+use crate::catalog::Named;
+use crate::events::{Event, Message, Next, Subscription};
+use crate::model::ScenarioState;
 use crate::runtime::{Clock, Stop, Tasks};
 
-use super::super::output;
+use super::super::{output, watch};
 use super::samples::Sample;
-
-/// What a follower compares.
-struct Seen {
-    states: BTreeMap<ScenarioName, &'static str>,
-    tools: BTreeMap<String, String>,
-}
 
 /// Prints each change until `stop`. The sample goes away after one turn and comes back after the next, and so on.
 pub(super) async fn follow(
-    mut reader: CatalogReader,
+    mut changes: Subscription,
     mut sample: Sample,
     clock: Clock,
     tasks: &Tasks,
@@ -27,7 +20,6 @@ pub(super) async fn follow(
     turn: Duration,
 ) {
     output::line("\nfollowing changes until Ctrl-C; the weather station goes away and comes back");
-    let mut seen = Seen::of(&reader.snapshot());
     let mut away = false;
     let mut next_turn = clock.now() + turn;
     loop {
@@ -38,9 +30,9 @@ pub(super) async fn follow(
                 next_turn += turn;
                 away = turn_over(&mut sample, away, tasks).await;
             }
-            snapshot = reader.changed() => {
-                let Some(snapshot) = snapshot else { return };
-                seen = seen.print_changes(&snapshot, clock);
+            next = changes.next() => match next {
+                Next::Message(message) => print(&message),
+                Next::Ended(_) => return,
             }
         }
     }
@@ -61,29 +53,24 @@ async fn turn_over(sample: &mut Sample, away: bool, tasks: &Tasks) -> bool {
     }
 }
 
-impl Seen {
-    fn of(snapshot: &Snapshot) -> Self {
-        let states = snapshot.health.values().map(|health| (health.name.clone(), health.state.as_str())).collect();
-        let view = View::select(&snapshot.catalog, &ViewQuery::default());
-        let tools = view.tools();
-        Self { states, tools: tools.map(|tool| (tool.name.to_string(), tool.id.to_string())).collect() }
-    }
-
-    fn print_changes(self, snapshot: &Arc<Snapshot>, clock: Clock) -> Self {
-        let now = Self::of(snapshot);
-        let time = clock.wall().strftime("%H:%M:%S").to_string();
-        for (name, state) in &now.states {
-            let before = self.states.get(name).copied().unwrap_or("unknown");
-            if before != *state {
-                let reason = snapshot.health.get(name).map_or("", |health| health.reason.as_str());
-                output::line(&format!("{time}  {name}: {before} -> {state} ({reason})"));
-            }
+fn print(message: &Message) {
+    match &message.event {
+        Event::Scenario(turn) => {
+            let [from, to] = [turn.from, turn.to].map(|state| state.map(ScenarioState::as_str));
+            watch::turn(turn.name.as_str(), from, to, &turn.reason);
         }
-        let gone = self.tools.iter().filter(|(name, _)| !now.tools.contains_key(*name));
-        let come = now.tools.iter().filter(|(name, _)| !self.tools.contains_key(*name));
-        for (sign, (name, id)) in gone.map(|tool| ('-', tool)).chain(come.map(|tool| ('+', tool))) {
-            output::line(&format!("{time}  {sign} {name} ({id})"));
+        Event::Catalog(change) => {
+            let found = &change.difference;
+            let tools = |sign: char, tools: &[Named]| {
+                for tool in tools {
+                    output::line(&format!("{}  {sign} {} ({})", watch::time(), tool.name, output::plain(&tool.reason)));
+                }
+            };
+            tools('-', &found.removed);
+            tools('+', &found.added);
+            tools('~', &found.changed);
         }
-        now
+        // What there was at first has been shown; findings are asked for by those who want them.
+        Event::Snapshot(_) | Event::Finding(_) => {}
     }
 }

@@ -11,6 +11,7 @@ use super::client::{Daemon, Query};
 use super::{Failure, Remote, output, scenarios, serve, tools};
 use crate::app::Callsheet;
 use crate::config::{Config, StaticScenario};
+use crate::events::Ask;
 use crate::runtime::{Clock, Tasks};
 
 mod follow;
@@ -55,7 +56,8 @@ impl Demo {
             if !self.once {
                 suggest(&url);
                 let turn = Duration::from_secs(self.turn.max(1).into());
-                follow::follow(reader, weather, clock, &tasks, app.stopping(), turn).await;
+                let changes = app.events().subscribe(Ask::default()).map_err(anyhow::Error::new)?;
+                follow::follow(changes, weather, clock, &tasks, app.stopping(), turn).await;
             }
             app.stop();
             Ok::<_, Failure>(())
