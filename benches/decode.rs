@@ -1,5 +1,5 @@
 //! What reading a manifest costs, in each spelling, beside the least that any reader must do: finding the members of every tool with
-//! plain borrowed [`RawValue`]s, nothing judged and nothing kept.
+//! plain borrowed [`RawValue`]s, nothing judged and nothing kept. And what judging the decoded manifest costs after that.
 //!
 //! `cargo bench --bench decode` prints criterion's measurements and then a table of ratios. The manifests are made here.
 
@@ -10,7 +10,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use callsheet::model::Accept;
+use callsheet::lint;
+use callsheet::model::{Accept, Manifest};
 use callsheet::protocols::tool_discovery::{decode, encode};
 use criterion::{Criterion, Throughput, criterion_group};
 use serde::Deserialize;
@@ -156,6 +157,10 @@ fn whole(body: &[u8]) {
     black_box(decode(body, &Accept::default()).unwrap());
 }
 
+fn judge(manifest: &Manifest) {
+    black_box(lint::content(manifest));
+}
+
 fn measure(criterion: &mut Criterion) {
     let like_seed = encode(&decode(&manifests()[0].1, &Accept::default()).unwrap().manifest);
     for (spelling, body) in manifests() {
@@ -166,6 +171,8 @@ fn measure(criterion: &mut Criterion) {
         group.bench_function("plain borrowed parse", |bencher| bencher.iter(|| plain(&body)));
         group.bench_function("tree of values", |bencher| bencher.iter(|| tree(&body)));
         group.bench_function("decode", |bencher| bencher.iter(|| whole(&body)));
+        let manifest = decode(&body, &Accept::default()).unwrap().manifest;
+        group.bench_function("lint", |bencher| bencher.iter(|| judge(&manifest)));
         group.finish();
     }
 }
@@ -182,18 +189,24 @@ fn fastest(work: impl Fn()) -> Duration {
 }
 
 fn ratios() {
-    println!("{:<24}{:>10}{:>12}{:>12}{:>10}{:>10}", "spelling", "bytes", "plain", "decode", "ratio", "tree");
+    println!(
+        "{:<24}{:>10}{:>12}{:>12}{:>10}{:>10}{:>12}",
+        "spelling", "bytes", "plain", "decode", "ratio", "tree", "lint"
+    );
     for (spelling, body) in manifests() {
         let least = fastest(|| plain(&body));
         let (decoded, tree) = (fastest(|| whole(&body)), fastest(|| tree(&body)));
+        let manifest = decode(&body, &Accept::default()).unwrap().manifest;
+        let lint = fastest(|| judge(&manifest));
         let times = |time: Duration| format!("{:.2}x", time.as_secs_f64() / least.as_secs_f64());
         println!(
-            "{spelling:<24}{:>10}{:>12}{:>12}{:>10}{:>10}",
+            "{spelling:<24}{:>10}{:>12}{:>12}{:>10}{:>10}{:>12}",
             body.len(),
             format!("{least:.1?}"),
             format!("{decoded:.1?}"),
             times(decoded),
-            times(tree)
+            times(tree),
+            format!("{lint:.1?}")
         );
     }
 }

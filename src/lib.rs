@@ -38,6 +38,8 @@ pub mod discovery;
 
 pub mod upstream;
 
+pub mod lint;
+
 pub mod protocols;
 
 pub mod engine;

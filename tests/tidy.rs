@@ -91,7 +91,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("config", &["model", "catalog", "protocols"][..]),
         ("state", &["model", "runtime"][..]),
         ("upstream", &["model", "runtime"][..]),
-        ("protocols", &["model", "upstream", "runtime"][..]),
+        ("lint", &["model"][..]),
+        ("protocols", &["model", "lint", "upstream", "runtime"][..]),
         ("discovery", &["model", "config", "runtime"][..]),
         // Announcing is mDNS, whose library lives in one room.
         ("provide", &["model", "runtime", "discovery"][..]),

@@ -13,8 +13,8 @@ First steps:
 
 Exit codes:
   0  done
-  1  the daemon refused, there is no such thing, or a scenario did not answer
-  2  wrong usage
+  1  the daemon refused, there is no such thing, a scenario did not answer, or `check` found errors
+  2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong
   5  the daemon could not start or stop cleanly";
@@ -32,7 +32,9 @@ pub enum Failure {
         /// The next step, if there is one.
         hint: Option<String>,
     },
-    /// An argument cannot be. Code 2.
+    /// `check` found errors, and has told them. Code 1.
+    Found,
+    /// An argument cannot be, or what it names cannot be read. Code 2.
     Usage {
         /// Which, and why.
         message: String,
@@ -61,7 +63,7 @@ impl Failure {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
-            Self::Refused { .. } => 1.into(),
+            Self::Refused { .. } | Self::Found => 1.into(),
             Self::Usage { .. } => USAGE.into(),
             Self::Unreachable { .. } => 3.into(),
             Self::Config(_) => 4.into(),

@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; all others speak to a running daemon over HTTP and hold no logic of
-//! their own. Only this module prints, and only through [`output`].
+//! Commands that run the daemon build it through [`crate::app`]; `check` asks a scenario itself; all others speak to a running daemon
+//! over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::runtime::Tasks;
 
+mod check;
 mod client;
 mod completions;
 mod config;
@@ -60,6 +61,8 @@ enum Command {
     Block(decide::Decide),
     /// Let in a scenario that was found by a source that does not vouch for it.
     Trust(decide::Decide),
+    /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
+    Check(check::Check),
     /// Show the configuration in force.
     Config(config::Config),
     /// Print a completion script for a shell.
@@ -123,6 +126,7 @@ impl Command {
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.run("block").await,
             Self::Trust(command) => command.run("trust").await,
+            Self::Check(command) => command.run().await,
             Self::Config(command) => command.run(),
             Self::Completions(command) => {
                 command.run();

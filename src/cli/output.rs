@@ -54,6 +54,7 @@ pub(super) fn json(value: &Value) {
 /// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
 pub(super) fn failure(failure: &Failure) {
     match failure {
+        Failure::Found => {}
         Failure::Refused { message, hint } => error(message, hint.as_deref()),
         Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => error(message, Some(hint)),
         Failure::Config(config) => {
@@ -96,6 +97,15 @@ pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
 pub(super) fn plain(text: &str) -> String {
     let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
+}
+
+/// The severity of a finding with its colour.
+pub(super) fn severity(text: &str) -> Cell {
+    match text {
+        "error" => Cell::new(text).fg(Color::DarkRed),
+        "warning" => Cell::new(text).fg(Color::DarkYellow),
+        _ => Cell::new(text),
+    }
 }
 
 /// A state with its colour.

@@ -1,9 +1,15 @@
 //! Findings: every decision that a person may wonder about, explained.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::name::ScenarioName;
+
+/// Findings of one code beyond this many are counted, not told one by one: a hostile body holds a hundred thousand broken tools.
+const TOLD_PER_CODE: usize = 100;
+/// Characters of a foreign text that a message shows.
+const SHOWN: usize = 60;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +20,13 @@ pub enum Severity {
     Warning,
     /// Something is left out or refused.
     Error,
+}
+
+/// The findings of one document, bounded: at most 100 of each code, then one that counts the rest.
+#[derive(Debug, Default)]
+pub struct CappedFindings {
+    told: Vec<Finding>,
+    counts: BTreeMap<FindingCode, usize>,
 }
 
 /// One explained decision. Ordered by scenario, tool, code and message, so that lists of findings are stable.
@@ -68,7 +81,7 @@ codes! {
     /// A malformed tool was left out; the rest of its manifest is published.
     ToolQuarantined = "tool-quarantined", Error;
     /// A second tool of the same name in one manifest was left out.
-    DuplicateTool = "duplicate-tool", Warning;
+    DuplicateTool = "duplicate-tool", Error;
     /// A malformed or repeated category was left out.
     CategoryIgnored = "category-ignored", Warning;
     /// The protocol version is out of the accepted range.
@@ -117,6 +130,112 @@ codes! {
     StateRepaired = "state-repaired", Error;
     /// Something could not be stored.
     StateFailed = "state-failed", Error;
+    /// The scenario has no name, or one that no scenario can be filed under.
+    ScenarioNaming = "scenario-name", Warning;
+    /// The scenario's own version is missing or no semantic version.
+    ScenarioVersion = "scenario-version", Info;
+    /// The document is written in another spelling than the protocol text's.
+    Spelling = "spelling", Info;
+    /// The tool's name is outside the protocol's grammar, or longer than LLM vendors accept.
+    ToolNaming = "tool-name", Warning;
+    /// The tool says nothing about what it does, so that no LLM can choose it.
+    ToolUndescribed = "tool-undescribed", Warning;
+    /// A parameter says nothing about what it means.
+    ParameterUndescribed = "parameter-undescribed", Info;
+    /// A tool names a category that the manifest does not define.
+    CategoryUnknown = "category-unknown", Warning;
+    /// The tool has no metadata, so it counts as disabled.
+    MetadataMissing = "metadata-missing", Warning;
+    /// A member of the metadata has a value that the protocol does not know.
+    MetadataValue = "metadata-value", Warning;
+    /// `required` names a parameter that does not exist.
+    RequiredUnknown = "required-unknown", Error;
+    /// A `type` that JSON Schema does not know.
+    SchemaType = "schema-type", Error;
+    /// A parameter without a type.
+    SchemaUntyped = "schema-untyped", Warning;
+    /// A keyword of a schema that has a value it cannot have.
+    SchemaKeyword = "schema-keyword", Error;
+    /// A list parameter that does not say what its elements are; some LLM vendors refuse the whole request for it.
+    ItemsMissing = "items-missing", Warning;
+    /// A default that its own schema does not allow.
+    DefaultUnfit = "default-unfit", Warning;
+    /// An example whose input the tool's parameters do not allow.
+    ExampleUnfit = "example-unfit", Warning;
+    /// `async_behavior` names a tool that the manifest does not offer, so nobody can follow or end the operation.
+    AsyncToolMissing = "async-tool-missing", Error;
+    /// A status or cancel tool cannot be called with the operation's id alone.
+    AsyncArguments = "async-arguments", Error;
+    /// `async_behavior` lacks what is needed to follow the operation.
+    AsyncIncomplete = "async-incomplete", Error;
+    /// The operation's id is not a text, which is all that the protocol's first consumer follows.
+    AsyncIdType = "async-id-type", Warning;
+    /// The tool may take long but does not say how to follow it.
+    LongRunningUntracked = "long-running-untracked", Warning;
+    /// The list of tools is served without `Cache-Control`.
+    CacheControlMissing = "cache-control-missing", Warning;
+    /// `generated_at` is another one in each answer though nothing changed, so it says nothing about freshness.
+    GeneratedAtMoves = "generated-at-moves", Warning;
+    /// The same tools come in another order with each answer, which breaks prompt caches of those who keep it.
+    OrderUnstable = "order-unstable", Warning;
+    /// Two answers in a row offer different things.
+    ContentMoves = "content-moves", Warning;
+    /// The list of tools is served without an `ETag`.
+    EtagMissing = "etag-missing", Info;
+    /// The `ETag` is another one though the content is equal.
+    EtagMoves = "etag-moves", Warning;
+    /// A conditional request for what the asker has was answered in full.
+    NotModifiedMissing = "not-modified-missing", Warning;
+    /// The content type is not JSON's.
+    ContentType = "content-type", Warning;
+    /// The answer took longer than a second.
+    SlowAnswer = "slow-answer", Warning;
+    /// The route of a single tool does not answer as the protocol says.
+    ToolRoute = "tool-route", Warning;
+}
+
+impl CappedFindings {
+    /// Takes one in.
+    pub fn push(&mut self, finding: Finding) {
+        let count = self.counts.entry(finding.code).or_default();
+        *count += 1;
+        if *count <= TOLD_PER_CODE {
+            self.told.push(finding);
+        }
+    }
+
+    /// All of them, in the order they came, with one more for each code of which some were only counted.
+    pub fn finish(mut self) -> Vec<Finding> {
+        for (code, count) in self.counts {
+            if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
+                self.told.push(Finding::new(code, format!("{more} more of this kind are not told one by one")));
+            }
+        }
+        self.told
+    }
+}
+
+/// The beginning of a foreign text, in backticks, with what a terminal might act on escaped, for messages.
+pub fn shown(text: &str) -> String {
+    let mut out = String::from("`");
+    for c in text.chars().take(SHOWN) {
+        match c {
+            '"' | '\'' | '\\' => out.push(c),
+            _ => out.extend(c.escape_debug()),
+        }
+    }
+    out.push_str(if text.chars().nth(SHOWN).is_some() { "...`" } else { "`" });
+    out
+}
+
+/// Adds one step to a JSON pointer (RFC 6901 section 3).
+pub fn push_step(pointer: &mut String, name: &str) {
+    pointer.push('/');
+    if name.contains(['~', '/']) {
+        pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+    } else {
+        pointer.push_str(name);
+    }
 }
 
 impl Finding {

@@ -14,7 +14,7 @@ pub mod tool;
 pub mod version;
 pub mod view;
 
-pub use finding::{Finding, FindingCode, Severity};
+pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};

@@ -30,6 +30,15 @@ const IDLE_PER_HOST: usize = 0;
 /// The daemon reads for one principal, so its answers are those of a private cache (RFC 9111 section 3.5 and 5.2.2).
 const SCOPE: CacheScope = CacheScope::Private;
 
+/// Which answers are given to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Take {
+    /// 2xx, and 304 to a conditional request.
+    Success,
+    /// All but redirects.
+    Any,
+}
+
 /// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
 /// only.
 pub struct Client {
@@ -90,6 +99,7 @@ impl Client {
         http: &reqwest::Client,
         mut address: Address,
         conditions: HeaderMap,
+        take: Take,
     ) -> Result<Answer, AskError> {
         let mut may_retry = true;
         let mut followed = 0;
@@ -110,6 +120,7 @@ impl Client {
                     let message = "it answered 304 to a request without conditions".to_owned();
                     return Err(AskError::Broken { url: address.to_string(), message });
                 }
+                Verdict::Refuse if take == Take::Any => return self.read(&address, response, head).await,
                 Verdict::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
                     return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
@@ -186,6 +197,15 @@ impl Upstream {
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
     pub async fn get(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
+        self.ask(path, validators, Take::Success).await
+    }
+
+    /// The same, but an answer of any status counts as one: for whoever wants to see how something is refused.
+    pub async fn look(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
+        self.ask(path, validators, Take::Any).await
+    }
+
+    async fn ask(&self, path: &str, validators: Option<&Validators>, take: Take) -> Result<Answer, AskError> {
         let address = self.address.join(path)?;
         let client = &self.client;
         let _turn = self.turn.lock().await;
@@ -193,11 +213,11 @@ impl Upstream {
         // not take another scenario's place.
         let _permit = client.permits.acquire().await;
         let limit = client.limits.whole;
-        let (to, conditions) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        let (to, conditions, take) = (address.clone(), validators.map(conditions).unwrap_or_default());
         let exchange = async {
             match self.dial {
-                None => client.exchange(&client.http, to, conditions).await,
-                Some(target) => TARGET.scope(target, client.exchange(client.dialling()?, to, conditions)).await,
+                None => client.exchange(&client.http, to, conditions, take).await,
+                Some(target) => TARGET.scope(target, client.exchange(client.dialling()?, to, conditions, take)).await,
             }
         };
         match tokio::time::timeout(limit, exchange).await {

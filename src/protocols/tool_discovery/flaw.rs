@@ -1,12 +1,9 @@
 //! What is wrong with a part of a document, where, and what to do about it; and the findings that become of it.
 
-use std::collections::BTreeMap;
-
 use super::text::MAX_DEPTH;
-use crate::model::{Finding, FindingCode};
-
-/// Findings of one code beyond this many are counted, not told one by one: a hostile body holds a hundred thousand broken tools.
-const TOLD_PER_CODE: usize = 100;
+use crate::model::finding::push_step;
+pub(super) use crate::model::finding::shown;
+use crate::model::{CappedFindings, Finding, FindingCode};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,25 +37,20 @@ impl Flaw {
 
     /// The same flaw, seen from one level further out.
     pub(super) fn within(mut self, name: &str) -> Self {
-        self.pointer = format!("/{}{}", name.replace('~', "~0").replace('/', "~1"), self.pointer);
+        let inner = std::mem::take(&mut self.pointer);
+        push_step(&mut self.pointer, name);
+        self.pointer.push_str(&inner);
         self
     }
 }
 
 /// The findings of one document, bounded.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    told: Vec<Finding>,
-    counts: BTreeMap<FindingCode, usize>,
-}
+pub(super) struct Findings(CappedFindings);
 
 impl Findings {
     pub(super) fn push(&mut self, finding: Finding) {
-        let count = self.counts.entry(finding.code).or_default();
-        *count += 1;
-        if *count <= TOLD_PER_CODE {
-            self.told.push(finding);
-        }
+        self.0.push(finding);
     }
 
     /// A flaw at its place. `thing` begins the sentence.
@@ -70,27 +62,7 @@ impl Findings {
         self.push(finding);
     }
 
-    /// All of them, with one more for each code of which some were only counted.
-    pub(super) fn finish(mut self) -> Vec<Finding> {
-        for (code, count) in self.counts {
-            if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
-                self.told.push(Finding::new(code, format!("{more} more of this kind are not told one by one")));
-            }
-        }
-        self.told
+    pub(super) fn finish(self) -> Vec<Finding> {
+        self.0.finish()
     }
-}
-
-/// The beginning of a text, in backticks, with what a terminal might act on escaped, for messages.
-pub(super) fn shown(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let mut out = String::from("`");
-    for c in text.chars().take(SHOWN) {
-        match c {
-            '"' | '\'' | '\\' => out.push(c),
-            _ => out.extend(c.escape_debug()),
-        }
-    }
-    out.push_str(if text.chars().nth(SHOWN).is_some() { "...`" } else { "`" });
-    out
 }

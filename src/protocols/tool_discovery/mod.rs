@@ -15,7 +15,9 @@ mod encode;
 mod envelope;
 mod flaw;
 mod head;
+mod inspect;
 mod metadata;
+mod sent;
 mod shared;
 mod spelling;
 mod text;
@@ -32,6 +34,7 @@ use crate::upstream::Upstream;
 
 pub use decode::decode;
 pub use encode::encode;
+pub use inspect::{Inspected, inspect};
 
 /// The digest of a manifest that was changed after it was decoded.
 pub fn digest(manifest: &Manifest) -> Digest {

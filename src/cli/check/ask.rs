@@ -1,0 +1,111 @@
+//! Asks a scenario what is needed to judge how it serves its manifest: the list three times, then conditionally, then single tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::ETAG;
+
+use super::super::Failure;
+use crate::config::Refresh;
+use crate::lint::behaviour::{self, Listed, Single};
+use crate::model::{Accept, Finding, FindingCode};
+use crate::protocols::tool_discovery::{self, Inspected, PATH};
+use crate::runtime::{Clock, Tasks};
+use crate::upstream::{Answer, AskError, Client, Limits, Upstream, Validators};
+
+/// A stamp in whole seconds shows whether it moves only after one has passed.
+const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
+/// A name that no tool has.
+const NOBODY: &str = "callsheet_check_asks_for_no_such_tool";
+
+/// Asks, and judges all that came. Gives the address as it may be shown.
+pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> {
+    let upstream = upstream(base).map_err(|error| unreadable(&error))?;
+    let subject = upstream.shown();
+    let asker = Asker { upstream, clock: Clock::system() };
+    let (first, mut inspected, etag) = asker.list().await?;
+    let Some(first) = first else { return Ok((subject, inspected)) };
+    let in_seconds = inspected.stamp.as_ref().is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
+    let mut heard = vec![first];
+    for _ in 0..2 {
+        if in_seconds && heard.len() == 1 {
+            asker.clock.sleep(WHOLE_SECOND).await;
+        }
+        heard.extend(asker.list().await?.0);
+    }
+    let mut findings = behaviour::listed(&heard);
+    if let Some(etag) = etag
+        && findings.iter().all(|finding| finding.code != FindingCode::EtagMoves)
+    {
+        let known = Validators { etag: Some(etag.clone()), ..Validators::default() };
+        let answer = asker.upstream.look(PATH, Some(&known)).await.map_err(|error| unreadable(&error))?;
+        findings.extend(behaviour::conditional(&etag, answer.head.status));
+    }
+    let offered = inspected.manifest.iter().flat_map(|manifest| manifest.tools.iter());
+    let mut plain = offered.filter(|tool| tool.name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
+    if let Some(tool) = plain.next() {
+        findings.extend(asker.single(&tool.name, behaviour::known_tool).await);
+    }
+    findings.extend(asker.single(NOBODY, behaviour::unknown_tool).await);
+    // How it is served comes first: it is of the scenario, not of one tool.
+    inspected.findings.splice(0..0, findings);
+    Ok((subject, inspected))
+}
+
+struct Asker {
+    upstream: Upstream,
+    clock: Clock,
+}
+
+impl Asker {
+    /// The list: how it was served (when it is one), what is wrong with it, and its tag.
+    async fn list(&self) -> Result<(Option<Listed>, Inspected, Option<http::HeaderValue>), Failure> {
+        let asked = self.clock.now();
+        let Answer { head, body } = self.upstream.get(PATH, None).await.map_err(|error| unreadable(&error))?;
+        let took = self.clock.now().saturating_duration_since(asked);
+        let inspect = move || tool_discovery::inspect(&body, &Accept::default());
+        let inspected = self.upstream.tasks().off_thread(inspect).await;
+        let etag = head.headers.get(ETAG).cloned();
+        let listed = inspected.manifest.as_ref().map(|manifest| Listed {
+            headers: head.headers,
+            took,
+            digest: manifest.digest,
+            stamp: inspected.stamp.clone(),
+            order: inspected.order.clone(),
+        });
+        Ok((listed, inspected, etag))
+    }
+
+    /// Judges the answer for one name.
+    async fn single(&self, name: &str, judge: impl FnOnce(&Single<'_>) -> Option<Finding>) -> Option<Finding> {
+        match self.upstream.look(&format!("{PATH}/{name}"), None).await {
+            Ok(Answer { head, body }) => {
+                judge(&Single { name, status: head.status, headers: &head.headers, body: &body })
+            }
+            Err(error) => Some(
+                Finding::new(FindingCode::ToolRoute, error.to_string())
+                    .hint("answer at `GET /api/v1/tools/{name}`, with 404 for a name that no tool has"),
+            ),
+        }
+    }
+}
+
+/// An address to ask, within the limits that a daemon has by default.
+fn upstream(base: url::Url) -> Result<Upstream, AskError> {
+    let limits = Refresh::default();
+    let of_request = Limits {
+        connect: limits.connect_timeout,
+        whole: limits.timeout,
+        max_body: limits.max_body,
+        max_redirects: limits.max_redirects,
+    };
+    let client: Arc<Client> = Client::new(of_request, 1, limits.default_lifetime, Clock::system(), Tasks::new())?;
+    client.upstream(base)
+}
+
+fn unreadable(error: &AskError) -> Failure {
+    Failure::Usage {
+        message: error.to_string(),
+        hint: "name the address of a running scenario, like http://127.0.0.1:15000".into(),
+    }
+}

@@ -1,0 +1,109 @@
+//! `callsheet check`: what is wrong with a manifest and, at an address, with how it is served. Needs no daemon.
+
+use std::io::Read;
+
+use clap::Args;
+use url::Url;
+
+use super::Failure;
+use crate::model::{Accept, Severity};
+use crate::protocols::tool_discovery::{self, Inspected, PATH};
+
+mod ask;
+mod report;
+
+use report::Report;
+
+/// Bytes of a file or of standard input, far beyond what a daemon takes.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Address of a scenario (http or https, with or without /api/v1/tools), a file with a manifest, or `-` for standard input.
+    #[arg(value_name = "URL|FILE")]
+    subject: String,
+    /// Take warnings for errors.
+    #[arg(long)]
+    strict: bool,
+    /// Print JSON instead of a table.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Check {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let (subject, inspected) = match address(&self.subject)? {
+            Some(base) => ask::ask(base).await?,
+            None => (self.subject.clone(), self.read()?),
+        };
+        let report = Report::of(subject, inspected, self.strict);
+        if self.json {
+            report.print_json();
+        } else {
+            report.print();
+        }
+        if report.worst() == Some(Severity::Error) { Err(Failure::Found) } else { Ok(()) }
+    }
+
+    /// The manifest in a file or from standard input.
+    fn read(&self) -> Result<Inspected, Failure> {
+        let mut body = Vec::new();
+        let from = if self.subject == "-" { "standard input" } else { self.subject.as_str() };
+        let read = if self.subject == "-" {
+            std::io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut body)
+        } else {
+            std::fs::File::open(&self.subject).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut body))
+        };
+        read.map_err(|error| Failure::Usage {
+            message: format!("{from} cannot be read: {error}"),
+            hint: "name a file with a manifest, an address like http://127.0.0.1:15000, or `-` for standard input"
+                .into(),
+        })?;
+        if body.len() as u64 > MAX_FILE {
+            let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
+            return Err(Failure::Usage { message, hint: "no daemon would take such a manifest".into() });
+        }
+        Ok(tool_discovery::inspect(&body, &Accept::default()))
+    }
+}
+
+/// The base address that `subject` names; nothing when it names a file.
+fn address(subject: &str) -> Result<Option<Url>, Failure> {
+    if !subject.contains("://") {
+        return Ok(None);
+    }
+    match Url::parse(subject) {
+        Ok(mut url) if matches!(url.scheme(), "http" | "https") => {
+            let path = url.path().trim_end_matches('/');
+            let base = path.strip_suffix(PATH).unwrap_or(path).to_owned();
+            url.set_path(&base);
+            Ok(Some(url))
+        }
+        _ => Err(Failure::Usage {
+            // It may hold a password, so it is not repeated.
+            message: "the address cannot be asked".into(),
+            hint: "write it like http://127.0.0.1:15000".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_route_is_taken_off_an_address() {
+        for (subject, base) in [
+            ("http://h:1", Some("http://h:1/")),
+            ("http://h:1/api/v1/tools", Some("http://h:1/")),
+            ("https://h/x/api/v1/tools/", Some("https://h/x")),
+            ("https://h/x", Some("https://h/x")),
+            ("manifest.json", None),
+            ("-", None),
+        ] {
+            assert_eq!(address(subject).unwrap().as_ref().map(Url::as_str), base, "{subject}");
+        }
+        assert!(matches!(address("ftp://h/"), Err(Failure::Usage { .. })));
+    }
+}

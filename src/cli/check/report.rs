@@ -1,0 +1,127 @@
+//! What was found, for people and for machines.
+
+use serde_json::{Value, json};
+
+use super::super::output;
+use super::super::table::{Fit, Sheet, cell};
+use crate::model::{Finding, Severity};
+use crate::protocols::tool_discovery::Inspected;
+
+/// The findings of one document or scenario.
+pub(super) struct Report {
+    subject: String,
+    inspected: Inspected,
+    strict: bool,
+}
+
+impl Report {
+    /// With `strict`, warnings count and show as errors.
+    pub(super) fn of(subject: String, inspected: Inspected, strict: bool) -> Self {
+        Self { subject, inspected, strict }
+    }
+
+    /// How much a finding matters here.
+    fn severity(&self, finding: &Finding) -> Severity {
+        match finding.severity() {
+            Severity::Warning if self.strict => Severity::Error,
+            severity => severity,
+        }
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.inspected.findings.iter().filter(|finding| self.severity(finding) == severity).count()
+    }
+
+    /// How much the worst finding matters.
+    pub(super) fn worst(&self) -> Option<Severity> {
+        self.inspected.findings.iter().map(|finding| self.severity(finding)).max()
+    }
+
+    /// Prints a table grouped by tool, and a line that sums it up.
+    pub(super) fn print(&self) {
+        let mut sheet = Sheet::new(&[
+            ("TOOL", Fit::Whole),
+            ("SEVERITY", Fit::Whole),
+            ("CODE", Fit::Whole),
+            ("POINTER", Fit::Rank(1)),
+            ("MESSAGE", Fit::Wrap),
+            ("HINT", Fit::Wrap),
+        ]);
+        let mut group = None;
+        for finding in &self.inspected.findings {
+            let tool = subject(finding);
+            let again = group.as_ref() == Some(&tool);
+            let shown = |text: &str| cell(output::plain(text));
+            sheet.row([
+                shown(if again { "" } else { &tool }),
+                output::severity(self.severity(finding).as_str()),
+                cell(finding.code.as_str()),
+                shown(finding.pointer.as_deref().unwrap_or_default()),
+                shown(&finding.message),
+                shown(finding.hint.as_deref().unwrap_or_default()),
+            ]);
+            group = Some(tool);
+        }
+        if group.is_some() {
+            sheet.print();
+            output::line("");
+        }
+        output::line(&output::plain(&self.summary()));
+    }
+
+    /// `2 errors, 3 warnings in 17 tools of agent-manager 1.0.0`.
+    fn summary(&self) -> String {
+        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "info")]
+            .map(|(severity, word)| (self.count(severity), word))
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| output::count(count, word))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let found = if counts.is_empty() { "nothing found" } else { &counts };
+        let Some(manifest) = &self.inspected.manifest else { return format!("{found} in {}", self.subject) };
+        let who = match (manifest.scenario.name.as_ref(), manifest.scenario.version.as_ref()) {
+            ("", _) => self.subject.clone(),
+            (name, "") => name.to_owned(),
+            (name, version) => format!("{name} {version}"),
+        };
+        format!("{found} in {} of {}", output::count(manifest.tools.len(), "tool"), output::cut(&who, 200))
+    }
+
+    /// Prints one JSON object.
+    pub(super) fn print_json(&self) {
+        let manifest = self.inspected.manifest.as_ref();
+        let findings: Vec<Value> = self.inspected.findings.iter().map(|finding| self.finding(finding)).collect();
+        output::json(&json!({
+            "checked": self.subject,
+            "scenario": manifest.map(|manifest| manifest.scenario.name.as_ref()),
+            "version": manifest.map(|manifest| manifest.scenario.version.as_ref()),
+            "tools": manifest.map(|manifest| manifest.tools.len()),
+            "errors": self.count(Severity::Error),
+            "warnings": self.count(Severity::Warning),
+            "infos": self.count(Severity::Info),
+            "findings": findings,
+        }));
+    }
+
+    fn finding(&self, finding: &Finding) -> Value {
+        json!({
+            "severity": self.severity(finding).as_str(),
+            "code": finding.code.as_str(),
+            "tool": finding.tool.as_deref(),
+            "pointer": finding.pointer,
+            "message": finding.message,
+            "hint": finding.hint,
+        })
+    }
+}
+
+/// The tool that a finding is of; by its place when it has no name to speak of.
+fn subject(finding: &Finding) -> String {
+    let place = || finding.pointer.as_deref()?.strip_prefix("/tools/")?.split('/').next();
+    match (&finding.tool, place()) {
+        (Some(tool), _) => tool.to_string(),
+        (None, Some(index)) => format!("(tool {index})"),
+        (None, None) => "(scenario)".to_owned(),
+    }
+}

@@ -1,0 +1,181 @@
+//! `async_behavior`: can somebody who called the tool follow the operation to its end, and call it off?
+//!
+//! Not in the protocol's first text; its providers and their consumer agree on the shape: `status_polling` names the tool to ask, the
+//! field of the first answer with the operation's id and the parameter to pass it in; `completion_conditions` say what ends it;
+//! `cancellation` names the tool that calls it off.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::json::Json;
+use super::place::Place;
+use crate::model::finding::shown;
+use crate::model::{FindingCode, Tool};
+
+/// How many further required parameters a message names.
+const NAMED: usize = 4;
+
+/// The tools of the manifest, as others may name them. What is asked of one is read once.
+pub(super) struct Offered<'m> {
+    /// Sorted by name.
+    tools: &'m [Arc<Tool>],
+    read: HashMap<&'m str, Inputs<'m>>,
+}
+
+/// What a tool wants to be called with.
+struct Inputs<'m> {
+    required: Vec<std::borrow::Cow<'m, str>>,
+    properties: HashMap<std::borrow::Cow<'m, str>, Json<'m>>,
+}
+
+impl<'m> Offered<'m> {
+    pub(super) fn new(tools: &'m [Arc<Tool>]) -> Self {
+        Self { tools, read: HashMap::new() }
+    }
+
+    fn inputs(&mut self, name: &str) -> Option<&Inputs<'m>> {
+        let at = self.tools.binary_search_by(|tool| tool.name.as_ref().cmp(name)).ok()?;
+        let tool = &self.tools[at];
+        Some(self.read.entry(&tool.name).or_insert_with(|| Inputs::of(tool)))
+    }
+}
+
+impl<'m> Inputs<'m> {
+    fn of(tool: &'m Tool) -> Self {
+        let Some(Json::Object(members)) = Json::read(tool.parameters.get()) else {
+            return Self { required: Vec::new(), properties: HashMap::new() };
+        };
+        let (mut required, mut properties) = (HashSet::new(), HashMap::new());
+        let mut order = Vec::new();
+        for (name, value) in members {
+            match (name.as_ref(), value) {
+                ("required", Json::List(names)) => {
+                    for name in names {
+                        if let Json::Text(name) = name
+                            && required.insert(name.clone())
+                        {
+                            order.push(name);
+                        }
+                    }
+                }
+                ("properties", Json::Object(members)) => properties = members.into_iter().collect(),
+                _ => {}
+            }
+        }
+        Self { required: order, properties }
+    }
+}
+
+/// Judges the asynchronous side of a tool.
+pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, offered: &mut Offered<'_>) {
+    let Some(behaviour) = metadata.set("async_behavior") else {
+        if metadata.get("long_running") == Some(&Json::Bool(true)) {
+            let message = "the tool may take long, but nobody can follow it without `async_behavior`";
+            let hint =
+                "say how to ask for its status, or leave `long_running` out if the call itself waits for the end";
+            place.tell_at("/long_running", FindingCode::LongRunningUntracked, message, hint);
+        }
+        return;
+    };
+    place.within("async_behavior", |place| {
+        if !matches!(behaviour, Json::Object(_)) {
+            let message = format!("`async_behavior` is an object, but this is {}", behaviour.kind());
+            return place.tell(
+                FindingCode::AsyncIncomplete,
+                message,
+                "give it `status_polling` and `completion_conditions`",
+            );
+        }
+        status(place, behaviour, offered);
+        completion(place, behaviour);
+        if let Some(cancellation) = behaviour.set("cancellation") {
+            place.within("cancellation", |place| {
+                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "called off", offered);
+            });
+        }
+    });
+}
+
+fn status(place: &mut Place<'_>, behaviour: &Json<'_>, offered: &mut Offered<'_>) {
+    let Some(polling) = behaviour.set("status_polling") else {
+        let message = "`async_behavior` has no `status_polling`, so nobody can ask how far the operation is";
+        return place.tell(
+            FindingCode::AsyncIncomplete,
+            message,
+            "name the `status_tool` and how to pass the operation's id",
+        );
+    };
+    place.within("status_polling", |place| {
+        if polling.text_of("operation_id_field").is_none() {
+            let message = "`operation_id_field` is missing, so nobody knows the operation's id";
+            place.tell(FindingCode::AsyncIncomplete, message, "name the field of the tool's answer that holds the id");
+        }
+        partner(place, polling, ("status_tool", "status_tool_id_param"), "followed", offered);
+    });
+}
+
+fn completion(place: &mut Place<'_>, behaviour: &Json<'_>) {
+    let Some(conditions) = behaviour.set("completion_conditions") else {
+        let message = "`async_behavior` has no `completion_conditions`, so nobody knows when the operation has ended";
+        let hint = "name the `status_field` and the values that mean success and failure";
+        return place.tell(FindingCode::AsyncIncomplete, message, hint);
+    };
+    place.within("completion_conditions", |place| {
+        if conditions.text_of("status_field").is_none() {
+            let message = "`status_field` is missing, so nobody can tell whether the operation has ended";
+            place.tell(FindingCode::AsyncIncomplete, message, "name the field of the status tool's answer");
+        }
+        if conditions.get("success_values").and_then(Json::list).is_none_or(<[_]>::is_empty) {
+            let message = "`success_values` is missing or empty, so the operation never succeeds";
+            place.tell(FindingCode::AsyncIncomplete, message, "list the values of `status_field` that mean success");
+        }
+    });
+}
+
+/// Judges the tool that follows or ends the operation: `names` are the members with its name and with the parameter for the id.
+fn partner(
+    place: &mut Place<'_>,
+    said: &Json<'_>,
+    (tool_member, id_member): (&str, &str),
+    purpose: &str,
+    offered: &mut Offered<'_>,
+) {
+    let Some(name) = said.text_of(tool_member) else {
+        let message = format!("`{tool_member}` is missing, so the operation cannot be {purpose}");
+        return place.tell(FindingCode::AsyncIncomplete, message, "name a tool of this manifest");
+    };
+    let Some(inputs) = offered.inputs(name) else {
+        let message =
+            format!("there is no tool {} in this manifest, so the operation cannot be {purpose}", shown(name));
+        let hint = "offer that tool, or name one that is offered";
+        return place.tell_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
+    };
+    let Some(id) = said.text_of(id_member) else {
+        let message =
+            format!("`{id_member}` is missing, so nobody knows how to tell {} which operation is meant", shown(name));
+        return place.tell(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");
+    };
+    let others: Vec<String> =
+        inputs.required.iter().filter(|other| *other != id).take(NAMED).map(|other| shown(other)).collect();
+    if !others.is_empty() {
+        let message =
+            format!("{} also requires {}, but a follower only has the operation's id", shown(name), others.join(", "));
+        let hint = "make the other parameters optional, or the id enough by itself";
+        place.tell_at(&format!("/{tool_member}"), FindingCode::AsyncArguments, message, hint);
+    }
+    let pointer = format!("/{id_member}");
+    match inputs.properties.get(id) {
+        None => {
+            let message =
+                format!("{} has no parameter {}, which is to take the operation's id", shown(name), shown(id));
+            place.tell_at(&pointer, FindingCode::AsyncArguments, message, "name a parameter of that tool");
+        }
+        Some(schema) => {
+            if let Some(kind @ ("integer" | "number" | "boolean" | "array" | "object")) = schema.text_of("type") {
+                let message =
+                    format!("the operation's id goes into {} as `{kind}`, but followers only take texts", shown(id));
+                place.tell_at(&pointer, FindingCode::AsyncIdType, message, "make the id a text in both tools");
+            }
+        }
+    }
+}

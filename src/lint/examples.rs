@@ -1,0 +1,73 @@
+//! Metadata: values that the protocol's text lists, and examples.
+
+use super::fit;
+use super::json::Json;
+use super::place::Place;
+use crate::model::FindingCode;
+use crate::model::finding::shown;
+
+/// What `cost_estimate` may be.
+const COSTS: [&str; 4] = ["low", "medium", "high", "variable"];
+/// Members that are counts; 0 is how some say "not set".
+const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
+
+/// Judges metadata and its examples against the tool's parameters.
+pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, parameters: Option<&Json<'_>>) {
+    if let Some(cost) = metadata.set("cost_estimate")
+        && !cost.text().is_some_and(|cost| cost.is_empty() || COSTS.contains(&cost))
+    {
+        let seen = cost.text().map_or_else(|| cost.kind().to_owned(), shown);
+        let message = format!("the protocol knows no cost estimate like {seen}");
+        place.tell_at(
+            "/cost_estimate",
+            FindingCode::MetadataValue,
+            message,
+            "write `low`, `medium`, `high` or `variable`",
+        );
+    }
+    for name in COUNTS {
+        if let Some(count) = metadata.get(name).and_then(Json::number).filter(|count| *count < 0.0) {
+            let message = format!("`{name}` is {count}, which limits nothing");
+            place.tell_at(
+                &format!("/{name}"),
+                FindingCode::MetadataValue,
+                message,
+                "write a positive number, or leave it out",
+            );
+        }
+    }
+    let Some(examples) = metadata.set("examples") else { return };
+    place.within("examples", |place| {
+        let Some(examples) = examples.list() else {
+            let message = format!("`examples` is a list, but this is {}", examples.kind());
+            return place.tell(FindingCode::MetadataValue, message, "list objects with `description` and `input`");
+        };
+        let mut budget = fit::Budget::new();
+        for (index, example) in examples.iter().enumerate() {
+            place.at(index, |place| one(place, example, parameters, &mut budget));
+        }
+    });
+}
+
+fn one(place: &mut Place<'_>, example: &Json<'_>, parameters: Option<&Json<'_>>, budget: &mut fit::Budget) {
+    if !matches!(example, Json::Object(_)) {
+        let message = format!("an example is an object, but this is {}", example.kind());
+        return place.tell(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
+    }
+    // An input without members is left out in some spellings.
+    let empty = Json::Object(Vec::new());
+    let input = example.set("input").unwrap_or(&empty);
+    let Some(misfit) = parameters.and_then(|parameters| fit::misfit(parameters, input, budget)) else { return };
+    let subject = if misfit.at.is_empty() || misfit.what.starts_with("has ") {
+        "the example".to_owned()
+    } else {
+        format!("the example's {}", shown(misfit.at.trim_start_matches('/')))
+    };
+    let hint = "mend the example: an LLM may be shown it, and copies what it sees";
+    place.tell_at(
+        &format!("/input{}", misfit.at),
+        FindingCode::ExampleUnfit,
+        format!("{subject} {}", misfit.what),
+        hint,
+    );
+}

@@ -1,0 +1,83 @@
+//! Names, versions, descriptions and categories.
+
+use crate::model::finding::shown;
+use crate::model::name::{PUBLISHED_NAME_MAX, is_legal};
+use crate::model::{CappedFindings, Category, Finding, FindingCode, Manifest, ScenarioName, Tool};
+
+use super::place::Place;
+
+/// Judges what stands around the tools.
+pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
+    let scenario = &manifest.scenario;
+    let name = scenario.name.as_ref();
+    let naming = |message: String, pointer: &str| {
+        Finding::new(FindingCode::ScenarioNaming, message)
+            .at(pointer)
+            .hint("name it with letters, digits, `.`, `_` or `-`, such as `agent-manager`")
+    };
+    if name.is_empty() {
+        findings.push(naming("the scenario does not say its name".into(), "/scenario/name"));
+    } else if name.parse::<ScenarioName>().is_err() {
+        findings
+            .push(naming(format!("{} is no name that a scenario can be filed under", shown(name)), "/scenario/name"));
+    }
+    if semver::Version::parse(&scenario.version).is_err() {
+        let message = match scenario.version.as_ref() {
+            "" => "the scenario does not say its version".to_owned(),
+            version => format!("the scenario's version {} is no semantic version", shown(version)),
+        };
+        let finding = Finding::new(FindingCode::ScenarioVersion, message).at("/scenario/version");
+        findings.push(finding.hint("write three numbers, such as `1.0.0`, and change them when the tools change"));
+    }
+    let grouped = manifest.tools.iter().filter(|tool| tool.category.is_some()).count();
+    if manifest.categories.is_empty() && grouped > 0 {
+        // One for all: whoever defines no category has made one mistake, not one per tool.
+        let message = format!("the manifest defines no categories, but tools name some ({grouped} of them)");
+        let finding = Finding::new(FindingCode::CategoryUnknown, message).at("/categories");
+        findings.push(finding.hint("define each of them in `categories` with its `id` and `name`"));
+    }
+}
+
+/// Judges what a tool says of itself. `categories` are sorted by id.
+pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, categories: &[Category]) {
+    let name = tool.name.as_ref();
+    let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+    if !in_grammar {
+        place.within("name", |place| {
+            let message =
+                format!("the protocol allows letters, digits and underscores in names, but this is {}", shown(name));
+            place.tell(
+                FindingCode::ToolNaming,
+                message,
+                "rename the tool; until then it may be published under a repaired name",
+            );
+        });
+    } else if !is_legal(name) {
+        place.within("name", |place| {
+            let message = format!(
+                "LLM vendors want a name that begins with a letter and has at most {PUBLISHED_NAME_MAX} characters, but this is {}",
+                shown(name)
+            );
+            place.tell(FindingCode::ToolNaming, message, "rename the tool; until then it is published under a repaired name");
+        });
+    }
+    if tool.description.trim().is_empty() {
+        place.within("description", |place| {
+            let message = "the tool does not say what it does, and an LLM chooses by that";
+            place.tell(FindingCode::ToolUndescribed, message, "describe it in one or two sentences");
+        });
+    }
+    if let Some(category) = &tool.category
+        && !categories.is_empty()
+        && categories.binary_search_by(|known| known.id.cmp(category)).is_err()
+    {
+        place.within("category", |place| {
+            let message = format!("the category {} is not defined", shown(category));
+            place.tell(
+                FindingCode::CategoryUnknown,
+                message,
+                "define it in `categories`, or use the `id` of one that is",
+            );
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! The schemas of parameters: JSON Schema as far as the protocol's text goes, and the keywords beyond it that hold schemas.
+
+use std::collections::HashSet;
+
+use super::fit;
+use super::json::{Json, TYPES};
+use super::place::Place;
+use crate::model::FindingCode;
+use crate::model::finding::shown;
+
+/// Keywords that say what a value is without `type`.
+const INSTEAD_OF_TYPE: [&str; 8] = ["$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum"];
+/// Keywords that hold a list of schemas.
+const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+/// Keywords that hold schemas by name, none of which is a parameter.
+const MAPS: [&str; 3] = ["$defs", "definitions", "patternProperties"];
+/// Keywords with a number, those for the least before those for the most.
+const RANGES: [(&str, &str); 4] =
+    [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
+
+/// Judges the outermost schema, which decoding has made an object with `type` and `properties`.
+pub(super) fn judge(place: &mut Place<'_>, schema: &Json<'_>) {
+    properties(place, schema);
+    keywords(place, schema);
+}
+
+/// Judges a schema further in.
+fn inner(place: &mut Place<'_>, schema: &Json<'_>) {
+    match schema {
+        // `true` and `false` are schemas (JSON Schema core, section 4.3.2).
+        Json::Bool(_) => return,
+        Json::Object(_) => {}
+        other => {
+            let message = format!("a schema is an object, but this is {}", other.kind());
+            return place.tell(FindingCode::SchemaKeyword, message, "write it like `{\"type\": \"string\"}`");
+        }
+    }
+    types(place, schema);
+    properties(place, schema);
+    keywords(place, schema);
+    default(place, schema);
+}
+
+fn types(place: &mut Place<'_>, schema: &Json<'_>) {
+    match schema.set("type") {
+        None if INSTEAD_OF_TYPE.iter().all(|keyword| schema.get(keyword).is_none()) => {
+            place.tell(FindingCode::SchemaUntyped, "the parameter has no type", "add a `type`, such as `\"string\"`");
+        }
+        None => {}
+        Some(Json::List(types)) if !types.is_empty() => {
+            place.within("type", |place| {
+                for (index, one) in types.iter().enumerate() {
+                    place.at(index, |place| known_type(place, one));
+                }
+            });
+        }
+        Some(one) => place.within("type", |place| known_type(place, one)),
+    }
+    let is_list = schema.get("type").and_then(Json::text) == Some("array");
+    if is_list && schema.set("items").is_none() && schema.set("prefixItems").is_none() {
+        let message = "the list does not say what its elements are, and some LLM vendors refuse such a tool";
+        place.tell(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
+    }
+}
+
+fn known_type(place: &mut Place<'_>, one: &Json<'_>) {
+    if one.text().is_some_and(|text| TYPES.contains(&text)) {
+        return;
+    }
+    let message = match one.text() {
+        Some(text) => format!("{} is no type of JSON Schema", shown(text)),
+        None => format!("a type is a text, but this is {}", one.kind()),
+    };
+    let meant = match one.text().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "str" | "text" | "char" | "date" | "datetime" | "uuid" | "uri" | "url" | "email" | "string" => "`string`",
+        "int" | "int32" | "int64" | "long" | "integer" | "uint" => "`integer`",
+        "float" | "float64" | "double" | "decimal" | "number" => "`number`",
+        "bool" | "boolean" => "`boolean`",
+        "list" | "set" | "slice" | "tuple" | "array" => "`array`",
+        "dict" | "map" | "struct" | "json" | "object" => "`object`",
+        _ => "`string`, `number`, `integer`, `boolean`, `array` or `object`",
+    };
+    place.tell(FindingCode::SchemaType, message, format!("write {meant}"));
+}
+
+/// `properties` with `required`.
+fn properties(place: &mut Place<'_>, schema: &Json<'_>) {
+    let Some(properties) = schema.set("properties") else {
+        return required(place, schema, &HashSet::new());
+    };
+    place.within("properties", |place| {
+        if !matches!(properties, Json::Object(_)) {
+            let message = format!("`properties` is an object, but this is {}", properties.kind());
+            return place.tell(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
+        }
+        for (name, property) in properties.members() {
+            place.within(name, |place| {
+                if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
+                    let message = format!("the parameter {} does not say what it means", shown(name));
+                    place.tell(FindingCode::ParameterUndescribed, message, "add a `description`");
+                }
+                inner(place, property);
+            });
+        }
+    });
+    required(place, schema, &properties.members().iter().map(|(name, _)| name.as_ref()).collect());
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+fn required(place: &mut Place<'_>, schema: &Json<'_>, known: &HashSet<&str>) {
+    let Some(required) = schema.set("required") else { return };
+    // Without properties of its own a schema may require what the schema around it describes.
+    let judged = schema.get("properties").is_some() || matches!(schema.text_of("type"), Some("object"));
+    place.within("required", |place| {
+        let Some(names) = required.list() else {
+            let message = format!("`required` is a list of names, but this is {}", required.kind());
+            return place.tell(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+        };
+        for (index, name) in names.iter().enumerate() {
+            place.at(index, |place| match name.text() {
+                None => {
+                    let message = format!("`required` lists names, but this is {}", name.kind());
+                    place.tell(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+                }
+                Some(name) if judged && !known.contains(name) => {
+                    let message = format!("{} is required, but there is no such parameter", shown(name));
+                    place.tell(
+                        FindingCode::RequiredUnknown,
+                        message,
+                        "add it to `properties`, or take it out of `required`",
+                    );
+                }
+                Some(_) => {}
+            });
+        }
+    });
+}
+
+/// The other keywords, and the schemas that they hold.
+fn keywords(place: &mut Place<'_>, schema: &Json<'_>) {
+    for (least, most) in RANGES {
+        range(place, schema, least, most);
+    }
+    for keyword in ["pattern", "format", "description"] {
+        if let Some(value) = schema.set(keyword).filter(|value| value.text().is_none()) {
+            wrong(place, keyword, value, "a text");
+        }
+    }
+    if let Some(value) = schema.set("enum") {
+        allowed_values(place, schema, value);
+    }
+    match schema.set("items") {
+        Some(Json::List(items)) => each(place, "items", items),
+        Some(item) => place.within("items", |place| inner(place, item)),
+        None => {}
+    }
+    if let Some(rest) = schema.set("additionalProperties") {
+        place.within("additionalProperties", |place| held(place, rest));
+    }
+    for keyword in LISTS {
+        match schema.set(keyword) {
+            Some(Json::List(items)) => each(place, keyword, items),
+            Some(other) => wrong(place, keyword, other, "a list of schemas"),
+            None => {}
+        }
+    }
+    for keyword in MAPS {
+        place.within(keyword, |place| {
+            for (name, schema) in schema.set(keyword).map(Json::members).unwrap_or_default() {
+                place.within(name, |place| held(place, schema));
+            }
+        });
+    }
+}
+
+fn each(place: &mut Place<'_>, keyword: &str, items: &[Json<'_>]) {
+    place.within(keyword, |place| {
+        for (index, item) in items.iter().enumerate() {
+            place.at(index, |place| held(place, item));
+        }
+    });
+}
+
+/// A schema that another one holds: it is combined with what stands around it, so it may leave its type to that.
+fn held(place: &mut Place<'_>, schema: &Json<'_>) {
+    if matches!(schema, Json::Object(_)) && schema.set("type").is_none() {
+        properties(place, schema);
+        keywords(place, schema);
+        default(place, schema);
+    } else {
+        inner(place, schema);
+    }
+}
+
+fn allowed_values(place: &mut Place<'_>, schema: &Json<'_>, value: &Json<'_>) {
+    let Some(values) = value.list().filter(|values| !values.is_empty()) else {
+        let found = if value.list().is_some() { "an empty list" } else { value.kind() };
+        let message = format!("`enum` is a list of values, but this is {found}");
+        return place.tell_at("/enum", FindingCode::SchemaKeyword, message, "list what is allowed, or leave it out");
+    };
+    let Some(kind) = schema.text_of("type").filter(|kind| TYPES.contains(kind)) else { return };
+    place.within("enum", |place| {
+        for (index, value) in values.iter().enumerate().filter(|(_, value)| !value.is_of(kind)) {
+            place.at(index, |place| {
+                let message = format!("`enum` allows {}, but the type is `{kind}`", value.kind());
+                place.tell(FindingCode::SchemaKeyword, message, "write values of the type, or change the type");
+            });
+        }
+    });
+}
+
+fn range(place: &mut Place<'_>, schema: &Json<'_>, least: &str, most: &str) {
+    let whole = least != "minimum";
+    let mut bound = |keyword: &str| {
+        let value = schema.set(keyword)?;
+        let number = value.number().filter(|number| !whole || *number >= 0.0 && number.fract() == 0.0);
+        if number.is_none() {
+            wrong(place, keyword, value, if whole { "a whole number, 0 or more" } else { "a number" });
+        }
+        number
+    };
+    if let (Some(low), Some(high)) = (bound(least), bound(most))
+        && low > high
+    {
+        let message = format!("`{least}` is {low} and `{most}` is {high}, so that nothing fits");
+        place.tell_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
+    }
+}
+
+fn wrong(place: &mut Place<'_>, keyword: &str, value: &Json<'_>, wanted: &str) {
+    let message = match value {
+        Json::Number(number) => format!("`{keyword}` is {wanted}, but this is {number}"),
+        other => format!("`{keyword}` is {wanted}, but this is {}", other.kind()),
+    };
+    place.tell_at(&format!("/{keyword}"), FindingCode::SchemaKeyword, message, &format!("make it {wanted}"));
+}
+
+fn default(place: &mut Place<'_>, schema: &Json<'_>) {
+    // `null` is how many say that there is none.
+    let Some(value) = schema.set("default") else { return };
+    if let Some(misfit) = fit::misfit(schema, value, &mut fit::Budget::new()) {
+        let message = format!("the default {}", misfit.what);
+        place.tell_at(
+            &format!("/default{}", misfit.at),
+            FindingCode::DefaultUnfit,
+            message,
+            "give a default that the schema allows, or none",
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! A document judged for its author: everything that decoding and the rules of `lint` find, with pointers into the document as it was sent.
+//!
+//! Unlike [`super::decode()`] this never refuses: what makes a document unusable is one finding more. It builds a tree of the whole
+//! document, so it is for those who ask for it, not for every answer.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::head;
+use super::sent::as_sent;
+use crate::lint;
+use crate::model::finding::push_step;
+use crate::model::{Accept, Finding, FindingCode, Manifest, ProtocolVersion};
+use crate::protocols::ListError;
+
+/// A document and what is wrong with it.
+#[derive(Debug)]
+pub struct Inspected {
+    /// What could be read; nothing when the document as a whole is none.
+    pub manifest: Option<Manifest>,
+    /// What was found: first of the document, then of each tool in the order sent. Pointers are in the document's own spelling.
+    pub findings: Vec<Finding>,
+    /// The names of the tools, in the order sent.
+    pub order: Vec<String>,
+    /// `generated_at` as JSON text, as sent.
+    pub stamp: Option<String>,
+}
+
+/// Judges a document in any spelling. A version that is out of range is a finding, and the rest is judged all the same.
+pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
+    let text = head::object_text(body).unwrap_or_default();
+    let document = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let mut findings = Vec::new();
+    let decoded = match super::decode(body, accept) {
+        Err(error @ ListError::Incompatible { .. }) => {
+            let hint = "write the version of the protocol whose fields the document has, such as `1.0`";
+            findings
+                .push(Finding::new(FindingCode::VersionRefused, error.to_string()).at("/protocol_version").hint(hint));
+            super::decode(body, &Accept::read("*").unwrap_or_default())
+        }
+        decoded => decoded,
+    };
+    let manifest = match decoded {
+        Ok(decoded) => {
+            let broken = broken(&decoded.findings);
+            findings.extend(decoded.findings);
+            let of_content = of_content(&document, &decoded.manifest, &broken);
+            findings.extend(of_content);
+            findings.extend(of_spelling(&document, &broken));
+            Some(decoded.manifest)
+        }
+        Err(error) => {
+            findings.push(refused(&document, &error));
+            None
+        }
+    };
+    for finding in &mut findings {
+        finding.pointer = finding.pointer.take().map(|pointer| as_sent(&document, &pointer));
+    }
+    // Stable, so that the rules' own order stays within a tool.
+    findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
+    let order = tools(&document).iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
+    let stamp = ["generated_at", "generatedAt"].iter().find_map(|name| document.get(name)).map(Value::to_string);
+    Inspected { manifest, findings, order, stamp }
+}
+
+fn tools(document: &Value) -> &[Value] {
+    document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The index of the tool that a pointer leads into.
+fn tool_index(pointer: &str) -> Option<usize> {
+    pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
+}
+
+/// The indices, as sent, of the tools that decoding left out.
+fn broken(found: &[Finding]) -> HashSet<usize> {
+    let left_out =
+        |finding: &&Finding| matches!(finding.code, FindingCode::ToolQuarantined | FindingCode::DuplicateTool);
+    found.iter().filter(left_out).filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect()
+}
+
+/// The rules over the manifest, with the tools' indices as sent: a manifest is sorted, a document need not be.
+fn of_content(document: &Value, manifest: &Manifest, broken: &HashSet<usize>) -> Vec<Finding> {
+    let mut sent = HashMap::new();
+    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
+        if let Some(name) = tool.get("name").and_then(Value::as_str) {
+            sent.entry(name).or_insert(index);
+        }
+    }
+    let mut findings = lint::content(manifest);
+    for finding in &mut findings {
+        let Some(pointer) = finding.pointer.as_deref() else { continue };
+        let name = tool_index(pointer).and_then(|index| manifest.tools.get(index)).map(|tool| tool.name.as_ref());
+        if let Some(index) = name.and_then(|name| sent.get(name)) {
+            let rest: Vec<&str> = pointer.splitn(4, '/').collect();
+            finding.pointer = Some(match rest.get(3) {
+                Some(rest) => format!("/tools/{index}/{rest}"),
+                None => format!("/tools/{index}"),
+            });
+        }
+    }
+    findings
+}
+
+/// What only the document as sent shows: its spelling, and tools without metadata, which the model fills in.
+fn of_spelling(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let spelling =
+        if let Some(name) = ["protocolVersion", "generatedAt"].iter().find(|name| document.get(**name).is_some()) {
+            Some(("protojson", *name))
+        } else {
+            let stamped = document.get("generated_at").is_some_and(Value::is_object);
+            stamped.then_some(("Go structs", "generated_at"))
+        };
+    if let Some((spelling, member)) = spelling {
+        let message = format!("the document is in the spelling of {spelling}, which the protocol's text does not know");
+        let mut pointer = String::new();
+        push_step(&mut pointer, member);
+        findings.push(
+            Finding::new(FindingCode::Spelling, message)
+                .at(pointer)
+                .hint("write `snake_case` names, plain values and RFC 3339 times, which every consumer can read"),
+        );
+    }
+    for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
+        if tool.get("metadata").is_none_or(Value::is_null)
+            && let Some(name) = tool.get("name").and_then(Value::as_str)
+        {
+            findings.push(
+                Finding::new(FindingCode::MetadataMissing, "the tool has no metadata, so it counts as disabled")
+                    .of_tool(name)
+                    .at(format!("/tools/{index}/metadata"))
+                    .hint("say at least `enabled_by_default` and `requires_approval`"),
+            );
+        }
+    }
+    findings
+}
+
+fn refused(document: &Value, error: &ListError) -> Finding {
+    let written = ["protocol_version", "protocolVersion"].iter().find_map(|name| document.get(name));
+    let unreadable = written.is_some_and(|version| match version {
+        Value::String(text) => ProtocolVersion::read(text).is_err(),
+        other => !other.is_number() && !other.is_null(),
+    });
+    if unreadable && matches!(error, ListError::Malformed(_)) {
+        return Finding::new(FindingCode::VersionUnreadable, error.to_string())
+            .at("/protocol_version")
+            .hint("write it as a text of two or three numbers, such as `\"1.0\"`");
+    }
+    let hint = match error {
+        ListError::NotThisProtocol(_) => {
+            "check that this is the manifest: an object with `protocol_version`, `scenario` and `tools`"
+        }
+        _ => "mend that first; nothing else could be judged",
+    };
+    Finding::new(FindingCode::ManifestRefused, error.to_string()).hint(hint)
+}
