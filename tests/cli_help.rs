@@ -9,8 +9,20 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 12] =
-    ["serve", "demo", "tools", "scenarios", "explain", "prefs", "refresh", "block", "trust", "check", "config", "completions"];
+const COMMANDS: [&str; 12] = [
+    "serve",
+    "demo",
+    "tools",
+    "scenarios",
+    "explain",
+    "prefs",
+    "refresh",
+    "block",
+    "trust",
+    "check",
+    "config",
+    "completions",
+];
 
 #[test]
 fn the_help_names_every_command_and_ends_in_exit_codes() {

@@ -213,7 +213,7 @@ impl Upstream {
         // not take another scenario's place.
         let _permit = client.permits.acquire().await;
         let limit = client.limits.whole;
-        let (to, conditions, take) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        let (to, conditions) = (address.clone(), validators.map(conditions).unwrap_or_default());
         let exchange = async {
             match self.dial {
                 None => client.exchange(&client.http, to, conditions, take).await,

@@ -14,6 +14,7 @@ use callsheet::config::{Config, StaticScenario};
 use callsheet::discovery::static_list;
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Trust};
 use callsheet::engine::{self, EngineHandle, Setup};
+use callsheet::events::Hub;
 use callsheet::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
@@ -109,8 +110,10 @@ impl Home {
         let (engine, reader) = engine::start(setup, &stop);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let parts = server::Parts {
             reader: reader.clone(),
+            events,
             views: Views::new(1 << 20, tasks.clone()),
             engine: engine.clone(),
             readiness,

@@ -1,0 +1,264 @@
+//! Hosts on one network, each in a network namespace of its own, joined by a bridge. Needs root, `ip` and what the tests start; nothing
+//! of it touches the network of this machine.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
+
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything that is waited for may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The time between two looks at a condition.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A network.
+pub(crate) struct Lab {
+    switch: String,
+    pub(crate) hosts: Vec<Host>,
+    folder: TempDir,
+}
+
+/// One host on it.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    namespace: String,
+    pub(crate) address: Ipv4Addr,
+    port: String,
+}
+
+/// A program on a host; killed when dropped.
+pub(crate) struct Running(Child);
+
+/// A daemon on a host.
+pub(crate) struct Daemon {
+    pub(crate) running: Running,
+    host: Host,
+    url: String,
+}
+
+impl Lab {
+    /// A network with so many hosts: 10.78.0.1, 10.78.0.2, ...
+    pub(crate) fn new(count: u8) -> Self {
+        let name = |what: &str| format!("callsheet-{}-{what}", std::process::id());
+        let switch = name("switch");
+        let mut lab = Self { switch: switch.clone(), hosts: Vec::new(), folder: tempfile::tempdir().unwrap() };
+        ip(&format!("netns add {switch}"));
+        // Without a querier on the bridge, snooping would lose multicast.
+        ip(&format!("-n {switch} link add br0 type bridge mcast_snooping 0"));
+        ip(&format!("-n {switch} link set br0 up"));
+        for number in 1..=count {
+            let host = Host {
+                namespace: name(&number.to_string()),
+                address: Ipv4Addr::new(10, 78, 0, number),
+                port: format!("p{number}"),
+            };
+            let Host { namespace, address, port } = &host;
+            ip(&format!("netns add {namespace}"));
+            lab.hosts.push(host.clone());
+            ip(&format!("link add e0 netns {namespace} type veth peer name {port} netns {switch}"));
+            ip(&format!("-n {switch} link set {port} master br0 up"));
+            ip(&format!("-n {namespace} link set lo up"));
+            ip(&format!("-n {namespace} addr add {address}/24 dev e0"));
+            ip(&format!("-n {namespace} link set e0 up"));
+            ip(&format!("-n {namespace} route add 224.0.0.0/4 dev e0"));
+        }
+        lab
+    }
+
+    /// Takes a host off the bridge: its own interface stays up, and nobody is told.
+    pub(crate) fn cut(&self, host: &Host) {
+        ip(&format!("-n {} link set {} nomaster", self.switch, host.port));
+    }
+
+    /// Puts it back.
+    pub(crate) fn heal(&self, host: &Host) {
+        ip(&format!("-n {} link set {} master br0", self.switch, host.port));
+    }
+
+    /// A file of the lab.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts a daemon on a host with this configuration besides its own; it listens on the host's loopback.
+    pub(crate) fn daemon(&self, host: &Host, config: &str) -> Daemon {
+        let home = self.path(&host.namespace);
+        std::fs::create_dir_all(&home).unwrap();
+        let file = home.join("callsheet.toml");
+        std::fs::write(&file, format!("{config}\n[discovery.vrooli]\nenabled = false\n")).unwrap();
+        let mut command = host.command(env!("CARGO_BIN_EXE_callsheet"));
+        command.arg("serve").arg("--config").arg(&file).arg("--state").arg(home.join("state.db"));
+        command.env("HOME", &home);
+        let (running, line) = Running::start(&mut command);
+        let url = line.rsplit(' ').next().unwrap().to_owned();
+        Daemon { running, host: host.clone(), url }
+    }
+
+    /// Starts the example scenario on a host, announced by itself when it has an `id`.
+    pub(crate) fn scenario(&self, host: &Host, name: &str, port: u16, id: Option<&str>) -> Running {
+        let mut command = host.command(example("scenario").to_str().unwrap());
+        command.arg(name).arg(format!("{}:{port}", host.address)).args(id);
+        Running::start(&mut command).0
+    }
+
+    /// Starts avahi on a host without a message bus: it announces what stands in the service files of `services`.
+    pub(crate) fn avahi(&self, host: &Host, services: &Path) -> Running {
+        let config = self.write(
+            &format!("{}.conf", host.namespace),
+            "[server]\nenable-dbus=no\nallow-interfaces=e0\nhost-name=avahi-host\n[publish]\npublish-hinfo=no\npublish-workstation=no\n[rlimits]\n",
+        );
+        let script = format!(
+            "mount -t tmpfs tmpfs /run && mount --bind {} /etc/avahi/services && exec avahi-daemon -f {} --no-drop-root --no-chroot --no-rlimits",
+            services.display(),
+            config.display()
+        );
+        let mut command = host.command("unshare");
+        command.args(["--mount", "--propagation", "private", "bash", "-c", &script]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+        Running(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for namespace in self.hosts.iter().map(|host| &host.namespace).chain([&self.switch]) {
+            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
+        }
+    }
+}
+
+impl Host {
+    /// A program in this host's network.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CALLSHEET_")) {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Takes this host's interface down, or up again: the host knows.
+    pub(crate) fn link(&self, up: bool) {
+        let Self { namespace, .. } = self;
+        ip(&format!("-n {namespace} link set e0 {}", if up { "up" } else { "down" }));
+        if up {
+            ip(&format!("-n {namespace} route replace 224.0.0.0/4 dev e0"));
+        }
+    }
+}
+
+impl Running {
+    /// Starts a program and waits for its first line.
+    pub(crate) fn start(command: &mut Command) -> (Self, String) {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "{command:?} ended early");
+        // Read on, so that the program never waits for a reader.
+        thread::spawn(move || while out.read_line(&mut String::new()).is_ok_and(|read| read > 0) {});
+        (Self(child), line.trim().to_owned())
+    }
+
+    /// Asks it to stop, and waits until it did.
+    pub(crate) fn stop(mut self) {
+        self.signal("-TERM");
+        wait_for("the program to stop", || self.0.try_wait().unwrap());
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Daemon {
+    /// Runs a command of the command line against it.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = self.host.command(env!("CARGO_BIN_EXE_callsheet"));
+        command.args(arguments).args(["--url", &self.url]).output().unwrap()
+    }
+
+    /// What a command answers as JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// The names of the tools in its list.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let list = self.json(&["tools"]);
+        let tools = list["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The health of all scenarios.
+    pub(crate) fn scenarios(&self) -> Vec<Value> {
+        self.json(&["scenarios"])["scenarios"].as_array().unwrap().clone()
+    }
+
+    /// Waits for a scenario to be in a state; its health then.
+    pub(crate) fn until(&self, scenario: &str, state: &str) -> Value {
+        let mut last = Value::Null;
+        wait_for_or(&format!("`{scenario}` to be {state}"), || {
+            last = self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or_default();
+            (last["state"] == state).then(|| last.clone())
+        })
+    }
+}
+
+/// Waits until something is there, at most as long as patience goes.
+pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_for_or(what, look)
+}
+
+fn wait_for_or<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        thread::sleep(LOOK);
+    }
+}
+
+/// An example program, which `cargo test` builds beside the tests.
+fn example(name: &str) -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    here.parent().and_then(Path::parent).unwrap().join("examples").join(name)
+}
+
+/// Runs `ip` with these words; what it says when it cannot is what the test fails with.
+fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split(' ')).output().expect("`ip` of iproute2 is needed");
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+}
