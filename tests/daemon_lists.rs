@@ -172,7 +172,10 @@ async fn the_order_of_discovery_changes_no_byte() {
     let mut seen = Vec::new();
     for order in [[0, 1, 2, 3], [3, 1, 0, 2]] {
         let home = Home::new();
-        let daemon = home.start(&[]).await;
+        let mut config = home.config(&[]);
+        // The native list names the daemon that wrote it.
+        config.discovery.mdns.id = Some("the-same".into());
+        let daemon = Daemon::start(config).await;
         for (count, index) in order.into_iter().enumerate() {
             home.write_process(names[index], scenarios[index].address.port());
             daemon.wait_until("it is found", |all| all.catalog.entries().count() == count + 1).await;

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 
 use callsheet::config::MdnsTrust;
 use callsheet::discovery::{Endpoint, EndpointSet, Trust};
-use callsheet::model::FindingCode;
+use callsheet::model::{FindingCode, ScenarioName};
 use callsheet::provide::Announcement;
 use callsheet::runtime::Clock;
 
@@ -28,7 +28,7 @@ fn record<'a>(id: &'a str, boot: &'a str) -> [(&'a str, &'a str); 5] {
 }
 
 fn names(set: &EndpointSet) -> Vec<&str> {
-    set.endpoints.values().filter_map(|endpoint| endpoint.name.as_ref()).map(|name| name.as_str()).collect()
+    set.endpoints.values().filter_map(|endpoint| endpoint.name.as_ref()).map(ScenarioName::as_str).collect()
 }
 
 fn only(set: &EndpointSet) -> &Endpoint {

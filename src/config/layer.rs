@@ -97,8 +97,8 @@ impl Fit<'_> {
             (Shape::List(each), Value::Array(list)) => return self.list(list, each, path).map(Value::Array),
             (Shape::Words, Value::Array(list)) => return self.list(list, &Shape::Text, path).map(Value::Array),
             (Shape::Text | Shape::Size | Shape::Words, value @ Value::String(_))
-            | (Shape::Switch, value @ Value::Boolean(_)) => Ok(value),
-            (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Ok(value),
+            | (Shape::Switch, value @ Value::Boolean(_))
+            | (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Ok(value),
             (_, value) => Err(value),
         };
         fits.map_err(|value| {

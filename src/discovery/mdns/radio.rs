@@ -49,9 +49,12 @@ pub(super) enum Event {
     Closed(Arc<str>),
 }
 
+/// An event of a listener (the service type and which of its listeners), or the end of its events.
+type Sound = (Arc<str>, u64, Option<ServiceEvent>);
+
 /// The events of all service types.
 pub(super) struct Ear {
-    events: SelectAll<BoxStream<'static, (Arc<str>, u64, Option<ServiceEvent>)>>,
+    events: SelectAll<BoxStream<'static, Sound>>,
     /// Which listener of each type is the newest; the end of an older one is as it should be.
     newest: BTreeMap<Arc<str>, u64>,
 }
@@ -142,16 +145,16 @@ impl Ear {
                 Some(ServiceEvent::SearchStarted(what)) => {
                     return Event::Asking { reachable: !what.contains(" on 0 interfaces") };
                 }
-                Some(_) => {}
                 None if self.newest.get(&service_type) == Some(&generation) => return Event::Closed(service_type),
-                None => {}
+                Some(_) | None => {}
             }
         }
     }
 }
 
 fn heard(service: &ResolvedService) -> Heard {
-    let loopbacks = own::loopback_interfaces();
+    let any = service.addresses.iter().any(ScopedIp::is_loopback);
+    let loopbacks = if any { own::loopback_interfaces() } else { BTreeSet::new() };
     let instance = service.fullname.strip_suffix(service.ty_domain.as_str()).unwrap_or(&service.fullname);
     let txt = service.txt_properties.iter().map(|item| (item.key().to_lowercase(), item.val_str().to_owned()));
     Heard {
