@@ -111,6 +111,19 @@ async fn too_many_are_counted_in_one_finding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_at_once_are_all_found() {
+    let network = Network::new();
+    let mut source = Running::start(network.source());
+    let neighbour = network.neighbour();
+    for index in 0..200_u16 {
+        neighbour.announce(&format!("s{index}"), 15000 + index, &record(&format!("id-{index}"), "b"));
+    }
+    let set = source.until("all are found", |set| set.endpoints.len() == 200).await;
+    assert!(set.findings.is_empty(), "{:#?}", set.findings);
+    source.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_ours_or_is_ourselves_is_left_out() {
     let network = Network::new();
     let neighbour = network.neighbour();

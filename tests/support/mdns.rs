@@ -70,7 +70,11 @@ impl Neighbour {
         let mut service = ServiceInfo::new(&full, instance, "neighbour.local.", "127.0.0.1", port, txt).unwrap();
         // The names on a test's own network are free.
         service.set_requires_probe(false);
-        self.daemon.register(service).unwrap();
+        // Its queue of commands is short.
+        while let Err(error) = self.daemon.register(service.clone()) {
+            assert_eq!(error, mdns_sd::Error::Again);
+            std::thread::yield_now();
+        }
     }
 
     /// Says goodbye for one.
