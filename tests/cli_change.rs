@@ -90,7 +90,10 @@ fn a_refresh_tells_whether_everyone_answered() {
 #[test]
 fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
     let (home, daemon, [_notes, mail]) = office();
-    assert_eq!(ask(&home, &daemon, &["block", "mail"]).ok(), "mail is blocked: an operator blocked it\n");
+    let blocked = ask(&home, &daemon, &["block", "mail"]).ok();
+    let whom = mail.url.replace("127.0.0.1", "localhost");
+    let told = format!("mail is blocked: an operator blocked it\nblocked: at {whom}, found by static\n");
+    assert_eq!(blocked, told);
     assert_eq!(listed(&home, &daemon, &[]), ["add_note", "search"]);
     let error = ask(&home, &daemon, &["refresh", "mail"]).failed(1);
     assert_eq!(error, "error: `mail` is blocked\n  hint: take the block back with `callsheet block mail --undo`\n");

@@ -111,7 +111,7 @@ async fn the_list_and_its_tag_change_with_the_acknowledgement() {
     put(&daemon, "global", "scenario:mail", json!({"enabled": false})).await;
     assert_eq!(daemon.findings("disabled").await.len(), 3);
     let health = daemon.json("/api/v1/scenarios/mail").await;
-    assert_eq!(health["tools"], json!({"published": 0, "disabled": 2, "quarantined": 0}));
+    assert_eq!(health["tools"], json!({"offered": 2, "published": 0, "disabled": 2, "quarantined": 0}));
     daemon.stop().await;
 }
 

@@ -228,7 +228,7 @@ async fn a_decision_of_an_earlier_version_is_for_nobody() {
     let server = Scripted::saying(pantry());
     let home = Home::new();
     let store = sqlite::open(&home.state(), Clock::system()).unwrap();
-    let bare = |decision| Some(Ruling { decision, party: Party::default() });
+    let bare = |decision| Some(Ruling { decision, party: Party::default(), source: None });
     let writes = vec![
         Write::Decision("pantry".parse().unwrap(), bare(Decision::Trusted)),
         Write::Decision("cellar".parse().unwrap(), bare(Decision::Blocked)),
@@ -408,5 +408,56 @@ async fn long_texts_are_cut_where_they_are_shown() {
     let shown = daemon.until_pending("pantry").await;
     let count = |text: &Option<String>| text.as_ref().unwrap().chars().count();
     assert_eq!((count(&shown.version), count(&shown.description)), (120, 1000));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_decision_is_seen_and_taken_back_while_nobody_is_there() {
+    let (server, other) = (Scripted::saying(pantry()), Scripted::saying(Reply::tools("desk", &["note"])));
+    let home = Home::new();
+    let heard = [announced("pantry", &server.url(), Some("id-1")), announced("desk", &other.url(), Some("id-2"))];
+    let daemon = home.start(heard).await;
+    daemon.until_pending("pantry").await;
+    daemon.until_pending("desk").await;
+    daemon.decide("POST", "pantry", "block").await;
+    daemon.decide("POST", "desk", "trust").await;
+    daemon.stop().await;
+
+    let daemon = home.start([]).await;
+    let blocked = daemon.until_state("pantry", ScenarioState::Blocked).await;
+    assert_eq!(blocked.party.identity.as_deref(), Some("id-1"));
+    daemon.until_state("desk", ScenarioState::Down).await;
+    assert_eq!(daemon.decide("DELETE", "pantry", "block").await["state"], "pending");
+    assert_eq!(daemon.decide("DELETE", "desk", "trust").await["state"], "pending");
+    daemon.stop().await;
+    let stored = sqlite::open(&home.state(), Clock::system()).unwrap().load().await.unwrap();
+    assert_eq!(stored.decisions, []);
+}
+
+#[tokio::test]
+async fn a_yes_may_say_whom_it_means() {
+    let server = Scripted::saying(pantry());
+    let daemon = Home::new().start([announced("pantry", &server.url(), Some("id-1"))]).await;
+    daemon.until_pending("pantry").await;
+    let error = command(&daemon, &["trust", "pantry", "--at", "http://10.0.0.5:80"]).await.failed(1);
+    assert!(error.contains("is at http://localhost:") && error.contains("callsheet scenarios pantry"), "{error}");
+    assert!(listed(&daemon.now()).is_empty());
+    let here = format!("http://localhost:{}", server.port());
+    command(&daemon, &["trust", "pantry", "--at", &here]).await.ok();
+    assert_eq!(listed(&daemon.now()), ["stock"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn another_port_announced_beside_the_real_one_does_not_displace_it() {
+    let (server, dead) = (Scripted::saying(pantry()), Scripted::absent());
+    let home = Home::new();
+    let real = announced("pantry", &server.url(), Some("id-1"));
+    let daemon = home.start([real.clone()]).await;
+    daemon.until_pending("pantry").await;
+    daemon.decide("POST", "pantry", "trust").await;
+    daemon.hears([announced("pantry", &dead.url(), Some("id-1")), real]);
+    daemon.until("it is told", |now| !findings(now, FindingCode::SourceShadowed).is_empty()).await;
+    assert_eq!(daemon.health("pantry").url.as_deref(), Some(server.url().as_str()));
     daemon.stop().await;
 }

@@ -65,7 +65,7 @@ fn party(identity: &str, origin: &str) -> Party {
 
 /// A decision about the one at 10.0.0.7.
 fn ruling(decision: Decision) -> Ruling {
-    Ruling { decision, party: party("lab-7", "http://10.0.0.7:80") }
+    Ruling { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some(SourceId::Mdns) }
 }
 
 fn prefer(scope: &str, target: &str, settings: Settings) -> Write {
@@ -347,6 +347,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
         .execute_batch(
             "DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
+             ALTER TABLE decisions DROP COLUMN source;
              ALTER TABLE manifests DROP COLUMN identity; ALTER TABLE manifests DROP COLUMN origin;
              INSERT INTO manifests VALUES ('files', 'http://127.0.0.1:1/', 'vrooli', 1, 'tool-discovery', '{}', '2026-03-04T05:06:07Z', 0);
              INSERT INTO decisions VALUES ('lab', 'trusted', '2026-03-04T05:06:07Z'), ('noisy', 'blocked', '2026-03-04T05:06:07Z');
@@ -356,7 +357,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     let restored = load(&path).await;
     assert_eq!(restored.findings, []);
     assert_eq!((restored.manifests.len(), &restored.manifests[0].party), (1, &Party::default()));
-    let bare = |decision| Ruling { decision, party: Party::default() };
+    let bare = |decision| Ruling { decision, party: Party::default(), source: None };
     let expected = [(name("lab"), bare(Decision::Trusted)), (name("noisy"), bare(Decision::Blocked))];
     assert_eq!(restored.decisions, expected);
 }

@@ -250,6 +250,9 @@ fn command(literal: &str) -> Option<String> {
     if let Some(format) = literal.strip_prefix("format=") {
         return Some(format!("--format {format}"));
     }
+    if let Some(name) = literal.strip_prefix("GET /api/v1/scenarios/") {
+        return Some(format!("callsheet scenarios {name}"));
+    }
     let (name, action) = literal.strip_prefix("DELETE /api/v1/scenarios/")?.split_once('/')?;
     Some(format!("callsheet {action} {name} --undo"))
 }
@@ -294,6 +297,7 @@ mod tests {
         for (route, shown) in [
             ("no `x`; `GET /api/v1/scenarios` lists them", "no `x`; `callsheet scenarios` lists them"),
             ("do it with `DELETE /api/v1/scenarios/a/block`", "do it with `callsheet block a --undo`"),
+            ("look with `GET /api/v1/scenarios/a`", "look with `callsheet scenarios a`"),
             ("use `format=native`", "use `--format native`"),
             ("`x` and an odd ` backtick", "`x` and an odd ` backtick"),
         ] {

@@ -6,7 +6,24 @@ use serde_json::Value;
 use super::client::{Daemon, Query};
 use super::{Failure, Remote, output};
 
-/// Arguments of `block` and `trust`.
+/// Arguments of `trust`.
+#[derive(Debug, Args)]
+pub(super) struct Trust {
+    #[command(flatten)]
+    decide: Decide,
+    /// Only if this is where it is (`origin` in `callsheet scenarios NAME`).
+    #[arg(long, value_name = "ORIGIN", conflicts_with = "undo")]
+    at: Option<String>,
+}
+
+impl Trust {
+    /// Says yes, or takes it back.
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        self.decide.send("trust", self.at.into_iter().map(|at| ("origin", at)).collect()).await
+    }
+}
+
+/// Arguments of `block`.
 #[derive(Debug, Args)]
 pub(super) struct Decide {
     /// Which scenario.
@@ -19,11 +36,16 @@ pub(super) struct Decide {
 }
 
 impl Decide {
+    /// Says no, or takes it back.
+    pub(super) async fn block(self) -> Result<(), Failure> {
+        self.send("block", Query::new()).await
+    }
+
     /// Takes the decision that the daemon knows as `action`, or takes it back, and tells what came of it.
-    pub(super) async fn run(self, action: &str) -> Result<(), Failure> {
+    async fn send(self, action: &str, query: Query<'_>) -> Result<(), Failure> {
         let daemon = Daemon::of(&self.remote)?;
         let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
-        let answer = daemon.send(method, &["scenarios", &self.name, action], Query::new(), None, "state").await?;
+        let answer = daemon.send(method, &["scenarios", &self.name, action], query, None, "state").await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {

@@ -60,7 +60,7 @@ enum Command {
     /// Keep a scenario out, or let it in again.
     Block(decide::Decide),
     /// Let in a scenario that was found by a source that does not vouch for it.
-    Trust(decide::Decide),
+    Trust(decide::Trust),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
     Check(check::Check),
     /// Show the configuration in force.
@@ -124,8 +124,8 @@ impl Command {
             Self::Explain(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
-            Self::Block(command) => command.run("block").await,
-            Self::Trust(command) => command.run("trust").await,
+            Self::Block(command) => command.block().await,
+            Self::Trust(command) => command.run().await,
             Self::Check(command) => command.run().await,
             Self::Config(command) => command.run(),
             Self::Completions(command) => {

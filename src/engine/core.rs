@@ -77,8 +77,9 @@ impl Core {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
         let Restored { manifests, preferences, decisions, claims, revision, mut findings } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
-        let (records, unusable) = restore::records(manifests, &decisions, &parts.config.protocol.accept, now);
+        let (mut records, unusable) = restore::records(manifests, &decisions, &parts.config.protocol.accept, now);
         findings.extend(unusable);
+        restore::decided(&decisions, &mut records, now);
         let latches = parts
             .config
             .scenarios

@@ -185,7 +185,7 @@ impl EngineHandle {
         if decision == Some(Decision::Trusted) && party.origin.is_none() {
             return Err(EngineError::NoAddress(name));
         }
-        let ruling = decision.map(|decision| Ruling { decision, party });
+        let ruling = decision.map(|decision| Ruling { decision, party, source: Some(shown.source) });
         self.operate(|reply| Operation::Decide(name, ruling, reply)).await
     }
 

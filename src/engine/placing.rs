@@ -106,7 +106,8 @@ impl Core {
             .is_none_or(|known| known.endpoint.url != place.endpoint.url || known.endpoint.dial != place.endpoint.dial);
         let restarted = gone || known.as_ref().is_some_and(|known| roster::restarted(known, place));
         record.suspect |= restarted;
-        // Whoever may announce must not make us ask at will: who waits for a yes is not asked more often for moving or restarting.
+        // Whoever may announce must not make us ask at will: who waits for a yes is not asked at once for moving, and not at all for
+        // restarting or coming back.
         let gap = if record.is_trusted() {
             self.parts.config.refresh.forced_gap
         } else {
@@ -125,8 +126,11 @@ impl Core {
                     self.asked(name);
                 }
             }
-        } else if restarted {
+        } else if restarted && (record.is_trusted() || record.offer.is_none()) {
             record.ask_anew(earliest, now);
+        } else if restarted {
+            let pace = self.parts.config.refresh.max_interval;
+            record.ask_at(record.last_attempt.map_or(now.mono, |(at, _)| at + pace).max(now.mono), now);
         }
         self.keep(name);
         self.touch(name, now, Settled::Changed);

@@ -34,6 +34,26 @@ pub(super) fn records(
     (records, findings)
 }
 
+/// Records of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
+/// while no source names them.
+pub(super) fn decided(
+    rulings: &BTreeMap<ScenarioName, Ruling>,
+    records: &mut BTreeMap<ScenarioName, Record>,
+    now: Now,
+) {
+    for (name, ruling) in rulings {
+        let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
+        records.entry(name.clone()).or_insert_with(|| {
+            let mut record = Record::new(name.clone(), source, false, now);
+            record.party = Some(ruling.party.clone());
+            let verdict = trust::judge(rulings, name, record.party.as_ref(), None, false);
+            (record.decision, record.note) = (verdict.decision, verdict.note);
+            record.let_in = record.is_trusted();
+            record
+        });
+    }
+}
+
 fn record(
     stored: &StoredManifest,
     rulings: &BTreeMap<ScenarioName, Ruling>,

@@ -133,9 +133,10 @@ impl<'a> Merge<'a> {
         }
         let same = |party: &Party| trust::same(party, &candidate.party);
         match self.home(candidate).map(|(_, holder)| holder) {
-            Some(holder) if same(&holder.party) => 1,
-            Some(holder) if holder.stands_in.as_ref().is_some_and(same) => 2,
-            _ => 3,
+            Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 1,
+            Some(holder) if same(&holder.party) => 2,
+            Some(holder) if holder.stands_in.as_ref().is_some_and(same) => 3,
+            _ => 4,
         }
     }
 

@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn rulings(decision: Decision, party: Party) -> BTreeMap<ScenarioName, Ruling> {
-        BTreeMap::from([("pantry".parse().unwrap(), Ruling { decision, party })])
+        BTreeMap::from([("pantry".parse().unwrap(), Ruling { decision, party, source: None })])
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::error::{Problem, excerpt};
 use super::findings::read_all;
-use super::query::{Query, many};
+use super::query::{Query, many, once};
 use super::{App, Shared, lookup, wire};
 use crate::catalog::Snapshot;
 use crate::model::{Finding, Health, ScenarioName, ScenarioState};
@@ -50,8 +50,22 @@ pub(super) async fn refresh(State(shared): State<App>, Path(name): Path<String>)
     }
 }
 
-/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block.
-pub(super) async fn trust(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block. With
+/// `origin` only if that is where it is (409): what was looked at may have made room for something else meanwhile.
+pub(super) async fn trust(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &[once("origin")])?;
+    if let Some(meant) = query.one("origin") {
+        let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
+        if *found != *meant.trim_end_matches('/') {
+            let next = format!("`GET /api/v1/scenarios/{name}` shows what it claims to be");
+            let detail = format!("`{name}` is at {found} now, not at {}; {next}", excerpt(meant));
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
+    }
     decide(&shared, &name, Some(Decision::Trusted)).await
 }
 

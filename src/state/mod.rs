@@ -73,6 +73,8 @@ pub struct Ruling {
     /// Who answered under the name when it was decided; without an address for a decision of an earlier version, which kept the name
     /// alone.
     pub party: Party,
+    /// Who told of it then; absent like the address.
+    pub source: Option<SourceId>,
 }
 
 /// One change to what is stored.

@@ -39,32 +39,34 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             sql("DELETE FROM preferences WHERE scope = ?1 AND target = ?2")?
                 .execute([scope.to_string(), target.to_string()])
         }
-        Write::Preference(scope, target, settings) => sql(
-            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            scope.to_string(),
-            target.to_string(),
-            settings.enabled,
-            settings.approval.map(crate::model::Approval::as_str),
-            settings.alias.as_ref().map(PublishedName::as_str),
-            settings.priority,
-            now,
-        ]),
+        Write::Preference(scope, target, settings) => {
+            sql("INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+            .execute(params![
+                scope.to_string(),
+                target.to_string(),
+                settings.enabled,
+                settings.approval.map(crate::model::Approval::as_str),
+                settings.alias.as_ref().map(PublishedName::as_str),
+                settings.priority,
+                now,
+            ])
+        }
         Write::Decision(scenario, None) => {
             sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
-        Write::Decision(scenario, Some(ruling)) => sql(
-            "INSERT OR REPLACE INTO decisions (scenario, decision, updated_at, identity, origin) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
-            scenario.as_str(),
-            decision_text(ruling.decision),
-            now,
-            ruling.party.identity.as_deref(),
-            ruling.party.origin.as_deref(),
-        ]),
+        Write::Decision(scenario, Some(ruling)) => {
+            sql("INSERT OR REPLACE INTO decisions (scenario, decision, updated_at, identity, origin, source)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![
+                scenario.as_str(),
+                decision_text(ruling.decision),
+                now,
+                ruling.party.identity.as_deref(),
+                ruling.party.origin.as_deref(),
+                ruling.source.map(SourceId::as_str),
+            ])
+        }
         Write::Revision(revision, since) => {
             sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
                 .execute([revision, &since.to_string()])
@@ -252,8 +254,9 @@ fn preference(row: &Row<'_>) -> Result<(Scope, Target, Settings), String> {
 fn decision(row: &Row<'_>) -> Result<(ScenarioName, Ruling), String> {
     let text: String = column(row, "decision")?;
     let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
+    let source = column::<Option<String>>(row, "source")?.map(|text| source(&text)).transpose()?;
     let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
-    Ok((parsed(row, "scenario")?, Ruling { decision, party: party(row)? }))
+    Ok((parsed(row, "scenario")?, Ruling { decision, party: party(row)?, source }))
 }
 
 fn claim(row: &Row<'_>) -> Result<(ScenarioName, Party), String> {

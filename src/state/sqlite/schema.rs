@@ -53,6 +53,7 @@ const STEPS: &[&str] = &["
     -- Whom a decision was taken for. Rows from before know the name alone: a block holds by name, a yes counts for nobody any more.
     ALTER TABLE decisions ADD COLUMN identity TEXT;
     ALTER TABLE decisions ADD COLUMN origin TEXT;
+    ALTER TABLE decisions ADD COLUMN source TEXT;
     ALTER TABLE manifests ADD COLUMN identity TEXT;
     ALTER TABLE manifests ADD COLUMN origin TEXT;
     CREATE TABLE claims (
