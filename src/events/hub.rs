@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::change::Change;
 use super::cursor::{Cursor, Epoch};
@@ -34,7 +34,10 @@ struct Shared {
     tasks: Tasks,
     stop: Stop,
     places: Arc<Semaphore>,
+    reader: CatalogReader,
     state: Mutex<State>,
+    /// The sequence of the latest snapshot that was told.
+    told: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -73,22 +76,32 @@ impl Hub {
     /// Follows what `reader` reads until `stop`.
     pub fn start(reader: CatalogReader, config: config::Events, clock: Clock, tasks: &Tasks, stop: &Stop) -> Self {
         let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
+        let told = watch::Sender::new(moment.snapshot.sequence);
         // The plain list is what nearly everybody follows, so it can always be resumed.
         let plain = Arc::new(Topic::new(ViewQuery::default(), &moment));
         let topics = HashMap::from([(ViewQuery::default(), plain)]);
         // A semaphore has an upper limit of its own, far above this.
         let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
         let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
-        let shared = Arc::new(Shared { config, clock, tasks, stop, places, state });
-        shared.tasks.spawn(Arc::clone(&shared).follow(reader));
+        let followed = reader.clone();
+        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, state, told });
+        shared.tasks.spawn(Arc::clone(&shared).follow(followed));
         Self(shared)
     }
 
-    /// Lets a reader in.
-    pub fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
+    /// Lets a reader in. Whatever was published before is told already or in its snapshot; what has just been published is waited for,
+    /// which takes some milliseconds.
+    pub async fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let place = Arc::clone(&shared.places).try_acquire_owned();
         let place = place.map_err(|_| SubscribeError::Full(shared.config.max_subscribers))?;
+        let published = shared.reader.snapshot().sequence;
+        let mut told = shared.told.subscribe();
+        tokio::select! {
+            // The sender lives in `shared`.
+            _ = told.wait_for(|told| *told >= published) => {}
+            () = shared.stop.wait() => {}
+        }
         let Ask { query, kinds, cursor } = ask;
         let mut state = shared.state();
         let State { moment, topics } = &mut *state;
@@ -152,6 +165,7 @@ impl Shared {
             }
         }
         state.forget_idle(self);
+        self.told.send_replace(snapshot.sequence);
     }
 }
 

@@ -130,7 +130,7 @@ impl Message {
         Arc::new(Self { id, event, written: OnceLock::new() })
     }
 
-    /// It as bytes: made by `write` for the first reader, shared with all others. There is one way of writing per process.
+    /// It as bytes: made by `write` for the first reader, shared with all others. So there can be only one way of writing.
     pub fn written(&self, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
         self.written.get_or_init(|| write(self)).clone()
     }

@@ -59,7 +59,7 @@ pub(super) async fn follow(
     Extension(connection): Extension<LetGo>,
 ) -> Result<Response, Problem> {
     let ask = read(raw.as_deref(), &headers)?;
-    let subscription = shared.events.subscribe(ask).map_err(|full| Problem::busy(full.to_string()))?;
+    let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);
     // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream still hangs.

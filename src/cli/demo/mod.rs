@@ -56,7 +56,7 @@ impl Demo {
             if !self.once {
                 suggest(&url);
                 let turn = Duration::from_secs(self.turn.max(1).into());
-                let changes = app.events().subscribe(Ask::default()).map_err(anyhow::Error::new)?;
+                let changes = app.events().subscribe(Ask::default()).await.map_err(anyhow::Error::new)?;
                 follow::follow(changes, weather, clock, &tasks, app.stopping(), turn).await;
             }
             app.stop();
