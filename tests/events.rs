@@ -67,6 +67,8 @@ async fn one_real_change_is_one_event_and_one_that_is_none_is_none() {
     let home = Home::new();
     let server = Scripted::start(restamped("first"));
     let mut config = home.config(&[]);
+    config.refresh.min_interval = Duration::from_millis(20);
+    config.refresh.max_interval = Duration::from_millis(40);
     config.scenarios = vec![configured("notes", SocketAddr::from(([127, 0, 0, 1], server.port())))];
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
@@ -232,6 +234,29 @@ async fn every_change_of_state_is_told_with_its_reason() {
     let back = listener.next().await;
     assert_eq!((back.texts("added"), back.reason("add").starts_with("before: the last ")), (vec!["add"], true));
     assert_eq!(listener.next().await.data["change"], "removed");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn states_that_come_and_go_within_a_moment_are_told_too() {
+    let home = Home::new();
+    let notes = Scenario::of("notes", &["add"]).await;
+    let daemon = Daemon::ready(home.config(&[&notes])).await;
+    let (mut listener, _) = Listener::begin(daemon.address, "?kind=scenario").await;
+    for _ in 0..20 {
+        for method in ["POST", "DELETE"] {
+            assert_eq!(daemon.send(method, "/api/v1/scenarios/notes/block").await.status, 200);
+        }
+    }
+    let mut stands = json!("live");
+    for _ in 0..20 {
+        // Each begins where the one before it ended: none is missing.
+        for expected in ["blocked", "live"] {
+            let told = listener.next().await.data;
+            assert_eq!((&told["from"], &told["to"]), (&stands, &json!(expected)));
+            stands = told["to"].clone();
+        }
+    }
     daemon.stop().await;
 }
 

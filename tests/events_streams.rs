@@ -12,8 +12,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use callsheet::provide::ToolDefinition;
+use callsheet::runtime::Clock;
 use serde_json::{Value, json};
-use support::daemon::{Daemon, Home, PATIENCE, Scenario, tool};
+use support::daemon::{Daemon, Home, NEVER, PATIENCE, Scenario, tool};
 use support::listener::{Listener, ask};
 use support::serving;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -102,13 +103,29 @@ async fn a_cursor_that_is_not_known_gets_a_snapshot() {
 #[tokio::test]
 async fn a_stop_ends_the_streams_at_once_and_says_why() {
     let home = Home::new();
-    let notes = Scenario::of("notes", &["add"]).await;
-    let daemon = home.start(&[&notes]).await;
-    daemon.until_ready().await;
+    let editions = editions();
+    let notes = Scenario::start("notes", editions[0].clone()).await;
+    let mut config = home.config(&[&notes]);
+    (config.events.ring, config.events.ring_bytes, config.events.reader_queue) = (1_000, 1 << 30, 1_000);
+    config.server.stop_timeout = PATIENCE;
+    (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
+    let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, CATALOG).await;
-    // One who never reads a byte does not hold it up either.
-    let _silent = silent(daemon.address).await;
+    // One who does not read, and for whom more waits than fits on the way, does not hold it up either.
+    let mut stuck = silent(daemon.address).await;
+    let mut sent = 0;
+    for change in 1..=60 {
+        notes.offer(editions[change % 2].clone());
+        assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
+        let told = listener.next().await;
+        sent += told.data.to_string().len();
+    }
+    let begun = Clock::system().now();
     daemon.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let mut rest = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stuck.read_to_end(&mut rest)).await.expect("the connection was closed");
+    assert!(rest.len() < sent, "{} of {sent} bytes fitted", rest.len());
     let last = listener.next().await;
     assert_eq!((last.event.as_str(), last.id.as_str()), ("end", ""));
     assert_eq!(last.data["reason"], "the daemon is stopping");
@@ -132,11 +149,10 @@ async fn silent(address: SocketAddr) -> TcpStream {
 #[tokio::test]
 async fn a_reader_that_does_not_read_is_let_go() {
     let home = Home::new();
-    let editions = ["a", "b"].map(|edition| (0..400).map(|n| long(edition, n)).collect::<Vec<_>>());
+    let editions = editions();
     let notes = Scenario::start("notes", editions[0].clone()).await;
     let mut config = home.config(&[&notes]);
-    config.refresh.max_interval = Duration::from_secs(3600);
-    config.refresh.min_interval = Duration::from_secs(3600);
+    (config.refresh.min_interval, config.refresh.max_interval) = (NEVER, NEVER);
     (config.events.max_subscribers, config.events.reader_queue, config.events.ring) = (1, 3, 5);
     let daemon = Daemon::ready(config).await;
     let mut stuck = silent(daemon.address).await;
@@ -162,8 +178,42 @@ async fn a_reader_that_does_not_read_is_let_go() {
     daemon.stop().await;
 }
 
+/// Two sets of tools; a change from one to the other is told in some 100 KB.
+fn editions() -> [Vec<ToolDefinition>; 2] {
+    ["a", "b"].map(|edition| (0..400).map(|n| long(edition, n)).collect())
+}
+
 fn long(edition: &str, number: usize) -> ToolDefinition {
     tool(&format!("{edition}_{number:03}_{}", "x".repeat(50)))
+}
+
+#[tokio::test]
+async fn http2_carries_streams_beside_other_requests() {
+    let home = Home::new();
+    let notes = Scenario::of("notes", &["add"]).await;
+    let daemon = home.start(&[&notes]).await;
+    daemon.until_ready().await;
+    // Nothing here is encrypted, but the client wants to know with what it would be. A second call finds it installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build().unwrap();
+    let url = |path: &str| format!("http://{}/api/v1/{path}", daemon.address);
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let answer = client.get(url("events?kind=catalog")).send().await.unwrap();
+        assert_eq!((answer.version(), answer.headers().get("connection")), (http::Version::HTTP_2, None));
+        let mut listener = Listener::of(answer);
+        assert_eq!(listener.next().await.event, "snapshot");
+        streams.push(listener);
+    }
+    assert_eq!(client.get(url("tools")).send().await.unwrap().status(), 200);
+    switch(&daemon, false).await;
+    for listener in &mut streams {
+        assert_eq!(listener.next().await.texts("removed"), ["add"]);
+    }
+    daemon.stop().await;
+    for listener in &mut streams {
+        assert_eq!(listener.next().await.event, "end");
+    }
 }
 
 #[tokio::test]
