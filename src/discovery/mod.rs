@@ -117,6 +117,17 @@ pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {
     });
 }
 
+/// The run of a source that knows everything from the start: tells it once, then waits, so that it counts as running.
+pub(crate) async fn told_once(
+    set: EndpointSet,
+    out: watch::Sender<EndpointSet>,
+    stop: Stop,
+) -> Result<(), SourceError> {
+    announce(&out, set);
+    stop.wait().await;
+    Ok(())
+}
+
 impl fmt::Display for EndpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

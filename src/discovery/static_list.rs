@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
 use crate::config::{Config, StaticScenario};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop};
@@ -44,11 +44,6 @@ impl Source for StaticList {
         out: watch::Sender<EndpointSet>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
-        async move {
-            announce(&out, self.set);
-            stop.wait().await;
-            Ok(())
-        }
-        .boxed()
+        told_once(self.set, out, stop).boxed()
     }
 }

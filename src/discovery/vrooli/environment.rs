@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use url::{Host, Url};
 
 use crate::config::Config;
-use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce};
+use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
@@ -93,12 +93,7 @@ impl Source for Environment {
         out: watch::Sender<EndpointSet>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
-        async move {
-            announce(&out, self.set);
-            stop.wait().await;
-            Ok(())
-        }
-        .boxed()
+        told_once(self.set, out, stop).boxed()
     }
 }
 

@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use self::look::Look;
-use super::{EndpointSet, Source, SourceError, announce};
+use super::{EndpointSet, Source, SourceError, announce, told_once};
 use crate::config::{self, Config};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -102,9 +102,7 @@ impl Source for VrooliFiles {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         async move {
             let Some(path) = self.section.path.clone() else {
-                announce(&out, EndpointSet { settled: true, ..EndpointSet::default() });
-                stop.wait().await;
-                return Ok(());
+                return told_once(EndpointSet { settled: true, ..EndpointSet::default() }, out, stop).await;
             };
             // The watcher tells absolute paths.
             let root = std::path::absolute(&path).unwrap_or(path);
