@@ -1,5 +1,6 @@
 //! From what an asker wrote to one tool, or to a refusal that says what to write instead.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -10,6 +11,8 @@ use crate::model::{NameRef, ViewTool};
 
 /// How many near names a refusal offers.
 const CANDIDATES: usize = 5;
+/// How many names are compared at most: a few milliseconds' work, since anybody can ask for what is not there as often as they like.
+const COMPARED: usize = 10_000;
 
 /// The tool that `name` stands for in the scope of `query`, in the list or not. 404 offers near names, 409 those it could mean.
 pub(super) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<Arc<ViewTool>, Problem> {
@@ -58,14 +61,14 @@ fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
         NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
             let tools =
                 catalog.entries().filter(|entry| entry.name == id.scenario).flat_map(|entry| entry.tools.iter());
-            nearest(&id.tool, tools.map(|tool| (tool.tool.name.as_ref(), tool.id.to_string())))
+            nearest(&id.tool, tools.map(|tool| (tool.tool.name.as_ref(), &tool.id)))
         }
         NameRef::Id(id) => {
             let tools = all(catalog).filter(|tool| tool.tool.name == id.tool);
             tools.take(CANDIDATES).map(|tool| tool.id.to_string()).collect()
         }
         NameRef::Bare(name) => {
-            let published = all(catalog).map(|tool| (tool.name.as_str(), tool.name.to_string()));
+            let published = all(catalog).map(|tool| (tool.name.as_str(), &tool.name));
             nearest(&name, published)
         }
     };
@@ -80,11 +83,12 @@ fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {
     catalog.entries().filter(|entry| entry.is_published()).flat_map(|entry| entry.tools.iter())
 }
 
-/// The texts whose names are nearest to `wanted`, nearest first.
-pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+/// What is shown of the names that are nearest to `wanted`, nearest first. Of many names only the first are compared.
+pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, impl Display)>) -> Vec<String> {
     let wanted = wanted.to_ascii_lowercase();
-    let mut near: Vec<(usize, String)> =
-        names.filter_map(|(name, text)| Some((distance(&wanted, &name.to_ascii_lowercase())?, text))).collect();
+    let near = |(name, shown): (&str, _)| Some((distance(&wanted, &name.to_ascii_lowercase())?, shown));
+    let near = names.take(COMPARED).filter_map(near);
+    let mut near: Vec<(usize, String)> = near.map(|(distance, shown)| (distance, shown.to_string())).collect();
     near.sort();
     near.dedup();
     near.into_iter().take(CANDIDATES).map(|(_, text)| text).collect()
@@ -149,6 +153,15 @@ mod tests {
         assert_eq!(near("files", &names), ["read_files"]);
         assert!(near("deploy", &names).is_empty());
         assert_eq!(near("a", &["tool_a"; 9]), [""; 0]);
+    }
+
+    #[test]
+    fn many_names_are_not_all_compared() {
+        let names: Vec<String> = (0..=COMPARED).map(|n| format!("{n}_far_from_it")).collect();
+        let names = || names.iter().map(|name| (name.as_str(), name));
+        assert_eq!(nearest("9999_far_from_it", names())[0], "9999_far_from_it");
+        let last = format!("{COMPARED}_far_from_it");
+        assert!(!nearest(&last, names()).contains(&last));
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn shown_now(shared: &Shared, name: &str) -> Result<Response, Problem> {
 fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
-        let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known.to_string())));
+        let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
         let next = match near.first() {
             Some(_) => format!("did you mean {}?", near.join(" or ")),
             None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),
