@@ -140,6 +140,21 @@ fn found(found: Found) -> Vec<ViewTool> {
     }
 }
 
+/// Asking for some findings gives just those of all that are asked for.
+fn assert_filters(catalog: &Catalog) {
+    let all = catalog.findings();
+    for told in &all {
+        let of_code: Vec<_> = all.iter().filter(|finding| finding.code == told.code).cloned().collect();
+        assert_eq!(catalog.findings_where(None, |code| code == told.code), of_code);
+        if let Some(scenario) = &told.scenario {
+            let of_both: Vec<_> =
+                of_code.into_iter().filter(|finding| finding.scenario.as_ref() == Some(scenario)).collect();
+            assert_eq!(catalog.findings_where(Some(scenario), |code| code == told.code), of_both);
+        }
+    }
+    assert_eq!(catalog.findings_where(None, |_| false), []);
+}
+
 /// Everything that can be seen of a catalog, by value.
 fn seen(catalog: &Catalog) -> String {
     let mut all = vec![format!("{}", catalog.revision())];
@@ -147,6 +162,7 @@ fn seen(catalog: &Catalog) -> String {
         all.push(format!("{} {:?} {} {:?} {:?}", entry.name, entry.standing, entry.digest, entry.tools, entry.listed));
     }
     all.push(format!("{:?}", catalog.findings()));
+    assert_filters(catalog);
     for query in queries() {
         let view = View::select(catalog, &query);
         let parts: Vec<_> = view.parts.iter().map(|part| (&part.entry.name, part.whole, &part.tools)).collect();

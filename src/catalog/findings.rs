@@ -11,13 +11,45 @@ use crate::model::{Finding, FindingCode, Provenance, PublishedName, ScenarioName
 /// A finding names so many other tools; if there are more, it says so.
 const NAMED_RIVALS: usize = 8;
 
+/// Every code that the merge tells.
+const OF_MERGE: [FindingCode; 8] = [
+    FindingCode::NameCollision,
+    FindingCode::NameRepaired,
+    FindingCode::AliasRefused,
+    FindingCode::Aliased,
+    FindingCode::Disabled,
+    FindingCode::Withdrawn,
+    FindingCode::InternalOnly,
+    FindingCode::PreferenceUnmatched,
+];
+
 impl Catalog {
     /// Every finding of the merge in the global scope, in order, with those of preferences of any scope that match nothing.
     pub fn findings(&self) -> Vec<Finding> {
-        let lens = Lens::global(self);
-        let mut findings = self.unmatched_preferences();
-        for entry in self.entries() {
-            of_entry(&lens, entry, &mut findings);
+        self.findings_where(None, |_| true)
+    }
+
+    /// Those of them that are about `scenario` (or all) and have a code that is wanted. What is not wanted is, as far as that can be
+    /// known, not even made.
+    pub fn findings_where(
+        &self,
+        scenario: Option<&ScenarioName>,
+        wanted: impl Fn(FindingCode) -> bool,
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if wanted(FindingCode::PreferenceUnmatched) {
+            findings = self.unmatched_preferences();
+            findings.retain(|finding| scenario.is_none() || finding.scenario.as_ref() == scenario);
+        }
+        let of_tools = |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
+        if OF_MERGE.iter().any(of_tools) {
+            let lens = Lens::global(self);
+            let one = scenario.map(|name| self.entry(name));
+            let all = self.entries().filter(|_| scenario.is_none());
+            for entry in one.flatten().into_iter().chain(all) {
+                of_entry(&lens, entry, &mut findings);
+            }
+            findings.retain(|finding| wanted(finding.code));
         }
         findings.sort_unstable();
         findings

@@ -11,7 +11,7 @@ use super::query::{Query, bad_value, many, once};
 use super::{App, Shared, wire};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::formats;
-use crate::model::{Finding, FindingCode, Severity};
+use crate::model::{Finding, FindingCode, ScenarioName, Severity};
 use crate::views::Coding;
 
 /// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, and of the plain list in each format for LLMs
@@ -21,25 +21,40 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     let severities = read_all(&query, "severity", &SEVERITIES, Severity::as_str)?;
     let codes = read_all(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
     let scenario = query.scenario("scenario")?;
-    let wanted = |finding: &Finding| {
-        (severities.is_empty() || severities.contains(&finding.severity()))
-            && (codes.is_empty() || codes.contains(&finding.code))
-            && (scenario.is_none() || finding.scenario == scenario)
-    };
-    let findings = open(&shared, &shared.reader.snapshot()).await;
-    let shown: Vec<Value> = findings.iter().filter(|finding| wanted(finding)).map(wire::finding).collect();
+    let wanted = Wanted { severities, codes, scenario };
+    let findings = open(&shared, &shared.reader.snapshot(), &wanted).await;
+    let shown: Vec<Value> = findings.iter().map(wire::finding).collect();
     wire::json(&json!({"findings": shown}))
 }
 
 const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
 
-/// Every finding, in order, each once.
-async fn open(shared: &Shared, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
-    let mut findings = snapshot.catalog.findings();
-    findings.extend(snapshot.findings.iter().cloned());
+/// What was asked for; an empty list asks for all.
+struct Wanted {
+    severities: Vec<Severity>,
+    codes: Vec<FindingCode>,
+    scenario: Option<ScenarioName>,
+}
+
+impl Wanted {
+    fn code(&self, code: FindingCode) -> bool {
+        (self.severities.is_empty() || self.severities.contains(&code.severity()))
+            && (self.codes.is_empty() || self.codes.contains(&code))
+    }
+
+    fn finding(&self, finding: &Finding) -> bool {
+        self.code(finding.code) && (self.scenario.is_none() || finding.scenario == self.scenario)
+    }
+}
+
+/// Every finding that is wanted, in order, each once. A crowd of colliding or switched off tools has very many, so what is not wanted is
+/// left out before it is made or copied.
+async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec<Finding> {
+    let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.code(code));
+    findings.extend(snapshot.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
         let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-        findings.extend(prepared.findings.iter().cloned());
+        findings.extend(prepared.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
     }
     findings.sort();
     findings.dedup();
