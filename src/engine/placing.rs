@@ -51,7 +51,10 @@ impl Core {
         }
         let mut went = false;
         for name in departed {
-            went |= self.departed(&name, now);
+            if self.departed(&name, now) {
+                went = true;
+                self.drop_double(&name);
+            }
         }
         self.press.source_findings(roster.findings);
         went
@@ -129,8 +132,8 @@ impl Core {
         } else if restarted && (record.is_trusted() || record.offer.is_none()) {
             record.ask_anew(earliest, now);
         } else if restarted {
-            let pace = self.parts.config.refresh.max_interval;
-            record.ask_at(record.last_attempt.map_or(now.mono, |(at, _)| at + pace).max(now.mono), now);
+            let seldom = self.parts.config.refresh.max_interval;
+            record.ask_at(record.last_attempt.map_or(now.mono, |(at, _)| at + seldom).max(now.mono), now);
         }
         self.keep(name);
         self.touch(name, now, Settled::Changed);
@@ -167,6 +170,28 @@ impl Core {
         !asked
     }
 
+    /// Forgets who waited under a name and is known under another one now, such as that of the static list, which was read later.
+    fn drop_double(&mut self, name: &ScenarioName) {
+        let Some(record) = self.records.get(name) else { return };
+        let Some(party) = record.party.as_ref().filter(|_| !record.is_trusted() && !self.decisions.contains_key(name))
+        else {
+            return;
+        };
+        let now_known = self.places.values().any(|place| {
+            let placed = trust::party(&place.endpoint);
+            placed.same_identity(party) || placed.same_origin(party)
+        });
+        if now_known {
+            if let Some(wake) = record.wake {
+                self.wakes.remove(&(wake, name.clone()));
+            }
+            self.records.remove(name);
+            self.press.forget(name);
+            // A full queue only means that the next start forgets it again.
+            let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
+        }
+    }
+
     /// Brings a record in line with the operator's decisions.
     pub(super) fn rule(&mut self, name: &ScenarioName, now: Now) {
         let refresh = &self.parts.config.refresh;
@@ -175,7 +200,7 @@ impl Core {
         let verdict = trust::judge(&self.decisions, name, record.party.as_ref(), announced, record.trusted);
         record.trust_finding = trust::withheld(name, &verdict, record.trusted);
         record.note = verdict.note;
-        let (was, was_trusted) = (std::mem::replace(&mut record.decision, verdict.decision), record.let_in);
+        let (was, let_in_before) = (std::mem::replace(&mut record.decision, verdict.decision), record.let_in);
         record.let_in = record.is_trusted();
         let blocked = |decision| decision == Some(Decision::Blocked);
         if blocked(record.decision) {
@@ -184,13 +209,13 @@ impl Core {
             self.latches.remove(name);
         } else if blocked(was) && record.upstream.is_some() && record.departed.is_none() {
             record.ask_anew(now.mono, now);
-        } else if record.upstream.is_some() && record.is_trusted() && !was_trusted {
+        } else if record.upstream.is_some() && record.is_trusted() && !let_in_before {
             // What it said while it waited is published at once; whether it still says that is asked, if that was long ago.
             let at = record.last_attempt.map_or(now.mono, |(at, _)| at + refresh.min_interval).max(now.mono);
             if record.next_ask.is_none_or(|(planned, _)| at < planned) {
                 record.ask_at(at, now);
             }
-        } else if record.upstream.is_some() && !record.is_trusted() && was_trusted && record.last_attempt.is_some() {
+        } else if record.upstream.is_some() && !record.is_trusted() && let_in_before && record.last_attempt.is_some() {
             record.ask_at(now.mono + refresh.max_interval, now);
         }
     }

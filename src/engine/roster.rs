@@ -376,6 +376,88 @@ mod tests {
         assert_eq!(names, ["1-7", "10-0-0-3-8"]);
     }
 
+    /// An announcement: its name, where, and its identity, if any.
+    fn heard(entries: &[(&str, &str, &str)]) -> BTreeMap<SourceId, EndpointSet> {
+        let entry = |(at, (name, url, identity)): (usize, &(&str, &str, &str))| {
+            let endpoint = Endpoint {
+                name: Some(name.parse().unwrap()),
+                identity: (!identity.is_empty()).then(|| (*identity).into()),
+                ..Endpoint::at(url.parse().unwrap(), Trust::Untrusted)
+            };
+            (EndpointId(format!("{at}").into()), endpoint)
+        };
+        let endpoints = entries.iter().enumerate().map(entry).collect();
+        BTreeMap::from([(SourceId::Mdns, EndpointSet { settled: true, endpoints, findings: Vec::new() })])
+    }
+
+    fn known(name: &str, identity: &str, origin: &str, lives: bool) -> Known {
+        let identity = (!identity.is_empty()).then(|| identity.into());
+        let party = Party { identity, origin: Some(origin.into()) };
+        Known::from([(name.parse().unwrap(), Holder { party, lives, stands_in: None })])
+    }
+
+    /// Name and host of each place.
+    fn placed(roster: &Roster) -> Vec<(String, String)> {
+        let host = |place: &Place| place.endpoint.url.host_str().unwrap().to_owned();
+        roster.places.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
+    }
+
+    #[test]
+    fn a_stranger_gets_the_same_name_in_every_order() {
+        let known = known("files", "id-1", "http://10.0.0.1:80", false);
+        let mut entries = [
+            ("files", "http://10.0.0.3/", "id-3"),
+            ("files", "http://10.0.0.2/", "id-2"),
+            ("files", "http://10.0.0.1/", "id-1"),
+        ];
+        let before = placed(&merge(&heard(&entries), &known, 100));
+        entries.reverse();
+        let after = merge(&heard(&entries), &known, 100);
+        assert_eq!(before, placed(&after));
+        assert_eq!((before.len(), before[0].clone()), (3, ("files".into(), "10.0.0.1".into())));
+        assert_eq!(after.findings.iter().filter(|finding| finding.code == FindingCode::NameTaken).count(), 2);
+        // Also when the one that has the name is not heard.
+        let alone = placed(&merge(&heard(&entries[..1]), &Known::new(), 100));
+        assert_eq!(alone, [("files".to_owned(), "10.0.0.1".to_owned())]);
+        let stranger = merge(&heard(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
+        assert!(before.contains(&placed(&stranger)[0]));
+    }
+
+    #[test]
+    fn only_kin_of_one_that_is_gone_gets_its_name() {
+        for (identity, lives, heard_identity, url, takes) in [
+            ("id-1", false, "id-1", "http://10.0.0.2/", Some(true)),
+            // One scenario, and it still answers where it was.
+            ("id-1", true, "id-1", "http://10.0.0.2/", None),
+            ("id-1", true, "id-1", "http://10.0.0.1:81/", Some(true)),
+            ("id-1", false, "id-2", "http://10.0.0.2/", Some(false)),
+            ("id-1", false, "", "http://10.0.0.1:81/", Some(false)),
+            // At its very address there is nobody else it could be.
+            ("id-1", true, "id-2", "http://10.0.0.1/", Some(true)),
+            ("", false, "", "http://10.0.0.1:81/", Some(true)),
+            ("", true, "", "http://10.0.0.1:81/", Some(false)),
+            ("", false, "", "http://10.0.0.2/", Some(false)),
+        ] {
+            let known = known("files", identity, "http://10.0.0.1:80", lives);
+            let roster = merge(&heard(&[("files", url, heard_identity)]), &known, 100);
+            let got = roster.places.keys().next().map(|name| name.as_str() == "files");
+            assert_eq!(got, takes, "{identity} {lives} {heard_identity} {url}: {:?}", roster.findings);
+        }
+    }
+
+    #[test]
+    fn a_flood_of_strangers_pushes_nobody_out() {
+        let strangers: Vec<_> = (0..50).map(|n| (format!("s{n}"), format!("http://10.0.1.{n}/"))).collect();
+        let mut entries: Vec<_> = strangers.iter().map(|(name, url)| (name.as_str(), url.as_str(), "")).collect();
+        entries.push(("files", "http://10.0.0.1/", "id-1"));
+        let mut sets = heard(&entries);
+        sets.insert(SourceId::Vrooli, set(&[("desk", "http://127.0.0.1:1")]));
+        let roster = merge(&sets, &known("files", "id-1", "http://10.0.0.1:80", true), 3);
+        let names: Vec<_> = roster.places.keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["desk", "files", "s0"]);
+        assert!(roster.findings.iter().any(|finding| finding.message.starts_with("49 scenarios beyond")));
+    }
+
     #[test]
     fn a_restart_is_another_address_or_another_boot_of_one_source() {
         let place = |source, url: &str, boot: Option<&str>| {
