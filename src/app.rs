@@ -1,22 +1,47 @@
 //! Wiring only: builds the parts from a configuration, starts them, and stops them in order.
+//!
+//! [`Callsheet`] is what a program embeds. The smallest one finds what is configured and reads the list:
+//!
+//! ```
+//! use callsheet::{Callsheet, catalog::ViewQuery, config::Config};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).start().await?;
+//! for tool in app.view(&ViewQuery::default()).tools() {
+//!     println!("{} of {}", tool.name, tool.id.scenario);
+//! }
+//! app.finish().await;
+//! # Ok(())
+//! # }
+//! ```
 
+use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::catalog::CatalogReader;
+use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
 use crate::config::Config;
-use crate::discovery::SOURCES;
-use crate::discovery::mdns::{announce, identity};
-use crate::engine::{self, EngineHandle};
-use crate::events::Hub;
+use crate::discovery::mdns::announce;
+use crate::engine::EngineHandle;
+use crate::events::{Ask, Hub, SubscribeError, Subscription};
+use crate::model::{ScenarioName, ToolId};
+use crate::native::{NativeError, NativeTools};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks, signal};
 use crate::server;
-use crate::state::{StateError, sqlite};
-use crate::upstream::{AskError, Client, Limits};
+use crate::state::StateError;
+use crate::upstream::AskError;
 use crate::views::Views;
+
+mod builder;
+
+pub use builder::Builder;
 
 /// How long the engine's own tasks may take to end; they only have saves to finish.
 const FINISH: Duration = Duration::from_secs(5);
@@ -30,6 +55,7 @@ pub struct Callsheet {
     events: Hub,
     views: Views,
     readiness: Readiness,
+    native: Arc<BTreeMap<ScenarioName, NativeTools>>,
     clock: Clock,
     tasks: Tasks,
     trigger: StopTrigger,
@@ -48,35 +74,14 @@ pub enum StartError {
 }
 
 impl Callsheet {
+    /// The parts that a program may bring, to be started together.
+    pub fn builder(config: Config) -> Builder {
+        Builder::new(config)
+    }
+
     /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
-    pub async fn start(mut config: Config, clock: Clock) -> Result<Self, StartError> {
-        let tasks = Tasks::new();
-        let (trigger, stop) = StopTrigger::new();
-        let readiness = Readiness::new();
-        let store = sqlite::open(&config.state.path, clock)?;
-        // Only now: the store has made the folder.
-        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::of(&config.state.path));
-        config.discovery.mdns.id = Some(id.clone());
-        let config = Arc::new(config);
-        let restored = store.load().await?;
-        let refresh = &config.refresh;
-        let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
-        client.identify(&id);
-        let sources = SOURCES.iter().filter_map(|(_, make)| make(&config, clock)).collect();
-        let setup = engine::Setup {
-            config: Arc::clone(&config),
-            store,
-            restored,
-            client,
-            clock,
-            tasks: tasks.clone(),
-            readiness: readiness.clone(),
-            sources,
-        };
-        let (engine, reader) = engine::start(setup, &stop);
-        let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
-        let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
-        Ok(Self { config, reader, engine, events, views, readiness, clock, tasks, trigger, stop })
+    pub async fn start(config: Config, clock: Clock) -> Result<Self, StartError> {
+        Self::builder(config).clock(clock).start().await
     }
 
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
@@ -108,7 +113,28 @@ impl Callsheet {
         tokio::join!(serving, announcing).0
     }
 
-    /// Reads what is published.
+    /// What is published now: catalog, health and findings of one moment.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.reader.snapshot()
+    }
+
+    /// The tools as one asker may see them: within a scope, with filters.
+    pub fn view(&self, query: &ViewQuery) -> View {
+        View::select(&self.reader.snapshot().catalog, query)
+    }
+
+    /// Follows what changes: lists, states, findings. The first message tells how things are now.
+    pub async fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
+        self.events.subscribe(ask).await
+    }
+
+    /// Runs a native tool by its identity. Tools of other scenarios are not run here.
+    pub async fn run_native(&self, id: &ToolId, arguments: Value) -> Result<Value, NativeError> {
+        let tools = self.native.get(&id.scenario).ok_or_else(|| NativeError::UnknownScenario(id.scenario.clone()))?;
+        tools.run(&id.tool, arguments).await
+    }
+
+    /// Reads what is published, and waits for what comes next.
     pub fn reader(&self) -> CatalogReader {
         self.reader.clone()
     }
@@ -159,18 +185,18 @@ impl Callsheet {
         self.trigger.stop();
     }
 
+    /// Runs until `until` completes or [`stop`](Self::stop) is called, then stops everything and waits a limited time for saves under way.
+    pub async fn run_until(self, until: impl Future<Output = ()>) -> Finish {
+        tokio::select! {
+            () = until => {}
+            () = self.stop.wait() => {}
+        }
+        self.finish().await
+    }
+
     /// Stops, and waits a limited time for saves under way.
     pub async fn finish(self) -> Finish {
         self.trigger.stop();
         self.tasks.finish(FINISH).await
-    }
-}
-
-fn limits(config: &Config) -> Limits {
-    Limits {
-        connect: config.refresh.connect_timeout,
-        whole: config.refresh.timeout,
-        max_body: config.refresh.max_body,
-        max_redirects: config.refresh.max_redirects,
     }
 }

@@ -58,6 +58,8 @@ pub mod server;
 
 pub mod provide;
 
+pub mod native;
+
 pub mod app;
 
 pub mod cli;

@@ -360,7 +360,7 @@ fn address(text: &str) -> Result<Url, Wrong> {
 }
 
 fn known_protocol(text: &str) -> Result<String, Wrong> {
-    let known: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.id()).collect();
+    let known: Vec<&str> = PROTOCOLS.iter().map(|make| make().id()).collect();
     if known.contains(&text) {
         return Ok(text.to_owned());
     }

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::model::{Finding, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
+pub mod embedded;
 pub mod mdns;
 pub mod static_list;
 pub mod vrooli;

@@ -40,7 +40,7 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, no
 /// Bookkeeping of every good answer.
 fn succeeded(
     record: &mut Record,
-    protocol: &'static dyn Protocol,
+    protocol: Arc<dyn Protocol>,
     fresh: &upstream::Freshness,
     config: &Config,
     now: Now,

@@ -1,11 +1,12 @@
 //! One ask: a listing of one scenario, started by the loop and answered to it as an event.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
 use crate::model::{Accept, ScenarioName};
-use crate::protocols::{Known, ListError, Listing, Protocol, probe};
+use crate::protocols::{Known, ListError, Listing, Protocol, Protocols, probe};
 use crate::upstream::Upstream;
 
 /// What to ask.
@@ -14,7 +15,9 @@ pub(super) struct Question {
     pub(super) generation: u64,
     pub(super) upstream: Upstream,
     /// Probed when absent.
-    pub(super) protocol: Option<&'static dyn Protocol>,
+    pub(super) protocol: Option<Arc<dyn Protocol>>,
+    /// What an unknown scenario is probed with.
+    pub(super) protocols: Protocols,
     pub(super) accept: Accept,
     /// Absent for an unconditional ask.
     pub(super) known: Option<Known>,
@@ -24,7 +27,7 @@ pub(super) struct Question {
 pub(super) struct Answered {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
-    pub(super) result: Result<(&'static dyn Protocol, Listing), ListError>,
+    pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
 }
 
 /// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, or its scenario would wait for ever.
@@ -36,13 +39,14 @@ pub(super) async fn ask(question: Question) -> Answered {
     Answered { name, generation, result }
 }
 
-async fn list(question: Question) -> Result<(&'static dyn Protocol, Listing), ListError> {
-    let Question { upstream, protocol, accept, known, .. } = question;
+async fn list(question: Question) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
+    let Question { upstream, protocol, protocols, accept, known, .. } = question;
     let Some(protocol) = protocol else {
-        let probed = probe::probe(&upstream, &accept, known.as_ref()).await?;
+        let probed = probe::probe(&protocols, &upstream, &accept, known.as_ref()).await?;
         return Ok((probed.protocol, probed.listing));
     };
-    Ok((protocol, protocol.list(&upstream, &accept, known.as_ref()).await?))
+    let listing = protocol.list(&upstream, &accept, known.as_ref()).await?;
+    Ok((protocol, listing))
 }
 
 #[cfg(test)]
@@ -85,7 +89,8 @@ mod tests {
             name: "files".parse().unwrap(),
             generation: 7,
             upstream: client.upstream("http://127.0.0.1:1".parse().unwrap()).unwrap(),
-            protocol: Some(&Broken),
+            protocol: Some(Arc::new(Broken)),
+            protocols: Protocols::built_in(),
             accept: Accept::read(">=1.0").unwrap(),
             known: None,
         };

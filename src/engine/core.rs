@@ -18,7 +18,7 @@ use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
 use crate::model::{Finding, FindingCode, Party, ScenarioName, SourceId};
-use crate::protocols::Known;
+use crate::protocols::{Known, Protocols};
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, Ruling};
 use crate::upstream::Client;
@@ -33,6 +33,7 @@ const STRANGERS: usize = 4;
 pub(super) struct Parts {
     pub(super) config: Arc<Config>,
     pub(super) client: Arc<Client>,
+    pub(super) protocols: Protocols,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) events: mpsc::Sender<Event>,
@@ -77,7 +78,8 @@ impl Core {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
         let Restored { manifests, preferences, decisions, claims, revision, mut findings } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
-        let (mut records, unusable) = restore::records(manifests, &decisions, &parts.config.protocol.accept, now);
+        let (mut records, unusable) =
+            restore::records(manifests, &decisions, &parts.config.protocol.accept, &parts.protocols, now);
         findings.extend(unusable);
         restore::decided(&decisions, &mut records, now);
         let latches = parts
@@ -298,7 +300,8 @@ impl Core {
             name: name.clone(),
             generation: record.generation,
             upstream,
-            protocol: record.protocol,
+            protocol: record.protocol.clone(),
+            protocols: self.parts.protocols.clone(),
             accept: self.parts.config.protocol.accept.clone(),
             known,
         };

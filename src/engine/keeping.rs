@@ -17,7 +17,7 @@ impl Core {
             self.keep_claim(name);
             return;
         }
-        let (Some(held), Some(protocol)) = (&record.offer, record.protocol) else { return };
+        let (Some(held), Some(protocol)) = (&record.offer, &record.protocol) else { return };
         let Some(fresh) = &held.fresh else { return };
         let wanted = (!fresh.no_store).then_some(held.manifest.digest);
         if record.kept == wanted {

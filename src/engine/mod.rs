@@ -12,6 +12,7 @@ use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
 use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target};
+use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
 use crate::upstream::Client;
@@ -58,6 +59,8 @@ pub struct Setup {
     pub restored: Restored,
     /// Asks scenarios.
     pub client: Arc<Client>,
+    /// The protocols that they may speak.
+    pub protocols: Protocols,
     /// Reads time.
     pub clock: Clock,
     /// Starts tasks.
@@ -129,7 +132,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (command, commands) = mpsc::channel(COMMANDS);
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
-    let Setup { config, store, restored, client, clock, tasks, readiness, sources } = setup;
+    let Setup { config, store, restored, client, protocols, clock, tasks, readiness, sources } = setup;
     let keeper = Keeper {
         store: Arc::clone(&store),
         preferences: Arc::new(restored.preferences.clone()),
@@ -141,7 +144,8 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(archive.run(stop.clone()));
     let ids = sources.iter().map(|source| source.id()).collect();
     let (asks, answers) = (tasks.clone(), events.clone());
-    let parts = core::Parts { config, client, clock, tasks: asks, events: answers, saves: save, stop: stop.clone() };
+    let parts =
+        core::Parts { config, client, protocols, clock, tasks: asks, events: answers, saves: save, stop: stop.clone() };
     let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
     for source in sources {
         sources::start(source, &events, &tasks, stop);

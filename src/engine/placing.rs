@@ -8,7 +8,6 @@ use super::roster::{self, Holder, Known, Place};
 use super::trust;
 use crate::discovery::Trust;
 use crate::model::{Party, ScenarioName};
-use crate::protocols;
 use crate::state::Decision;
 
 impl Core {
@@ -99,7 +98,7 @@ impl Core {
         self.claims.remove(name);
         self.rule(name, now);
         let Some(record) = self.records.get_mut(name) else { return };
-        if let Some(protocol) = place.endpoint.protocol.as_deref().and_then(protocols::by_id) {
+        if let Some(protocol) = place.endpoint.protocol.as_deref().and_then(|id| self.parts.protocols.by_id(id)) {
             record.protocol = Some(protocol);
         }
         // A record without an address gets it here, whatever is known of where it was.
@@ -118,7 +117,7 @@ impl Core {
         };
         let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
         if elsewhere {
-            match self.parts.client.upstream(place.endpoint.url.clone()) {
+            match self.parts.client.upstream(place.endpoint.url.clone()).map(|to| to.dialling(place.endpoint.dial)) {
                 Ok(upstream) => {
                     record.upstream = Some(upstream);
                     let at = if record.is_trusted() { now.mono } else { earliest };

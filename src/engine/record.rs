@@ -59,7 +59,7 @@ pub(super) struct Record {
     pub(super) note: Option<String>,
     /// What the second of these is to an operator.
     pub(super) trust_finding: Option<Finding>,
-    pub(super) protocol: Option<&'static dyn Protocol>,
+    pub(super) protocol: Option<Arc<dyn Protocol>>,
     pub(super) offer: Option<Held>,
     /// Of the manifest that the store has of it.
     pub(super) kept: Option<Digest>,
@@ -300,7 +300,7 @@ impl Record {
             trusted: self.is_trusted(),
             party: self.party.clone().unwrap_or_default(),
             own_name: text(|m| &m.scenario.name, SHOWN_NAME),
-            protocol: self.protocol.map(Protocol::id),
+            protocol: self.protocol.as_ref().map(|protocol| protocol.id()),
             protocol_version: text(|m| &m.protocol_version, SHOWN_NAME),
             version: text(|m| &m.scenario.version, SHOWN_NAME),
             description: text(|m| &m.scenario.description, SHOWN_TEXT),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::record::{Held, Now, Record};
 use super::trust;
 use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
-use crate::protocols::{self, tool_discovery};
+use crate::protocols::{self, Protocols, tool_discovery};
 use crate::state::{Ruling, StoredManifest};
 
 /// Records of stored manifests, and what could not be read.
@@ -14,13 +14,14 @@ pub(super) fn records(
     stored: Vec<StoredManifest>,
     rulings: &BTreeMap<ScenarioName, Ruling>,
     accept: &Accept,
+    protocols: &Protocols,
     now: Now,
 ) -> (BTreeMap<ScenarioName, Record>, Vec<Finding>) {
     let mut records = BTreeMap::new();
     let mut findings = Vec::new();
     for manifest in stored {
         let name = manifest.scenario.clone();
-        match record(&manifest, rulings, accept, now) {
+        match record(&manifest, rulings, accept, protocols, now) {
             Ok(record) => {
                 records.insert(name, record);
             }
@@ -58,6 +59,7 @@ fn record(
     stored: &StoredManifest,
     rulings: &BTreeMap<ScenarioName, Ruling>,
     accept: &Accept,
+    protocols: &Protocols,
     now: Now,
 ) -> Result<Record, protocols::ListError> {
     let decoded = tool_discovery::decode(stored.document.as_bytes(), accept)?;
@@ -67,7 +69,7 @@ fn record(
         fresh_until: stored.received_at,
         received_at: stored.received_at,
     };
-    record.protocol = protocols::by_id(&stored.protocol);
+    record.protocol = protocols.by_id(&stored.protocol);
     // Only what was let in is stored; whether it still is, the decisions of now say.
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
     let verdict = trust::judge(rulings, &record.name, party.as_ref(), None, stored.trusted);

@@ -10,6 +10,8 @@ use super::name::ScenarioName;
 /// Where a scenario was found. The order is the order of precedence: the first wins when two sources name the same scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceId {
+    /// The program that callsheet is embedded in.
+    Embedded,
     /// `[[scenarios]]` in the configuration.
     Static,
     /// `<NAME>_API_URL` in the environment.
@@ -24,6 +26,7 @@ impl SourceId {
     /// The source as it is written in answers.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Embedded => "embedded",
             Self::Static => "static",
             Self::Environment => "environment",
             Self::Vrooli => "vrooli",

@@ -3,7 +3,11 @@
 //! A protocol asks through [`Upstream`] only, decodes into the model, and never sees the engine. It keeps no state: what it needs to
 //! know from last time comes as [`Known`].
 //!
-//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under `fixtures/manifests/<protocol>/`.
+//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under `fixtures/manifests/<protocol>/`. A program that embeds callsheet
+//! brings its own with [`Builder::protocol`](crate::app::Builder::protocol).
+
+use std::fmt;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
@@ -86,12 +90,44 @@ pub trait Protocol: Send + Sync {
     ) -> BoxFuture<'a, Result<Listing, ListError>>;
 }
 
-/// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[&dyn Protocol] = &[&tool_discovery::ToolDiscovery];
+/// Makes one protocol.
+pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
-/// The protocol with this id.
-pub fn by_id(id: &str) -> Option<&'static dyn Protocol> {
-    PROTOCOLS.iter().copied().find(|protocol| protocol.id() == id)
+/// Every protocol there is, in the order in which an unknown endpoint is probed.
+pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery)];
+
+/// The protocols of one daemon. Cheap to clone.
+#[derive(Clone)]
+pub struct Protocols(Arc<[Arc<dyn Protocol>]>);
+
+impl Protocols {
+    /// Those of [`PROTOCOLS`].
+    pub fn built_in() -> Self {
+        Self::with(Vec::new())
+    }
+
+    /// The same, with `own` ones before them: they are probed first, and one with the id of another takes its place.
+    pub fn with(own: Vec<Arc<dyn Protocol>>) -> Self {
+        let built_in = PROTOCOLS.iter().map(|make| make());
+        let others: Vec<_> = built_in.filter(|known| own.iter().all(|own| own.id() != known.id())).collect();
+        Self(own.into_iter().chain(others).collect())
+    }
+
+    /// The protocol with this id.
+    pub fn by_id(&self, id: &str) -> Option<Arc<dyn Protocol>> {
+        self.0.iter().find(|protocol| protocol.id() == id).cloned()
+    }
+
+    /// All of them, in the order in which an unknown endpoint is probed.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Protocol>> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Debug for Protocols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|protocol| protocol.id())).finish()
+    }
 }
 
 impl ListError {

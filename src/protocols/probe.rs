@@ -1,27 +1,34 @@
 //! Finding out which protocol an unknown endpoint speaks.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
-use super::{Known, ListError, Listing, PROTOCOLS, Protocol};
+use super::{Known, ListError, Listing, Protocol, Protocols};
 use crate::model::Accept;
 use crate::upstream::{AskError, Upstream};
 
 /// What a probe found: the protocol that answered and its listing.
 pub struct Probed {
     /// The protocol.
-    pub protocol: &'static dyn Protocol,
+    pub protocol: Arc<dyn Protocol>,
     /// Its first listing.
     pub listing: Listing,
 }
 
 /// Tries every protocol in order. Fails with what each attempt met; a failure to reach the scenario at all ends it at once, and so does
 /// an answer that is of a protocol but cannot be used.
-pub async fn probe(upstream: &Upstream, accept: &Accept, known: Option<&Known>) -> Result<Probed, ListError> {
+pub async fn probe(
+    protocols: &Protocols,
+    upstream: &Upstream,
+    accept: &Accept,
+    known: Option<&Known>,
+) -> Result<Probed, ListError> {
     let mut met = Vec::new();
-    for protocol in PROTOCOLS {
+    for protocol in protocols.iter() {
         match protocol.list(upstream, accept, known).await {
-            Ok(listing) => return Ok(Probed { protocol: *protocol, listing }),
-            Err(error) if goes_on(&error) => met.push((*protocol, error)),
+            Ok(listing) => return Ok(Probed { protocol: Arc::clone(protocol), listing }),
+            Err(error) if goes_on(&error) => met.push((&**protocol, error)),
             Err(error) => return Err(error),
         }
     }

@@ -8,16 +8,19 @@ use url::{Origin, Url};
 
 use super::AskError;
 
-/// An address that may be asked: http or https. Its credentials are sent with every request and never shown: `Display` and `Debug`
+/// The scheme of what is inside this process: `local:` and a name. Nothing is sent there; its protocol answers by itself.
+pub const LOCAL: &str = "local";
+
+/// An address that may be asked: http or https, or [`LOCAL`]. Its credentials are sent with every request and never shown: `Display` and `Debug`
 /// leave them out, and the query and fragment too, since a query may hold a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(Url);
 
 impl Address {
-    /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme than http and https.
+    /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme.
     pub fn new(url: Url) -> Result<Self, AskError> {
         match url.scheme() {
-            "http" | "https" => Ok(Self(url)),
+            "http" | "https" | LOCAL => Ok(Self(url)),
             // Only the scheme is told: what follows it may be anything, credentials included.
             other => Err(AskError::Address(format!(
                 "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
@@ -67,6 +70,11 @@ impl Address {
     fn same_origin(&self, other: &Origin) -> bool {
         // Opaque origins (`data:`, `file:`) equal nothing, so they are refused here too.
         self.0.origin() == *other
+    }
+
+    /// The name behind [`LOCAL`].
+    pub(super) fn local(&self) -> Option<&str> {
+        (self.0.scheme() == LOCAL).then(|| self.0.path())
     }
 
     /// The address with its credentials, for sending.

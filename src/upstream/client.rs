@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -241,6 +242,20 @@ impl Upstream {
     /// What runs the reading of large answers beside the async threads.
     pub fn tasks(&self) -> &Tasks {
         &self.client.tasks
+    }
+
+    /// The name of what is asked, when it is inside this process (`local:NAME`).
+    pub fn local(&self) -> Option<&str> {
+        self.address.local()
+    }
+
+    /// How long something may be used that came from inside this process. It is kept in memory only.
+    pub fn made_here(&self, lifetime: Duration) -> Freshness {
+        let (clock, headers) = (self.client.clock, HeaderMap::new());
+        let now = clock.now();
+        let head =
+            ResponseHead { status: StatusCode::OK, headers, requested: now, received: now, received_at: clock.wall() };
+        Freshness { no_store: true, ..cache_policy::freshness(&head, lifetime, SCOPE) }
     }
 
     /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.

@@ -16,6 +16,7 @@ use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Trust};
 use callsheet::engine::{self, EngineHandle, Setup};
 use callsheet::events::Hub;
 use callsheet::model::{Finding, FindingCode, Health, ScenarioName, ScenarioState, SourceId};
+use callsheet::protocols::Protocols;
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
 use callsheet::state::sqlite;
@@ -102,6 +103,7 @@ impl Home {
             store,
             restored,
             client,
+            protocols: Protocols::built_in(),
             clock,
             tasks: tasks.clone(),
             readiness: readiness.clone(),

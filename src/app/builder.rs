@@ -1,0 +1,155 @@
+//! Putting the parts together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Callsheet, StartError};
+use crate::config::Config;
+use crate::discovery::embedded::Embedded;
+use crate::discovery::mdns::identity;
+use crate::discovery::{SOURCES, Source};
+use crate::engine;
+use crate::events::Hub;
+use crate::model::ScenarioName;
+use crate::native::{Native, NativeTools};
+use crate::protocols::{Protocol, Protocols};
+use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
+use crate::state::sqlite;
+use crate::upstream::{Client, Limits};
+use crate::views::Views;
+
+/// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
+///
+/// ```
+/// use std::convert::Infallible;
+///
+/// use callsheet::{Callsheet, catalog::ViewQuery, config::Config, native::NativeTools, provide::ToolDefinition, runtime::Clock};
+/// use serde_json::{Value, json};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let dice = NativeTools::new("dice", "Throws dice", Clock::system())?
+///     .tool(ToolDefinition::new("throw", "Throws one die")?, |_: Value| async { Ok::<_, Infallible>(json!(4)) });
+/// let folder = tempfile::tempdir()?;
+/// let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await?;
+/// app.engine().refresh(vec!["dice".parse()?]).await?;
+/// let view = app.view(&ViewQuery::default());
+/// let tool = view.tools().next().ok_or("not listed")?;
+/// assert_eq!(app.run_native(&tool.id, json!({})).await?, 4);
+/// app.finish().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing runs before `start`"]
+pub struct Builder {
+    config: Config,
+    clock: Clock,
+    sources: Sources,
+    protocols: Own,
+    native: BTreeMap<ScenarioName, NativeTools>,
+}
+
+/// Sources of the program.
+#[derive(Default)]
+struct Sources(Vec<Box<dyn Source>>);
+
+/// Protocols of the program.
+#[derive(Default)]
+struct Own(Vec<Arc<dyn Protocol>>);
+
+impl Builder {
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            clock: Clock::system(),
+            sources: Sources::default(),
+            protocols: Own::default(),
+            native: BTreeMap::new(),
+        }
+    }
+
+    /// Reads time from here instead of from the system.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// A source of the program's own. It comes before all others: what it names, no other source takes over. Its
+    /// [`id`](Source::id) is not looked at.
+    pub fn source(mut self, source: impl Source + 'static) -> Self {
+        self.sources.0.push(Box::new(source));
+        self
+    }
+
+    /// A protocol of the program's own. It is probed before the built-in ones, and takes the place of one with its id.
+    pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
+        self.protocols.0.push(Arc::new(protocol));
+        self
+    }
+
+    /// A scenario inside this process. A later one of the same name takes its place.
+    pub fn native(mut self, tools: NativeTools) -> Self {
+        self.native.insert(tools.name().clone(), tools);
+        self
+    }
+
+    /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
+    pub async fn start(self) -> Result<Callsheet, StartError> {
+        let Self { mut config, clock, sources: Sources(own), protocols: Own(mut protocols), native } = self;
+        let tasks = Tasks::new();
+        let (trigger, stop) = StopTrigger::new();
+        let readiness = Readiness::new();
+        let store = sqlite::open(&config.state.path, clock)?;
+        // Only now: the store has made the folder.
+        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::of(&config.state.path));
+        config.discovery.mdns.id = Some(id.clone());
+        let config = Arc::new(config);
+        let restored = store.load().await?;
+        let refresh = &config.refresh;
+        let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
+        client.identify(&id);
+        let embedded = Embedded::of(own, native.keys().cloned().collect());
+        let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
+        let sources = embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(&config, clock))).collect();
+        if !native.is_empty() {
+            protocols.push(Arc::new(Native(native.clone())));
+        }
+        let setup = engine::Setup {
+            config: Arc::clone(&config),
+            store,
+            restored,
+            client,
+            protocols: Protocols::with(protocols),
+            clock,
+            tasks: tasks.clone(),
+            readiness: readiness.clone(),
+            sources,
+        };
+        let (engine, reader) = engine::start(setup, &stop);
+        let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
+        let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
+        let native = Arc::new(native);
+        Ok(Callsheet { config, reader, engine, events, views, readiness, native, clock, tasks, trigger, stop })
+    }
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|source| source.id())).finish()
+    }
+}
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|protocol| protocol.id())).finish()
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        connect: config.refresh.connect_timeout,
+        whole: config.refresh.timeout,
+        max_body: config.refresh.max_body,
+        max_redirects: config.refresh.max_redirects,
+    }
+}

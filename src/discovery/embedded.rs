@@ -1,0 +1,117 @@
+//! The sources of the program that callsheet is embedded in, as one source.
+//!
+//! There is one place for them among the sources, before all others; each keeps its own set, and what one of them no longer names says
+//! nothing about the others. Nothing here looks anywhere by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::watch;
+
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce};
+use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
+use crate::runtime::Stop;
+
+/// The protocol of scenarios inside this process.
+pub const NATIVE: &str = "native";
+
+/// Several sources as one.
+pub struct Embedded(Vec<Box<dyn Source>>);
+
+/// Scenarios inside this process, told once.
+struct Inside(Vec<ScenarioName>);
+
+impl Embedded {
+    /// These sources, and the scenarios inside this process; nothing when there is neither.
+    pub fn of(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
+        if !inside.is_empty() {
+            sources.insert(0, Box::new(Inside(inside)));
+        }
+        (!sources.is_empty()).then_some(Self(sources))
+    }
+}
+
+impl Source for Embedded {
+    fn id(&self) -> SourceId {
+        SourceId::Embedded
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        Box::pin(async move {
+            let (mut heard, mut running) = (Vec::new(), FuturesUnordered::new());
+            for (index, source) in self.0.into_iter().enumerate() {
+                let (told, set) = watch::channel(EndpointSet::default());
+                heard.push(set);
+                let run = source.run(told, stop.clone());
+                running.push(async move { (index, run.await) });
+            }
+            let mut failed = BTreeMap::new();
+            loop {
+                announce(&out, joined(&heard, &failed));
+                let changes: FuturesUnordered<_> = heard.iter_mut().map(changed).collect();
+                tokio::select! {
+                    () = stop.wait() => return Ok(()),
+                    _ = changes.into_future() => {}
+                    Some((index, ended)) = running.next() => if let Err(error) = ended {
+                        failed.insert(index, error.to_string());
+                    },
+                }
+            }
+        })
+    }
+}
+
+/// Waits for ever once the source has ended: its last set stays in force.
+async fn changed(set: &mut watch::Receiver<EndpointSet>) {
+    if set.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn joined(heard: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String>) -> EndpointSet {
+    let mut whole = EndpointSet { settled: true, ..EndpointSet::default() };
+    for (index, set) in heard.iter().enumerate() {
+        let set = set.borrow();
+        // One that failed before it had looked everywhere is waited for no longer.
+        whole.settled &= set.settled || failed.contains_key(&index);
+        let own = |id: &EndpointId| EndpointId(format!("{index}/{id}").into());
+        whole.endpoints.extend(set.endpoints.iter().map(|(id, endpoint)| (own(id), endpoint.clone())));
+        whole.findings.extend(set.findings.iter().cloned());
+    }
+    whole.findings.extend(failed.values().map(|message| {
+        Finding::new(FindingCode::SourceFailed, message.clone())
+            .hint("its last endpoints stay in force; the program that registered it can tell why it ended")
+    }));
+    whole
+}
+
+impl Source for Inside {
+    fn id(&self) -> SourceId {
+        SourceId::Embedded
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        Box::pin(async move {
+            let endpoint = |name: &ScenarioName| {
+                let url = format!("local:{name}").parse().ok()?;
+                let protocol = Some(NATIVE.to_owned());
+                let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, Trust::Trusted) };
+                Some((EndpointId(Arc::from(name.as_str())), endpoint))
+            };
+            let endpoints = self.0.iter().filter_map(endpoint).collect();
+            announce(&out, EndpointSet { settled: true, endpoints, findings: Vec::new() });
+            stop.wait().await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Native tools: Rust functions of the program that embeds callsheet, as a scenario inside the process.
+//!
+//! They are described as [`provide`](crate::provide) describes tools and pass through the same decoding, merging and preferences as all
+//! others, but nothing is sent anywhere: [`Native`] answers for them. A function runs when the program says so
+//! ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::discovery::embedded::NATIVE;
+use crate::model::{Accept, ScenarioName};
+use crate::protocols::{Known, ListError, Listing, Protocol, ProtocolId, tool_discovery};
+use crate::provide::{InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition};
+use crate::runtime::Clock;
+use crate::upstream::Upstream;
+
+/// How long a listing counts as fresh; what is added meanwhile shows then, or after a refresh.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+type Function = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
+
+/// The tools of one scenario inside this process. Clones share them.
+///
+/// ```
+/// use callsheet::native::NativeTools;
+/// use callsheet::provide::{Parameter, ToolDefinition};
+/// use callsheet::runtime::Clock;
+/// use serde_json::{Value, json};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let add = ToolDefinition::new("add", "Adds two numbers")?
+///     .parameter("a", Parameter::number("The one").required())
+///     .parameter("b", Parameter::number("The other").required());
+/// let tools = NativeTools::new("calculator", "Calculates", Clock::system())?.tool(add, |given: Value| async move {
+///     let number = |name: &str| given[name].as_f64().ok_or(format!("`{name}` is no number"));
+///     Ok::<_, String>(json!(number("a")? + number("b")?))
+/// });
+/// # let _ = tools;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct NativeTools {
+    name: ScenarioName,
+    registry: Registry,
+    tools: Arc<Tools>,
+}
+
+#[derive(Default)]
+struct Tools(RwLock<Vec<(ToolDefinition, Function)>>);
+
+/// Why a native tool did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NativeError {
+    /// No native scenario of this name was registered.
+    #[error("no scenario inside this program is called `{0}`")]
+    UnknownScenario(ScenarioName),
+    /// The scenario has no such tool.
+    #[error("`{0}` has no tool called `{1}`")]
+    UnknownTool(ScenarioName, String),
+    /// The function failed.
+    #[error("`{tool}` failed: {message}")]
+    Failed {
+        /// The tool's original name.
+        tool: String,
+        /// What the function said.
+        message: String,
+    },
+}
+
+impl NativeTools {
+    /// A scenario without tools. Refuses a name that no scenario may have.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        clock: Clock,
+    ) -> Result<Self, InvalidDefinition> {
+        let about = RegistryConfig {
+            scenario_name: name.into(),
+            scenario_version: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario_description: description.into(),
+            ..RegistryConfig::default()
+        };
+        let name = about.scenario_name.parse()?;
+        let (registry, tools) = (Registry::new(about, clock)?, Arc::<Tools>::default());
+        registry.register(Offered(Arc::clone(&tools)));
+        Ok(Self { name, registry, tools })
+    }
+
+    /// Adds a tool with the function that runs it, or replaces the one of the same name. The function gets the arguments as they are: it
+    /// checks what it needs.
+    #[must_use]
+    pub fn tool<F, A, E>(self, definition: ToolDefinition, function: F) -> Self
+    where
+        F: Fn(Value) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        self.add(definition, function);
+        self
+    }
+
+    /// The same while it is in use; the list shows it after the scenario's next refresh.
+    pub fn add<F, A, E>(&self, definition: ToolDefinition, function: F)
+    where
+        F: Fn(Value) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        let function: Function = Arc::new(move |arguments| {
+            let answer = function(arguments);
+            Box::pin(async move { answer.await.map_err(|error| error.to_string()) })
+        });
+        let mut tools = self.tools.0.write().unwrap_or_else(PoisonError::into_inner);
+        tools.retain(|(known, _)| known.name() != definition.name());
+        tools.push((definition, function));
+    }
+
+    /// The scenario's name.
+    pub fn name(&self) -> &ScenarioName {
+        &self.name
+    }
+
+    /// Runs a tool by its original name.
+    pub async fn run(&self, tool: &str, arguments: Value) -> Result<Value, NativeError> {
+        let function = {
+            let tools = self.tools.0.read().unwrap_or_else(PoisonError::into_inner);
+            tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
+        };
+        let function = function.ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
+        function(arguments).await.map_err(|message| NativeError::Failed { tool: tool.to_owned(), message })
+    }
+}
+
+impl fmt::Debug for NativeTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeTools").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the registry asks.
+struct Offered(Arc<Tools>);
+
+impl Provider for Offered {
+    fn name(&self) -> &'static str {
+        NATIVE
+    }
+
+    fn tools(&self) -> Vec<ToolDefinition> {
+        let tools = self.0.0.read().unwrap_or_else(PoisonError::into_inner);
+        tools.iter().map(|(definition, _)| definition.clone()).collect()
+    }
+}
+
+/// The protocol that answers for scenarios inside this process.
+#[derive(Debug)]
+pub(crate) struct Native(pub(crate) BTreeMap<ScenarioName, NativeTools>);
+
+impl Protocol for Native {
+    fn id(&self) -> ProtocolId {
+        NATIVE
+    }
+
+    fn path(&self) -> &'static str {
+        "inside this program"
+    }
+
+    fn list<'a>(
+        &'a self,
+        upstream: &'a Upstream,
+        accept: &'a Accept,
+        _known: Option<&'a Known>,
+    ) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(async move {
+            let found = upstream.local().and_then(|name| self.0.values().find(|tools| tools.name.as_str() == name));
+            let Some(tools) = found else {
+                return Err(ListError::NotThisProtocol("it is not inside this program".to_owned()));
+            };
+            let document = tools.registry.manifest().to_string();
+            let decoded = tool_discovery::decode(document.as_bytes(), accept)?;
+            let tool_discovery::Decoded { manifest, findings, quarantined, .. } = decoded;
+            Ok(Listing::Manifest { manifest, findings, quarantined, freshness: upstream.made_here(LIFETIME) })
+        })
+    }
+}
