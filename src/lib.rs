@@ -54,6 +54,8 @@ pub mod events;
 
 pub mod state;
 
+mod conditional;
+
 pub mod server;
 
 pub mod provide;

@@ -94,11 +94,16 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("lint", &["model"][..]),
         ("protocols", &["model", "lint", "upstream", "runtime"][..]),
         ("discovery", &["model", "config", "runtime"][..]),
+        ("conditional", &[][..]),
         // Announcing is mDNS, whose library lives in one room.
-        ("provide", &["model", "runtime", "discovery"][..]),
+        ("provide", &["model", "runtime", "discovery", "conditional"][..]),
         ("engine", &["model", "config", "runtime", "state", "upstream", "protocols", "discovery", "catalog"][..]),
         ("events", &["model", "config", "runtime", "catalog"][..]),
-        ("server", &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state"][..]),
+        ("native", &["model", "runtime", "discovery", "protocols", "provide", "upstream"][..]),
+        (
+            "server",
+            &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state", "conditional"][..],
+        ),
     ])
 }
 

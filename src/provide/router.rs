@@ -11,12 +11,13 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::registry::{Document, Registry};
+use crate::conditional;
 use crate::runtime::Stop;
 
 /// How long requests that are under way may take once stopping was asked for.
@@ -86,22 +87,12 @@ async fn no_route(uri: Uri) -> Response {
 /// The document, or 304 when the asker has it.
 fn answer(registry: &Registry, document: &Document, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:032x}\"", document.digest);
-    let known = names_tag(headers, &tag);
+    let known = conditional::is_known(headers, &tag);
     let caching = [(CACHE_CONTROL, format!("public, max-age={}", registry.config().max_age.as_secs())), (ETAG, tag)];
     if known {
         return (StatusCode::NOT_MODIFIED, caching).into_response();
     }
     (caching, [(CONTENT_TYPE, "application/json")], document.body.clone()).into_response()
-}
-
-/// Whether `If-None-Match` names the tag; compared weakly (RFC 9110 section 13.1.2).
-fn names_tag(headers: &HeaderMap, tag: &str) -> bool {
-    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    // Our tags hold no comma, so a cut inside another's tag cannot make it look like ours.
-    values
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|candidate| candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == tag)
 }
 
 fn refuse(status: StatusCode, message: &str) -> Response {

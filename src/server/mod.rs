@@ -22,7 +22,6 @@ use crate::views::Views;
 mod accept;
 mod body;
 mod coding;
-mod conditional;
 mod error;
 mod event_wire;
 mod events;

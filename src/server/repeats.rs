@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
-use super::conditional;
 use crate::catalog::Snapshot;
+use crate::conditional;
 use crate::views::Coding;
 
 /// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.

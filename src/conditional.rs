@@ -1,11 +1,11 @@
-//! Whether a client already has what it asks for (RFC 9110 section 13.1.2). Pure.
+//! Whether a client already has what it asks for (RFC 9110 section 13.1.2): for the daemon and for scenarios built with `provide`. Pure.
 
+use http::HeaderMap;
 use http::header::IF_NONE_MATCH;
-use http::{HeaderMap, HeaderValue};
 
-/// Whether `If-None-Match` names `etag`, so that 304 is the answer to a GET. Weak comparison: `W/` does not count. `*` names anything.
-pub(super) fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_bytes()))
+/// Whether `If-None-Match` names `etag` (with its quotes), so that 304 is the answer to a GET. Weak comparison: `W/` does not count. `*` names anything.
+pub(crate) fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
+    headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_ref()))
 }
 
 /// Whether one field line names `etag` (with its quotes). What follows a malformed element is not read.
@@ -34,13 +34,14 @@ fn names(line: &[u8], etag: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     fn known(lines: &[&'static str]) -> bool {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(IF_NONE_MATCH, HeaderValue::from_static(line));
         }
-        is_known(&headers, &HeaderValue::from_static("\"a,b\""))
+        is_known(&headers, "\"a,b\"")
     }
 
     #[test]
