@@ -14,6 +14,8 @@ const INSTEAD_OF_TYPE: [&str; 8] = ["$ref", "anyOf", "oneOf", "allOf", "not", "i
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 /// Keywords that hold schemas by name, none of which is a parameter.
 const MAPS: [&str; 3] = ["$defs", "definitions", "patternProperties"];
+/// Up to so many properties are looked through one by one.
+const FEW: usize = 12;
 /// Keywords with a number, those for the least before those for the most.
 const RANGES: [(&str, &str); 4] =
     [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
@@ -85,33 +87,39 @@ fn known_type(place: &mut Place<'_>, one: &Json<'_>) {
 
 /// `properties` with `required`.
 fn properties(place: &mut Place<'_>, schema: &Json<'_>) {
-    let Some(properties) = schema.set("properties") else {
-        return required(place, schema, &HashSet::new());
-    };
-    place.within("properties", |place| {
-        if !matches!(properties, Json::Object(_)) {
-            let message = format!("`properties` is an object, but this is {}", properties.kind());
-            return place.tell(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
-        }
-        for (name, property) in properties.members() {
-            place.within(name, |place| {
-                if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
-                    let message = format!("the parameter {} does not say what it means", shown(name));
-                    place.tell(FindingCode::ParameterUndescribed, message, "add a `description`");
-                }
-                inner(place, property);
-            });
-        }
-    });
-    required(place, schema, &properties.members().iter().map(|(name, _)| name.as_ref()).collect());
+    if let Some(properties) = schema.set("properties") {
+        place.within("properties", |place| each_property(place, properties));
+    }
+    required(place, schema);
+}
+
+fn each_property(place: &mut Place<'_>, properties: &Json<'_>) {
+    if !matches!(properties, Json::Object(_)) {
+        let message = format!("`properties` is an object, but this is {}", properties.kind());
+        return place.tell(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
+    }
+    for (name, property) in properties.members() {
+        place.within(name, |place| {
+            if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
+                let message = format!("the parameter {} does not say what it means", shown(name));
+                place.tell(FindingCode::ParameterUndescribed, message, "add a `description`");
+            }
+            inner(place, property);
+        });
+    }
 }
 
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn required(place: &mut Place<'_>, schema: &Json<'_>, known: &HashSet<&str>) {
+fn required(place: &mut Place<'_>, schema: &Json<'_>) {
     let Some(required) = schema.set("required") else { return };
+    let known = schema.set("properties").map(Json::members).unwrap_or_default();
+    // Comparing each with each costs less than hashing while there are few.
+    let set = (known.len() > FEW).then(|| known.iter().map(|(name, _)| name.as_ref()).collect::<HashSet<&str>>());
+    let known =
+        |name: &str| set.as_ref().map_or_else(|| known.iter().any(|(own, _)| own == name), |set| set.contains(name));
     // Without properties of its own a schema may require what the schema around it describes.
     let judged = schema.get("properties").is_some() || matches!(schema.text_of("type"), Some("object"));
     place.within("required", |place| {
@@ -125,7 +133,7 @@ fn required(place: &mut Place<'_>, schema: &Json<'_>, known: &HashSet<&str>) {
                     let message = format!("`required` lists names, but this is {}", name.kind());
                     place.tell(FindingCode::SchemaKeyword, message, "list the names of the required properties");
                 }
-                Some(name) if judged && !known.contains(name) => {
+                Some(name) if judged && !known(name) => {
                     let message = format!("{} is required, but there is no such parameter", shown(name));
                     place.tell(
                         FindingCode::RequiredUnknown,
@@ -168,8 +176,9 @@ fn keywords(place: &mut Place<'_>, schema: &Json<'_>) {
         }
     }
     for keyword in MAPS {
+        let Some(schemas) = schema.set(keyword) else { continue };
         place.within(keyword, |place| {
-            for (name, schema) in schema.set(keyword).map(Json::members).unwrap_or_default() {
+            for (name, schema) in schemas.members() {
                 place.within(name, |place| held(place, schema));
             }
         });
