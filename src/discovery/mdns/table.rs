@@ -20,6 +20,8 @@ use crate::model::{Finding, FindingCode, ScenarioName};
 pub const DEBOUNCE: Duration = Duration::from_millis(400);
 /// How long removals are gathered: a leaving interface takes everything with it at once.
 const GATHER: Duration = Duration::from_millis(20);
+/// How long those that are not taken are counted before the count is told: a flood of them should cost nobody else anything.
+const COUNT: Duration = Duration::from_secs(1);
 /// Announcements beyond the most that are counted one by one; beyond that the count only says "at least".
 const COUNTED: usize = 65_536;
 /// Left out announcements that are told one by one.
@@ -87,7 +89,7 @@ impl Table {
         if !self.instances.contains_key(&heard.fullname) {
             if self.instances.len() >= self.rules.max_instances {
                 if self.untaken.len() < COUNTED && self.untaken.insert(hash(&heard.fullname)) {
-                    self.gathered.get_or_insert(now + GATHER);
+                    self.tell_by(now + COUNT);
                 }
                 return;
             }
@@ -112,9 +114,10 @@ impl Table {
 
     /// An announcement is gone: it said goodbye, or its time ran out.
     pub fn removed(&mut self, fullname: &str, now: Instant) {
-        let known = self.instances.remove(fullname).is_some();
-        if known || self.untaken.remove(&hash(fullname)) {
-            self.gathered.get_or_insert(now + GATHER);
+        if self.instances.remove(fullname).is_some() {
+            self.tell_by(now + GATHER);
+        } else if self.untaken.remove(&hash(fullname)) {
+            self.tell_by(now + COUNT);
         }
     }
 
@@ -129,9 +132,14 @@ impl Table {
             self.instances.values_mut().for_each(|instance| instance.round = round);
         }
         if self.instances.len() != before {
-            self.gathered.get_or_insert(now + GATHER);
+            self.tell_by(now + GATHER);
         }
         self.round += 1;
+    }
+
+    /// Something changed that is to be told by then.
+    fn tell_by(&mut self, at: Instant) {
+        self.gathered = Some(self.gathered.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// When [`settle`](Self::settle) has something to do next.
