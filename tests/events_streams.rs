@@ -114,7 +114,7 @@ async fn a_stop_ends_the_streams_at_once_and_says_why() {
     // One who does not read, and for whom more waits than fits on the way, does not hold it up either.
     let mut stuck = silent(daemon.address).await;
     let mut sent = 0;
-    for change in 1..=60 {
+    for change in 1..=35 {
         notes.offer(editions[change % 2].clone());
         assert_eq!(daemon.send("POST", "/api/v1/scenarios/notes/refresh").await.status, 200);
         let told = listener.next().await;
