@@ -13,8 +13,11 @@ use tokio::net::TcpListener;
 async fn main() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let mut config = config::Config::for_state(folder.path().join("state.db"));
-    config.scenarios =
-        vec![config::StaticScenario { name: "library".parse()?, url: "http://127.0.0.1:8123".parse()?, protocol: None }];
+    config.scenarios = vec![config::StaticScenario {
+        name: "library".parse()?,
+        url: "http://127.0.0.1:8123".parse()?,
+        protocol: None,
+    }];
     let host = ToolDefinition::new("host_name", "Tells the name of this machine")?;
     let about = NativeTools::new("machine", "Knows this machine", Clock::system())?
         .tool(host, |_: Value| async { Ok::<_, Infallible>(json!(std::env::var("HOSTNAME").ok())) });

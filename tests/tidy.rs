@@ -102,7 +102,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("native", &["model", "runtime", "discovery", "protocols", "provide", "upstream"][..]),
         (
             "server",
-            &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state", "conditional"][..],
+            &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state", "conditional"]
+                [..],
         ),
     ])
 }
