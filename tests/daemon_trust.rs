@@ -12,6 +12,7 @@ mod support {
 }
 
 use callsheet::catalog::Snapshot;
+use callsheet::discovery::Endpoint;
 use callsheet::model::{FindingCode, Party, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::{Decision, Ruling, Write, sqlite};
@@ -219,7 +220,8 @@ async fn without_an_identity_a_yes_is_for_the_exact_address() {
             })
         })
         .await;
-    assert!(listed(&daemon.now()).is_empty());
+    // The old port is asked once more before its tools go.
+    daemon.until_listed(&[]).await;
     daemon.stop().await;
 }
 
@@ -459,5 +461,29 @@ async fn another_port_announced_beside_the_real_one_does_not_displace_it() {
     daemon.hears([announced("pantry", &dead.url(), Some("id-1")), real]);
     daemon.until("it is told", |now| !findings(now, FindingCode::SourceShadowed).is_empty()).await;
     assert_eq!(daemon.health("pantry").url.as_deref(), Some(server.url().as_str()));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_of_the_network_counts_for_the_address_it_is_connected_to() {
+    let (server, copy) = (Scripted::saying(pantry()), Scripted::on(OTHER_HOST, pantry()));
+    let home = Home::new();
+    // The host name is what the announcer says it is; only the source knows where it leads.
+    let named = |server: &Scripted| Endpoint {
+        dial: Some(server.address()),
+        ..announced("pantry", &format!("http://pantry.local:{}/", server.port()).parse().unwrap(), Some("id-1"))
+    };
+    let daemon = home.start([named(&server)]).await;
+    let shown = daemon.until_pending("pantry").await;
+    assert_eq!(shown.party.origin.as_deref(), Some(format!("http://localhost:{}", server.port()).as_str()));
+    daemon.decide("POST", "pantry", "trust").await;
+    assert_eq!(listed(&daemon.now()), ["stock"]);
+    daemon.stop().await;
+
+    let daemon = home.start([named(&copy)]).await;
+    daemon.until_pending("pantry").await;
+    assert!(listed(&daemon.now()).is_empty());
+    daemon.hears([named(&server)]);
+    daemon.until_listed(&["stock"]).await;
     daemon.stop().await;
 }

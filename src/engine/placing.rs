@@ -119,7 +119,7 @@ impl Core {
         if elsewhere {
             match self.parts.client.upstream(place.endpoint.url.clone()).map(|to| to.dialling(place.endpoint.dial)) {
                 Ok(upstream) => {
-                    record.upstream = Some(upstream);
+                    record.upstream = Some(upstream.dialling(place.endpoint.dial));
                     let at = if record.is_trusted() { now.mono } else { earliest };
                     record.ask_anew(at, now);
                 }

@@ -134,6 +134,10 @@ impl Scripted {
         self.held = Some(tokio::time::timeout(PATIENCE, free).await.expect("the port becomes free"));
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
