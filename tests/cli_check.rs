@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callsheet::provide::ToolDefinition;
-use command::{Home, Ran, Running, Scenario, json, nobody, rows};
+use command::{Home, Ran, Running, Scenario, json, nobody, rows, run};
 use serde_json::Value;
 use upstream_server::{UpstreamServer, answer};
 
@@ -49,6 +49,16 @@ fn errors_are_a_table_by_tool_and_exit_code_1() {
     assert_eq!(rows[4][..2], ["warning", "example-unfit"]);
     assert_eq!(rows[5][..2], ["error", "async-tool-missing"]);
     assert_eq!(ran.out.lines().last(), Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"));
+}
+
+#[test]
+fn a_narrow_table_still_has_everything() {
+    let home = Home::new();
+    home.write("manifest.json", WRAPPED);
+    let ran = run(home.command(&["check", "manifest.json"]).env("COLUMNS", "100"));
+    let columns = ran.out.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(columns <= 100, "{columns}: {}", ran.out);
+    assert!(["POINTER", "MESSAGE", "HINT"].iter().all(|heading| ran.out.contains(heading)), "{}", ran.out);
 }
 
 #[test]

@@ -116,12 +116,28 @@ fn widths(natural: &[u16], fits: &[Fit], used: &[bool], room: Option<u16>) -> Ve
         shown[first] = false;
     }
     let left = u16::try_from(room.saturating_sub(needed(&shown, 0))).unwrap_or(u16::MAX);
+    let texts: Vec<u16> = (0..fits.len()).filter(|at| shown[*at] && flexible(*at)).map(|at| natural[at]).collect();
+    let readable = READABLE / u16::try_from(texts.len()).unwrap_or(1).max(1);
+    let left = share(left, texts);
     let width = |at: usize| match fits[at] {
         Fit::Whole | Fit::Rank(_) => Some(natural[at]),
         Fit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
-        Fit::Wrap => Some(natural[at].min(left.max(READABLE))),
+        Fit::Wrap => Some(natural[at].min(left.max(readable))),
     };
     (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
+}
+
+/// The most that each text may have so that all of them have room together: what short ones do not need goes to the others.
+fn share(mut room: u16, mut texts: Vec<u16>) -> u16 {
+    texts.sort_unstable();
+    for (at, width) in texts.iter().enumerate() {
+        let each = room / u16::try_from(texts.len() - at).unwrap_or(u16::MAX);
+        if *width > each {
+            return each;
+        }
+        room -= width;
+    }
+    texts.last().copied().unwrap_or(room)
 }
 
 #[cfg(test)]
@@ -155,6 +171,16 @@ mod tests {
         let fits = [Fit::Whole, Fit::Wrap];
         assert_eq!(widths(&[10, 300], &fits, &[true; 2], Some(80)), [Some(10), Some(68)]);
         assert_eq!(widths(&[70, 300], &fits, &[true; 2], Some(80)), [Some(70), Some(24)]);
+    }
+
+    #[test]
+    fn texts_share_the_room_that_short_ones_leave() {
+        let fits = [Fit::Whole, Fit::Wrap, Fit::Wrap, Fit::Wrap];
+        let shared = |natural: [u16; 4]| widths(&natural, &fits, &[true; 4], Some(106));
+        assert_eq!(shared([10, 300, 20, 300]), [10, 35, 20, 35].map(Some));
+        assert_eq!(shared([10, 300, 300, 300]), [10, 30, 30, 30].map(Some));
+        assert_eq!(shared([10, 5, 6, 7]), [10, 5, 6, 7].map(Some));
+        assert_eq!(shared([99, 300, 300, 300]), [99, 8, 8, 8].map(Some));
     }
 
     #[test]

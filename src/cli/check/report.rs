@@ -43,7 +43,7 @@ impl Report {
             ("TOOL", Fit::Whole),
             ("SEVERITY", Fit::Whole),
             ("CODE", Fit::Whole),
-            ("POINTER", Fit::Rank(1)),
+            ("POINTER", Fit::Wrap),
             ("MESSAGE", Fit::Wrap),
             ("HINT", Fit::Wrap),
         ]);
