@@ -117,7 +117,7 @@ impl Core {
         };
         let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
         if elsewhere {
-            match self.parts.client.upstream(place.endpoint.url.clone()).map(|to| to.dialling(place.endpoint.dial)) {
+            match self.parts.client.upstream(place.endpoint.url.clone()) {
                 Ok(upstream) => {
                     record.upstream = Some(upstream.dialling(place.endpoint.dial));
                     let at = if record.is_trusted() { now.mono } else { earliest };
