@@ -108,12 +108,12 @@ async fn listed(app: &Callsheet, wanted: &[&str]) {
     let mut reader = app.reader();
     let names =
         || -> Vec<String> { app.view(&ViewQuery::default()).tools().map(|tool| tool.name.to_string()).collect() };
-    let waited = tokio::time::timeout(PATIENCE, async {
+    let ended = tokio::time::timeout(PATIENCE, async {
         while names() != wanted {
             reader.changed().await.unwrap();
         }
     });
-    assert!(waited.await.is_ok(), "{:?} instead of {wanted:?}; findings {:?}", names(), app.snapshot().findings);
+    assert!(ended.await.is_ok(), "{:?} instead of {wanted:?}; findings {:?}", names(), app.snapshot().findings);
 }
 
 async fn names_server() -> UpstreamServer {
@@ -188,7 +188,7 @@ async fn what_the_program_names_no_other_source_takes_over() {
         .await
         .unwrap();
     listed(&app, &["throw", "read", "write"]).await;
-    let files = app.snapshot().health.get("files").unwrap().clone();
+    let files = app.snapshot().health.get(&"files".parse::<callsheet::model::ScenarioName>().unwrap()).unwrap().clone();
     assert_eq!(files.url.as_deref(), Some(ours.url().as_str().trim_end_matches('/')));
     assert_eq!(theirs.requests().len(), 0);
     app.finish().await;

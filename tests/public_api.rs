@@ -31,8 +31,8 @@ fn the_public_surface_is_the_agreed_one() {
     }
     let agreed = fs::read_to_string(GOLDEN).unwrap_or_default();
     let (mine, theirs) = (lines(&surface), lines(&agreed));
-    let gone: Vec<_> = theirs.iter().filter(|line| !mine.contains(line)).collect();
-    let new: Vec<_> = mine.iter().filter(|line| !theirs.contains(line)).collect();
+    let gone: Vec<_> = theirs.iter().filter(|line| !mine.contains(*line)).collect();
+    let new: Vec<_> = mine.iter().filter(|line| !theirs.contains(*line)).collect();
     assert!(
         gone.is_empty() && new.is_empty(),
         "the public surface changed; if that is meant, run with CALLSHEET_BLESS=1\ngone: {gone:#?}\nnew: {new:#?}"

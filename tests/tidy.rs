@@ -85,7 +85,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("model", &[][..]),
         ("runtime", &[][..]),
-        ("catalog", &["model"][..]),
+        ("catalog", &["model", "lint"][..]),
         ("formats", &["model"][..]),
         ("views", &["model", "catalog", "formats", "runtime"][..]),
         ("config", &["model", "catalog", "protocols"][..]),

@@ -136,7 +136,7 @@ fn assert_case(now: &Snapshot, case: usize, refused: ScenarioState) {
             assert_eq!(shown.last_error.as_ref().unwrap().kind, "incompatible", "{version}");
         }
         Refused => {
-            assert_eq!((shown.state, told), (refused, vec![FindingCode::ManifestRefused]), "{version}");
+            assert_eq!((shown.state, told), (refused, vec![FindingCode::VersionUnreadable]), "{version}");
             let error = shown.last_error.as_ref().unwrap();
             assert_eq!(error.kind, "malformed", "{version}");
             let bare = version.trim_matches('"');

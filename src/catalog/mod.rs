@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 
-use crate::model::{Digest, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
+use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
 pub mod diff;
 mod entry;
@@ -118,6 +118,8 @@ pub struct Entry {
     pub listed: Arc<[Arc<ViewTool>]>,
     /// Over everything of it that shows in a list: names, effective settings, definitions.
     pub digest: Digest,
+    /// See [`Entry::lint`].
+    linted: OnceLock<Vec<Finding>>,
 }
 
 /// Builds a catalog from everything.

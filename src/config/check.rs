@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::{Host, Url};
-
+use super::address::{address, host, web_origin};
 use super::key::KeyPath;
 use super::origin::masked;
 use super::raw::{self, Raw};
@@ -340,25 +339,6 @@ fn scenario_name(text: &str) -> Result<ScenarioName, Wrong> {
     })
 }
 
-/// The address of a scenario. What is refused is shown without what may be secret in it.
-fn address(text: &str) -> Result<Url, Wrong> {
-    let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
-    let url =
-        Url::parse(text).map_err(|error| Wrong::new(format!("{:?} is no address: {error}", masked(text)), whole))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Wrong::new(format!("{:?} is neither http nor https", masked(text)), whole));
-    }
-    for (part, present, mark) in [("query", url.query().is_some(), '?'), ("fragment", url.fragment().is_some(), '#')] {
-        if present {
-            return Err(Wrong::new(
-                format!("the address of a scenario has no {part}"),
-                format!("leave out everything from the `{mark}` on"),
-            ));
-        }
-    }
-    Ok(url)
-}
-
 fn known_protocol(text: &str) -> Result<String, Wrong> {
     let known: Vec<&str> = PROTOCOLS.iter().map(|make| make().id()).collect();
     if known.contains(&text) {
@@ -366,40 +346,4 @@ fn known_protocol(text: &str) -> Result<String, Wrong> {
     }
     let hint = format!("known are: {}; leave it out to find out by asking", known.join(", "));
     Err(Wrong::new(format!("{text:?} is no protocol"), hint))
-}
-
-/// A host name as `Host` headers carry it: lower-case, without port.
-fn host(text: &str) -> Result<String, Wrong> {
-    match Host::parse(text) {
-        Ok(host) if !text.contains('*') => Ok(host.to_string()),
-        _ => Err(Wrong::new(
-            format!("{:?} is no host name", masked(text)),
-            "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
-        )),
-    }
-}
-
-/// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the scheme's own port.
-fn web_origin(text: &str) -> Result<String, Wrong> {
-    let refused = || {
-        Wrong::new(
-            format!("{:?} is no web origin", masked(text)),
-            "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
-        )
-    };
-    let url = Url::parse(text).map_err(|_| refused())?;
-    // Pages come by no other scheme, and the guard matches no other.
-    let bare = matches!(url.scheme(), "http" | "https")
-        && matches!(url.path(), "" | "/")
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty()
-        && url.password().is_none();
-    match url.host_str() {
-        Some(host) if bare && !host.contains('*') => {
-            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-            Ok(format!("{}://{host}{port}", url.scheme()))
-        }
-        _ => Err(refused()),
-    }
 }

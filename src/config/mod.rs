@@ -14,6 +14,7 @@ use url::Url;
 use crate::catalog::NamingStyle;
 use crate::model::{Accept, Profile, ScenarioName};
 
+mod address;
 mod check;
 mod defaults;
 mod error;

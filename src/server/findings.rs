@@ -14,8 +14,8 @@ use crate::formats;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity};
 use crate::views::Coding;
 
-/// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, and of the plain list in each format for LLMs
-/// (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
+/// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, what the authors of scenarios got wrong, and of
+/// the plain list in each format for LLMs (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), &[many("severity"), many("code"), once("scenario")])?;
     let severities = read_all(&query, "severity", &SEVERITIES, Severity::as_str)?;
@@ -30,6 +30,7 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
 const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
 
 /// What was asked for; an empty list asks for all.
+#[derive(Clone)]
 struct Wanted {
     severities: Vec<Severity>,
     codes: Vec<FindingCode>,
@@ -52,6 +53,7 @@ impl Wanted {
 async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.code(code));
     findings.extend(snapshot.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
+    findings.extend(linted(shared, snapshot, wanted).await);
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
         let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
         findings.extend(prepared.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
@@ -59,6 +61,19 @@ async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// What the authors of published scenarios got wrong, judged beside the async threads.
+async fn linted(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec<Finding> {
+    let all = snapshot.catalog.entries().filter(|entry| entry.is_published());
+    let entries = all.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
+    let entries: Arc<[_]> = entries.cloned().collect();
+    let wanted = wanted.clone();
+    let judge = move || {
+        let findings = entries.iter().flat_map(|entry| entry.lint());
+        findings.filter(|finding| wanted.finding(finding)).cloned().collect()
+    };
+    shared.tasks.off_thread(judge).await
 }
 
 /// The values of a parameter, each one of `known`.

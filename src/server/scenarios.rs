@@ -118,6 +118,7 @@ fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Probl
 fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_of(name);
     findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
+    findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());
     findings.sort();
     findings.dedup();
     findings

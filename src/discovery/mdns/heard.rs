@@ -151,14 +151,6 @@ fn legal_name(text: &str) -> Option<ScenarioName> {
     name[..name.len().min(NAME_MAX)].parse().ok()
 }
 
-/// A name of its own for a scenario whose name another one has: it ends in a mark of its identity.
-pub(super) fn marked_name(name: &ScenarioName, identity: &str) -> Option<ScenarioName> {
-    let mark = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(identity.as_bytes()) >> 32);
-    let room = NAME_MAX - mark.len() - 1;
-    let name = name.as_str();
-    format!("{}-{mark}", &name[..name.len().min(room)]).parse().ok()
-}
-
 /// A stranger's text for a finding: quoted, short, without control characters.
 pub(super) fn printable(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
@@ -257,7 +249,6 @@ pub(super) mod tests {
         }
         let long = heard(&"x".repeat(200), &["10.0.0.5"], &[]).claim().unwrap().name.unwrap();
         assert_eq!(long.as_str().len(), NAME_MAX);
-        assert_eq!(marked_name(&long, "some id").unwrap().as_str().len(), NAME_MAX);
     }
 
     #[test]

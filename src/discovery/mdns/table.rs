@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::heard::{Claim, Heard, marked_name, printable};
+use super::heard::{Claim, Heard, printable};
 use crate::config::MdnsTrust;
 use crate::discovery::{Endpoint, EndpointId, Trust};
-use crate::model::{Finding, FindingCode, ScenarioName};
+use crate::model::{Finding, FindingCode};
 
 /// How long the parts of one change are gathered.
 pub const DEBOUNCE: Duration = Duration::from_millis(400);
@@ -45,8 +45,6 @@ pub struct Table {
     instances: BTreeMap<String, Instance>,
     /// Hashes of the names of those that were not taken.
     untaken: BTreeSet<u64>,
-    /// The names given out, with what they were made from, so that no newcomer can take one over.
-    names: BTreeMap<EndpointId, (ScenarioName, ScenarioName)>,
     arrivals: u64,
     round: u64,
     /// When something else than a pending announcement is to be told.
@@ -67,21 +65,12 @@ struct Candidate<'a> {
     heard: &'a Heard,
     claim: Claim,
     trust: Trust,
-    identity: Arc<str>,
 }
 
 impl Table {
     /// An empty table.
     pub fn new(rules: Rules) -> Self {
-        Self {
-            rules,
-            instances: BTreeMap::new(),
-            untaken: BTreeSet::new(),
-            names: BTreeMap::new(),
-            arrivals: 0,
-            round: 0,
-            gathered: None,
-        }
+        Self { rules, instances: BTreeMap::new(), untaken: BTreeSet::new(), arrivals: 0, round: 0, gathered: None }
     }
 
     /// An announcement was resolved, for the first time or anew.
@@ -161,25 +150,23 @@ impl Table {
     }
 
     /// The endpoints, and what has to be said of the rest. `is_own` knows the addresses of this machine.
-    pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
+    ///
+    /// Everyone who claims an identity or a name is told, each with their address: who of them is believed is decided where the operator's
+    /// decisions are known. The same service heard over several interfaces is one endpoint.
+    pub fn endpoints(&self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
         let mut endpoints = BTreeMap::new();
-        let mut winners: BTreeMap<Arc<str>, &Heard> = BTreeMap::new();
-        let ids: BTreeSet<_> = candidates.iter().map(|candidate| EndpointId(candidate.identity.clone())).collect();
-        self.names.retain(|id, _| ids.contains(id));
-        for candidate in &candidates {
-            if let Some(winner) = winners.get(&candidate.identity) {
-                findings.extend(elsewhere(winner, candidate.heard));
+        let mut services = BTreeSet::new();
+        for Candidate { heard, claim, trust } in candidates {
+            let Claim { id, boot, name, url, dial, .. } = claim;
+            let origin = url.origin().ascii_serialization();
+            if id.is_some() && !services.insert((id.clone(), &heard.host, heard.port)) {
                 continue;
             }
-            winners.insert(candidate.identity.clone(), candidate.heard);
-            let id = EndpointId(candidate.identity.clone());
-            let name = name(&mut self.names, &id, &candidate.claim, &mut findings);
-            let Claim { url, boot, dial, .. } = candidate.claim.clone();
-            let identity = Some(candidate.identity.clone());
-            let endpoint = Endpoint { name, boot, identity, dial, ..Endpoint::at(url, candidate.trust) };
-            endpoints.insert(id, endpoint);
+            let endpoint_id = id.as_ref().map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
+            let endpoint = Endpoint { name, boot, identity: id, dial, ..Endpoint::at(url, trust) };
+            endpoints.entry(EndpointId(endpoint_id.into())).or_insert(endpoint);
         }
         findings.extend(self.too_many());
         (endpoints, findings)
@@ -212,8 +199,7 @@ fn candidates<'a>(
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
                 let trust = trust(&rules.trust, &claim, &is_own);
-                let identity = claim.id.clone().unwrap_or_else(|| claim.url.origin().ascii_serialization().into());
-                candidates.push(Candidate { heard, claim, trust, identity });
+                candidates.push(Candidate { heard, claim, trust });
             }
             Err(why) => {
                 ignored += 1;
@@ -244,47 +230,6 @@ fn trust(rule: &MdnsTrust, claim: &Claim, is_own: impl Fn(IpAddr) -> bool) -> Tr
     if trusted { Trust::Trusted } else { Trust::Untrusted }
 }
 
-/// The name of an endpoint: the one it has, else the one it claims, else that one with a mark of its identity.
-fn name(
-    names: &mut BTreeMap<EndpointId, (ScenarioName, ScenarioName)>,
-    id: &EndpointId,
-    claim: &Claim,
-    findings: &mut Vec<Finding>,
-) -> Option<ScenarioName> {
-    let claimed = claim.name.clone()?;
-    let kept = names.get(id).filter(|(from, _)| *from == claimed).map(|(_, given)| given.clone());
-    let free = |name: &ScenarioName| !names.iter().any(|(other, (_, given))| other != id && given == name);
-    let given = match kept {
-        Some(given) => given,
-        None if free(&claimed) => claimed.clone(),
-        None => marked_name(&claimed, &id.0).filter(free)?,
-    };
-    if given != claimed {
-        let message =
-            format!("it is announced as `{claimed}`, but another scenario has that name on the local network");
-        let hint = "give each scenario a name of its own";
-        findings.push(Finding::new(FindingCode::SourceShadowed, message).of_scenario(&given).hint(hint));
-    }
-    names.insert(id.clone(), (claimed, given.clone()));
-    Some(given)
-}
-
-/// A second announcement of the same identity: the same service over another interface, unless it is another place.
-fn elsewhere(winner: &Heard, other: &Heard) -> Option<Finding> {
-    let message = format!(
-        "{} at {}:{} claims to be {} at {}:{}, which wins",
-        printable(&other.instance),
-        printable(&other.host),
-        other.port,
-        printable(&winner.instance),
-        printable(&winner.host),
-        winner.port,
-    );
-    let same = (&winner.host, winner.port) == (&other.host, other.port);
-    let hint = "an id belongs to one installation: remove the copied one";
-    (!same).then(|| Finding::new(FindingCode::SourceShadowed, message).hint(hint))
-}
-
 fn hash(name: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(name.as_bytes())
 }
@@ -301,12 +246,12 @@ mod tests {
         (Table::new(Rules { own_id: Some("me".into()), trust, max_instances }), Clock::system().now())
     }
 
-    fn urls(table: &mut Table) -> Vec<(String, String)> {
+    fn urls(table: &Table) -> Vec<(String, String)> {
         let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
         endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.url.to_string())).collect()
     }
 
-    fn findings(table: &mut Table) -> Vec<String> {
+    fn findings(table: &Table) -> Vec<String> {
         table.endpoints(|ip| ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
     }
 
@@ -323,9 +268,9 @@ mod tests {
         // What comes in between does not put it off.
         assert_eq!(table.due(), Some(start + DEBOUNCE));
         assert!(!table.settle(start + DEBOUNCE - Duration::from_millis(1)));
-        assert_eq!(urls(&mut table), []);
+        assert_eq!(urls(&table), []);
         assert!(table.settle(start + DEBOUNCE));
-        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
+        assert_eq!(urls(&table), [pair("a", "http://10.0.0.5:15000/")]);
         assert_eq!(table.due(), None);
         let both = heard("a", &["10.0.0.5", "fe80::1%2"], &[ID]);
         table.resolved(both, start + DEBOUNCE);
@@ -339,7 +284,7 @@ mod tests {
         table.settle(start + DEBOUNCE);
         table.resolved(heard("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
         table.settle(start + DEBOUNCE * 3);
-        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.6:15000/")]);
+        assert_eq!(urls(&table), [pair("a", "http://10.0.0.6:15000/")]);
     }
 
     #[test]
@@ -360,31 +305,13 @@ mod tests {
         table.resolved(heard("a", &["127.0.0.1"], &[ID]), start);
         table.settle(start + DEBOUNCE);
         // The trusted one wins, though it came later.
-        assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
-        assert_eq!(findings(&mut table), [""; 0]);
+        assert_eq!(urls(&table), [pair("a", "http://127.0.0.1:15000/")]);
+        assert_eq!(findings(&table), [""; 0]);
         let copied = Heard { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
         table.resolved(copied, start + DEBOUNCE);
         table.settle(start + DEBOUNCE * 2);
-        assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
-        assert!(findings(&mut table)[0].starts_with("`b` at `host-b.local`:15000 claims to be `a`"));
-    }
-
-    #[test]
-    fn a_name_belongs_to_the_first_and_stays_with_it() {
-        let (mut table, start) = table(MdnsTrust::Local, 9);
-        table.resolved(heard("a", &["10.0.0.5"], &[ID]), start);
-        table.settle(start + DEBOUNCE);
-        assert_eq!(urls(&mut table)[0].0, "a");
-        let other = Heard { port: 2, ..heard("a (2)", &["127.0.0.1"], &[("id", "two")]) };
-        table.resolved(other.clone(), start + DEBOUNCE);
-        table.settle(start + DEBOUNCE * 2);
-        let names = urls(&mut table);
-        assert_eq!(names[0], pair("a", "http://10.0.0.5:15000/"));
-        assert!(names[1].0.starts_with("a-") && names[1].0.len() == 10, "{names:?}");
-        assert!(findings(&mut table)[0].contains("announced as `a`"));
-        // The first leaves: the second keeps the name that its tools may be known by.
-        table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 2);
-        assert_eq!(urls(&mut table), [names[1].clone()]);
+        let both = [pair("a", "http://127.0.0.1:15000/"), pair("b", "http://10.0.0.9:15000/")];
+        assert_eq!(urls(&table).into_iter().collect::<BTreeSet<_>>(), both.into(), "who is meant is decided elsewhere");
     }
 
     #[test]
@@ -396,7 +323,7 @@ mod tests {
         let (endpoints, _) = table.endpoints(|_| false);
         let ids: Vec<_> = endpoints.keys().map(ToString::to_string).collect();
         assert_eq!(ids, ["http://10.0.0.5:15000"]);
-        assert_eq!(endpoints.values().next().unwrap().identity.as_deref(), Some("http://10.0.0.5:15000"));
+        assert_eq!(endpoints.values().next().unwrap().identity, None);
     }
 
     #[test]
@@ -429,14 +356,14 @@ mod tests {
             );
         }
         table.settle(start + DEBOUNCE * 9);
-        assert_eq!(urls(&mut table).len(), 2);
-        let [finding] = findings(&mut table).try_into().unwrap();
+        assert_eq!(urls(&table).len(), 2);
+        let [finding] = findings(&table).try_into().unwrap();
         assert!(finding.starts_with("2 announcements on the local network beyond the first 2"), "{finding}");
         table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 9);
         table.resolved(heard("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
         table.settle(start + DEBOUNCE * 10);
-        assert_eq!(urls(&mut table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-        assert!(findings(&mut table)[0].starts_with("1 announcements"));
+        assert_eq!(urls(&table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert!(findings(&table)[0].starts_with("1 announcements"));
     }
 
     #[test]
@@ -450,11 +377,11 @@ mod tests {
         table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
         // Not everything was heard: nothing can be concluded from silence.
         table.renewed(false, start);
-        assert_eq!(urls(&mut table).len(), 2);
+        assert_eq!(urls(&table).len(), 2);
         table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
         table.renewed(true, start);
         assert_eq!(table.due(), Some(start + GATHER));
-        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
+        assert_eq!(urls(&table), [pair("a", "http://10.0.0.5:15000/")]);
     }
 
     #[test]
@@ -465,8 +392,8 @@ mod tests {
         }
         table.resolved(heard("me", &["10.0.0.5"], &[("id", "me")]), start);
         table.settle(start + DEBOUNCE);
-        assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
-        let findings = findings(&mut table);
+        assert_eq!(urls(&table), [], "this daemon's own announcement is not listed");
+        let findings = findings(&table);
         assert_eq!(findings.len(), TOLD + 1);
         assert_eq!(findings[TOLD], "10 more announcements are left out");
         assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");

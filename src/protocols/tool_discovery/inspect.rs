@@ -11,7 +11,7 @@ use super::head;
 use super::sent::as_sent;
 use crate::lint;
 use crate::model::finding::push_step;
-use crate::model::{Accept, Finding, FindingCode, Manifest, ProtocolVersion};
+use crate::model::{Accept, Finding, FindingCode, Manifest};
 use crate::protocols::ListError;
 
 /// A document and what is wrong with it.
@@ -51,7 +51,7 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
             Some(decoded.manifest)
         }
         Err(error) => {
-            findings.push(refused(&document, &error));
+            findings.push(refused(&error));
             None
         }
     };
@@ -139,14 +139,9 @@ fn of_spelling(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     findings
 }
 
-fn refused(document: &Value, error: &ListError) -> Finding {
-    let written = ["protocol_version", "protocolVersion"].iter().find_map(|name| document.get(name));
-    let unreadable = written.is_some_and(|version| match version {
-        Value::String(text) => ProtocolVersion::read(text).is_err(),
-        other => !other.is_number() && !other.is_null(),
-    });
-    if unreadable && matches!(error, ListError::Malformed(_)) {
-        return Finding::new(FindingCode::VersionUnreadable, error.to_string())
+fn refused(error: &ListError) -> Finding {
+    if let ListError::VersionUnreadable(message) = error {
+        return Finding::new(FindingCode::VersionUnreadable, message.clone())
             .at("/protocol_version")
             .hint("write it as a text of two or three numbers, such as `\"1.0\"`");
     }
