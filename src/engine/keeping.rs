@@ -67,7 +67,7 @@ impl Core {
         let Some(record) = self.records.get(name) else { return true };
         let long = record.forgotten_at(&self.parts.config).is_some_and(|at| now.mono >= at);
         if long && !self.decisions.contains_key(name) {
-            self.press.turned(record.forgotten(now));
+            self.press.turned(record.forgotten("no source has named it for long, and it did not answer", now));
             self.records.remove(name);
             self.press.forget(name);
             // A full queue only means that the next start forgets it again.

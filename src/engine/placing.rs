@@ -52,7 +52,7 @@ impl Core {
         for name in departed {
             if self.departed(&name, now) {
                 went = true;
-                self.drop_double(&name);
+                self.drop_double(&name, now);
             }
         }
         self.press.source_findings(roster.findings);
@@ -148,7 +148,8 @@ impl Core {
         let mut record = Record::new(name.clone(), place.source, place.endpoint.trust == Trust::Trusted, now);
         // What the store has is the other's and goes when it is next brought in line; who waits for an answer gets the next one.
         (record.kept, record.claimed, record.waiters) = (old.kept, old.claimed, old.waiters);
-        record.last_attempt = old.last_attempt;
+        // To those who follow states it is the name that turns.
+        (record.last_attempt, record.told) = (old.last_attempt, old.told);
         self.records.insert(name.clone(), record);
     }
 
@@ -170,7 +171,7 @@ impl Core {
     }
 
     /// Forgets who waited under a name and is known under another one now, such as that of the static list, which was read later.
-    fn drop_double(&mut self, name: &ScenarioName) {
+    fn drop_double(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get(name) else { return };
         let Some(party) = record.party.as_ref().filter(|_| !record.is_trusted() && !self.decisions.contains_key(name))
         else {
@@ -184,6 +185,7 @@ impl Core {
             if let Some(wake) = record.wake {
                 self.wakes.remove(&(wake, name.clone()));
             }
+            self.press.turned(record.forgotten("it is known under another name", now));
             self.records.remove(name);
             self.press.forget(name);
             // A full queue only means that the next start forgets it again.

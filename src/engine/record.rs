@@ -273,10 +273,9 @@ impl Record {
         (from != Some(self.state)).then(|| self.turned(from, Some(self.state), self.reason.clone(), now))
     }
 
-    /// That it is not known any more.
-    pub(super) fn forgotten(&self, now: Now) -> Turn {
-        let reason = "no source has named it for long, and it did not answer".to_owned();
-        self.turned(Some(self.state), None, reason, now)
+    /// That it is not known any more, and why.
+    pub(super) fn forgotten(&self, reason: &str, now: Now) -> Turn {
+        self.turned(Some(self.state), None, reason.to_owned(), now)
     }
 
     fn turned(&self, from: Option<ScenarioState>, to: Option<ScenarioState>, reason: String, now: Now) -> Turn {
