@@ -44,7 +44,7 @@ async fn a_scenario_comes_restarts_and_leaves() {
     neighbour.announce("agent-manager", 15000, &record("id-1", "boot-1"));
     let set = source.until("it is found", |set| !set.endpoints.is_empty()).await;
     let found = only(&set);
-    assert_eq!(set.endpoints.keys().next().unwrap().to_string(), "id-1");
+    assert_eq!(set.endpoints.keys().next().unwrap().to_string(), "id-1 http://127.0.0.1:15000");
     assert_eq!(found.name.as_ref().unwrap().as_str(), "agent-manager");
     assert_eq!(found.url.as_str(), "http://127.0.0.1:15000/");
     assert_eq!((found.identity.as_deref(), found.boot.as_deref()), (Some("id-1"), Some("boot-1")));

@@ -189,7 +189,7 @@ async fn what_the_program_names_no_other_source_takes_over() {
         .unwrap();
     listed(&app, &["throw", "read", "write"]).await;
     let files = app.snapshot().health.get(&"files".parse::<callsheet::model::ScenarioName>().unwrap()).unwrap().clone();
-    assert_eq!(files.url.as_deref(), Some(ours.url().as_str().trim_end_matches('/')));
+    assert_eq!(files.url.as_deref(), Some(ours.url().as_str()));
     assert_eq!(theirs.requests().len(), 0);
     app.finish().await;
 }

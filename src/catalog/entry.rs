@@ -3,13 +3,13 @@
 //! Never looks at other entries: the claims say all that matters of them.
 
 use std::fmt::{self, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::prefer::Rules;
 use super::resolve::{Claim, Names};
-use super::{Entry, Offer, Standing};
+use super::{Entry, Linted, Offer, Standing};
 use crate::lint;
 use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
 
@@ -70,7 +70,7 @@ impl Entry {
             tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
         };
         let digest = digest(&name, manifest.digest, &tools);
-        Self { name, manifest, standing, tools, listed, digest, linted: OnceLock::new() }
+        Self { name, manifest, standing, tools, listed, digest, linted: Linted::default() }
     }
 
     /// The offer that it was made from.
@@ -90,7 +90,7 @@ impl Entry {
     /// What its author got wrong without being refused: warnings and errors of [`crate::lint`], with pointers in the protocol's own
     /// spelling. Found out when first asked for, since a sweep of a whole fleet need not wait for it.
     pub fn lint(&self) -> &[Finding] {
-        self.linted.get_or_init(|| {
+        self.linted.0.get_or_init(|| {
             let findings = lint::content(&self.manifest).into_iter();
             let told = findings.filter(|finding| finding.code.severity() != Severity::Info);
             told.map(|finding| finding.of_scenario(&self.name)).collect()

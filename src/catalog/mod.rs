@@ -118,9 +118,13 @@ pub struct Entry {
     pub listed: Arc<[Arc<ViewTool>]>,
     /// Over everything of it that shows in a list: names, effective settings, definitions.
     pub digest: Digest,
-    /// See [`Entry::lint`].
-    linted: OnceLock<Vec<Finding>>,
+    /// Kept by [`Entry::lint`].
+    pub linted: Linted,
 }
+
+/// What [`Entry::lint`] found, once it was asked.
+#[derive(Debug, Default)]
+pub struct Linted(OnceLock<Vec<Finding>>);
 
 /// Builds a catalog from everything.
 pub fn build(inputs: &Inputs) -> Catalog {

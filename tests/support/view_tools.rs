@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use callsheet::catalog::view::Part;
-use callsheet::catalog::{Entry, Standing, View};
+use callsheet::catalog::{Entry, Linted, Standing, View};
 use callsheet::model::{
     Category, Digest, Effective, Extra, Facts, JsonText, Manifest, Provenance, PublishedName, ScenarioInfo,
     ScenarioName, Tool, ToolId, ViewTool,
@@ -90,6 +90,7 @@ pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Categor
         tools: tools.clone().into(),
         listed: tools.clone().into(),
         digest: Digest::default(),
+        linted: Linted::default(),
     };
     Part { entry: Arc::new(entry), tools: tools.into(), whole: true }
 }
