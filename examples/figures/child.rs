@@ -83,11 +83,20 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts a daemon for the scenarios at these addresses. `ready` is its `server.ready_timeout`.
     pub(crate) fn start(core: Option<usize>, scenarios: &[SocketAddr], ready: &str) -> Result<Self> {
+        let text = format!("server.ready_timeout = \"{ready}\"\ndiscovery.mdns.enabled = false\n");
+        Self::with(core, scenarios, text)
+    }
+
+    /// Starts a daemon that also listens to announcements on this UDP port of the loopback interface, and nowhere else.
+    pub(crate) fn listening(scenarios: &[SocketAddr], port: u16) -> Result<Self> {
+        let text = format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
+        Self::with(None, scenarios, text)
+    }
+
+    fn with(core: Option<usize>, scenarios: &[SocketAddr], mut text: String) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("callsheet.toml");
-        let mut text = format!(
-            "server.ready_timeout = \"{ready}\"\ndiscovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\ndiscovery.mdns.enabled = false\n"
-        );
+        text.push_str("discovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\n");
         for (at, address) in scenarios.iter().enumerate() {
             let name = crate::manifests::name(at);
             writeln!(text, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;

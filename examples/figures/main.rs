@@ -14,6 +14,7 @@ mod failing;
 mod fleet;
 mod load;
 mod manifests;
+mod network;
 mod prepared;
 mod raw;
 mod report;
@@ -36,6 +37,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("fleet", fleet::run),
     ("change", change::run),
     ("events", events::run),
+    ("network", network::run),
 ];
 
 fn main() -> ExitCode {

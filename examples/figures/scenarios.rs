@@ -15,12 +15,15 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 use crate::child::Child;
 use crate::manifests;
 
-/// Where an edition is counted up: no scenario has such a path of its own.
+/// Where an edition is counted up: no scenario has such a path of its own, nor the next.
 const CHANGE: &str = "/change";
+/// Where a scenario is told to end.
+const END: &str = "/end";
 
 /// A process full of scenarios.
 pub(crate) struct Scenarios {
@@ -42,6 +45,16 @@ impl Scenarios {
     pub(crate) async fn change(&self, at: usize) -> Result<()> {
         crate::raw::once(self.addresses[at], "GET", CHANGE).await.map(drop)
     }
+
+    /// Ends one: once this returns its port is refused.
+    pub(crate) async fn end(&self, at: usize) -> Result<()> {
+        let address = self.addresses[at];
+        crate::raw::once(address, "GET", END).await?;
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            Clock::system().sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
 }
 
 /// The role: serves until it is killed. Prints its addresses when it does.
@@ -54,7 +67,13 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
         for at in 0..count {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             addresses.push(listener.local_addr()?.to_string());
-            let scenario = Scenario { at, delay, first: manifests::manifest(at, 0).into(), edition: Arc::default() };
+            let scenario = Scenario {
+                at,
+                delay,
+                first: manifests::manifest(at, 0).into(),
+                edition: Arc::default(),
+                ended: Arc::default(),
+            };
             tasks.spawn(scenario.run(listener, tasks.clone()));
         }
         println!("{}", addresses.join(" "));
@@ -69,11 +88,17 @@ struct Scenario {
     delay: Duration,
     first: Bytes,
     edition: Arc<AtomicU64>,
+    ended: Arc<Notify>,
 }
 
 impl Scenario {
     async fn run(self, listener: TcpListener, tasks: Tasks) {
-        while let Ok((stream, _)) = listener.accept().await {
+        loop {
+            let stream = tokio::select! {
+                () = self.ended.notified() => return,
+                Ok((stream, _)) = listener.accept() => stream,
+                else => return,
+            };
             let scenario = self.clone();
             tasks.spawn(async move {
                 let answer = service_fn(move |request: Request<_>| {
@@ -89,6 +114,10 @@ impl Scenario {
     async fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if request.uri().path() == CHANGE {
             self.edition.fetch_add(1, Ordering::Relaxed);
+            return Response::new(Full::default());
+        }
+        if request.uri().path() == END {
+            self.ended.notify_one();
             return Response::new(Full::default());
         }
         if !self.delay.is_zero() {

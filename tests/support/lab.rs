@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
+#![allow(clippy::disallowed_methods, reason = "what is waited for here takes real time")]
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -116,6 +117,22 @@ impl Lab {
         Running::start(&mut command).0
     }
 
+    /// Starts the example crowd on a host: so many scenarios, and so many announcements behind which nothing is.
+    pub(crate) fn crowd(&self, host: &Host, served: usize, empty: usize) -> Running {
+        let mut command = host.command(example("crowd").to_str().unwrap());
+        command.arg(host.address.to_string()).args([served, empty].map(|count| count.to_string()));
+        Running::start(&mut command).0
+    }
+
+    /// Announces one scenario of a host with python-zeroconf, its records living for so many seconds.
+    pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> Running {
+        let publisher = self.write("publish.py", PUBLISH);
+        let mut command = python(host);
+        let address = host.address.to_string();
+        command.arg(&publisher).args([&address, name, &port.to_string(), id, &ttl.to_string()]);
+        Running::start(&mut command).0
+    }
+
     /// Starts avahi on a host without a message bus: it announces what stands in the service files of `services`.
     pub(crate) fn avahi(&self, host: &Host, services: &Path) -> Running {
         let config = self.write(
@@ -187,7 +204,7 @@ impl Running {
         self.0.wait().unwrap();
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
     }
 }
@@ -225,22 +242,68 @@ impl Daemon {
         self.json(&["scenarios"])["scenarios"].as_array().unwrap().clone()
     }
 
+    /// The health of one scenario; null when there is none of that name.
+    pub(crate) fn health(&self, scenario: &str) -> Value {
+        self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or_default()
+    }
+
     /// Waits for a scenario to be in a state; its health then.
     pub(crate) fn until(&self, scenario: &str, state: &str) -> Value {
-        let mut last = Value::Null;
-        wait_for_or(&format!("`{scenario}` to be {state}"), || {
-            last = self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or_default();
-            (last["state"] == state).then(|| last.clone())
-        })
+        self.within(PATIENCE, scenario, state)
+    }
+
+    /// The same with a deadline: what comes later fails the test.
+    pub(crate) fn within(&self, limit: Duration, scenario: &str, state: &str) -> Value {
+        self.sees(limit, scenario, state, |health| health["state"] == state)
+    }
+
+    /// Waits until something is seen in the health of a scenario, which must not take longer than `limit`.
+    pub(crate) fn sees(&self, limit: Duration, scenario: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let (end, mut last) = (Instant::now() + limit, Value::Null);
+        loop {
+            // What is seen late was still there in time when the look began in time.
+            let late = Instant::now() >= end;
+            last = self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or(last);
+            if is(&last) {
+                return last;
+            }
+            assert!(!late, "`{scenario}` is not {what} after {limit:?}: {last:#}");
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// The messages of all open findings.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        let authority = self.url.trim_start_matches("http://").trim_end_matches('/');
+        let (host, port) = authority.rsplit_once(':').unwrap();
+        let ask = format!(
+            "exec 3<>/dev/tcp/{host}/{port}; printf 'GET /api/v1/findings HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n' >&3; cat <&3"
+        );
+        let output = self.host.command("bash").args(["-c", &ask]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));
+        let value: Value = serde_json::from_str(body).unwrap();
+        let findings = value["findings"].as_array().unwrap().iter();
+        findings.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The memory that it holds, in MB.
+    pub(crate) fn memory(&self) -> u64 {
+        // `ip netns exec` becomes the program that it starts.
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.0.id())).unwrap();
+        assert!(status.starts_with("Name:\tcallsheet"), "{status}");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
     }
 }
 
-/// Waits until something is there, at most as long as patience goes.
-pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    wait_for_or(what, look)
+/// The time, for what may not take long.
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }
 
-fn wait_for_or<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Waits until something is there, at most as long as patience goes.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
@@ -249,6 +312,20 @@ fn wait_for_or<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < end, "waited in vain for {what}");
         thread::sleep(LOOK);
     }
+}
+
+/// Waits until `limit` has passed, and looks all the while: what must hold until then.
+pub(crate) fn holds_for(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        assert!(holds(), "{what} did not hold");
+        thread::sleep(LOOK);
+    }
+}
+
+/// The python that has zeroconf, on a host.
+pub(crate) fn python(host: &Host) -> Command {
+    host.command(&std::env::var("LAB_PYTHON").expect("run `.ci/lab`, which says where python-zeroconf is"))
 }
 
 /// An example program, which `cargo test` builds beside the tests.
@@ -262,3 +339,38 @@ fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().expect("`ip` of iproute2 is needed");
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Announces one scenario until it is asked to stop; at `SIGUSR1` its record says that it was started anew.
+const PUBLISH: &str = r#"
+import signal, socket, sys, threading
+from zeroconf import IPVersion, ServiceInfo, Zeroconf
+
+address, name, port, identity, ttl = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+zeroconf = Zeroconf(interfaces=[address], ip_version=IPVersion.V4Only)
+
+def service(boot):
+    return ServiceInfo(
+        "_agent-tools._tcp.local.",
+        f"{name}._agent-tools._tcp.local.",
+        addresses=[socket.inet_aton(address)],
+        port=port,
+        properties={"txtvers": "1", "path": "/api/v1/tools", "proto": "1.0", "id": identity, "boot": boot},
+        server=f"{name}-host.local.",
+        host_ttl=ttl,
+        other_ttl=ttl,
+    )
+
+changed, stop = threading.Event(), threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: changed.set())
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+info = service("first")
+zeroconf.register_service(info)
+print("announced", flush=True)
+while not stop.wait(0.1):
+    if changed.is_set():
+        changed.clear()
+        info = service("second")
+        zeroconf.update_service(info)
+zeroconf.unregister_service(info)
+zeroconf.close()
+"#;

@@ -1,0 +1,199 @@
+//! How soon what is announced on the network is listed, how soon it leaves, and what a flood of announcements costs. The network is a
+//! UDP port of its own on the loopback interface; what is announced from this machine is trusted.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use callsheet::discovery::mdns::SERVICE_TYPE;
+use callsheet::runtime::{Clock, Tasks};
+use mdns_sd::{Error, IfKind, ServiceDaemon, ServiceInfo};
+use tokio::time::Instant;
+
+use crate::child::Daemon;
+use crate::fleet;
+use crate::manifests::{TOOLS, name};
+use crate::raw;
+use crate::report::{Row, median};
+use crate::scenarios::Scenarios;
+
+const ROUNDS: usize = 50;
+const CROWD: usize = 200;
+const FLOOD: usize = 5_000;
+/// The rounds are under way beside each other, begun this far apart.
+const APART: Duration = Duration::from_millis(120);
+/// How often the list is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// Nothing here takes this long unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// The first of the ports that the flood names; nothing answers there.
+const NOBODY: u16 = 20_000;
+
+pub(crate) fn run() -> Result<Vec<Row>> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut rows = runtime.block_on(come_and_go())?;
+    rows.push(runtime.block_on(crowd())?);
+    rows.push(runtime.block_on(flood())?);
+    Ok(rows)
+}
+
+/// A network with someone on it who announces.
+struct Network {
+    port: u16,
+    mdns: ServiceDaemon,
+    clock: Clock,
+}
+
+impl Network {
+    fn new() -> Result<Self> {
+        // A port that is free now.
+        let port = UdpSocket::bind("0.0.0.0:0")?.local_addr()?.port();
+        let mdns = ServiceDaemon::new_with_port(port)?;
+        mdns.disable_interface(IfKind::All)?;
+        mdns.enable_interface(IfKind::LoopbackV4)?;
+        Ok(Self { port, mdns, clock: Clock::system() })
+    }
+
+    /// Announces at once: whether the name is free, for which a program waits three quarters of a second, is not asked.
+    async fn announce(&self, name: &str, port: u16) -> Result<()> {
+        let record = [("txtvers", "1"), ("path", "/api/v1/tools"), ("proto", "1.0"), ("id", name), ("boot", "1")];
+        let kind = format!("{SERVICE_TYPE}.local.");
+        let mut service = ServiceInfo::new(&kind, name, "figures.local.", "127.0.0.1", port, &record[..])?;
+        service.set_requires_probe(false);
+        while let Err(error) = self.mdns.register(service.clone()) {
+            // Its queue of commands is short.
+            ensure!(error == Error::Again, "`{name}` cannot be announced: {error}");
+            self.clock.sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
+    async fn goodbye(&self, name: &str) -> Result<()> {
+        self.mdns.unregister(&format!("{name}.{SERVICE_TYPE}.local."))?.recv_async().await?;
+        Ok(())
+    }
+}
+
+/// Waits until the first tool of scenario number `at` is listed, or is not; when that was.
+async fn seen(daemon: SocketAddr, at: usize, listed: bool) -> Result<Instant> {
+    let clock = Clock::system();
+    let end = clock.now() + PATIENCE;
+    let path = format!("/api/v1/tools/work_{at:04}_00");
+    loop {
+        if (raw::once(daemon, "GET", &path).await?.status == 200) == listed {
+            return Ok(clock.now());
+        }
+        ensure!(clock.now() < end, "scenario {at} is not as it should be after {PATIENCE:?}");
+        clock.sleep(LOOK).await;
+    }
+}
+
+async fn come_and_go() -> Result<Vec<Row>> {
+    let (network, scenarios) = (Arc::new(Network::new()?), Arc::new(Scenarios::start(ROUNDS, Duration::ZERO)?));
+    let daemon = Daemon::listening(&[], network.port)?;
+    fleet::ready(&daemon).await?;
+    let (tasks, address) = (Tasks::new(), daemon.address);
+    let mut rounds = Vec::new();
+    for at in 0..ROUNDS {
+        let (network, scenarios) = (Arc::clone(&network), Arc::clone(&scenarios));
+        rounds.push(tasks.spawn(async move { round(at, &network, &scenarios, address).await }));
+        Clock::system().sleep(APART).await;
+    }
+    let (mut listed, mut withdrawn) = (Vec::new(), Vec::new());
+    for round in rounds {
+        let (came, went) = round.await??;
+        listed.push(came);
+        withdrawn.push(went);
+    }
+    Ok(vec![
+        row("from an announcement on the network to its tools in the list", spread(&mut listed)),
+        row("from its goodbye to their withdrawal", spread(&mut withdrawn)),
+    ])
+}
+
+/// One scenario comes and goes; the seconds that each took.
+async fn round(at: usize, network: &Network, scenarios: &Scenarios, daemon: SocketAddr) -> Result<(f64, f64)> {
+    let (name, clock) = (name(at), Clock::system());
+    let start = clock.now();
+    network.announce(&name, scenarios.addresses[at].port()).await?;
+    let came = seen(daemon, at, true).await?;
+    // It is asked again a second after it was asked at the earliest.
+    clock.sleep(Duration::from_secs(2)).await;
+    scenarios.end(at).await?;
+    let end = clock.now();
+    network.goodbye(&name).await?;
+    let went = seen(daemon, at, false).await?;
+    Ok((came.duration_since(start).as_secs_f64(), went.duration_since(end).as_secs_f64()))
+}
+
+async fn crowd() -> Result<Row> {
+    let (network, scenarios) = (Network::new()?, Scenarios::start(CROWD, Duration::ZERO)?);
+    let daemon = Daemon::listening(&[], network.port)?;
+    fleet::ready(&daemon).await?;
+    let start = network.clock.now();
+    for (at, address) in scenarios.addresses.iter().enumerate() {
+        network.announce(&name(at), address.port()).await?;
+    }
+    // None leaves again, so it may be looked for one after the other.
+    for at in 0..CROWD {
+        seen(daemon.address, at, true).await?;
+    }
+    let took = start.elapsed().as_secs_f64();
+    Ok(row(
+        &format!("{CROWD} scenarios of {TOOLS} tools announced at once: until all are listed"),
+        format!("{took:.2} s"),
+    ))
+}
+
+async fn flood() -> Result<Row> {
+    let (network, scenarios) = (Network::new()?, Scenarios::start(1, Duration::ZERO)?);
+    let daemon = Daemon::listening(&scenarios.addresses, network.port)?;
+    fleet::ready(&daemon).await?;
+    seen(daemon.address, 0, true).await?;
+    let before = daemon.child.memory("VmRSS")?;
+    let start = network.clock.now();
+    for (port, at) in (NOBODY..).zip(0..FLOOD) {
+        network.announce(&format!("flood-{at:04}"), port).await?;
+    }
+    let mut told = String::new();
+    let end = start + PATIENCE;
+    loop {
+        let finding = untaken(daemon.address).await?;
+        if !finding.is_empty() && finding == told {
+            break;
+        }
+        ensure!(network.clock.now() < end, "after {PATIENCE:?} it is still counted: {told}");
+        told = finding;
+        // The count is told once a second at most.
+        network.clock.sleep(Duration::from_secs(3)).await;
+    }
+    seen(daemon.address, 0, true).await?;
+    let (after, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
+    Ok(row(
+        &format!("{FLOOD} announcements at once behind which nothing is: resident memory ({told})"),
+        format!("{before:.0} MB before, {after:.0} MB after (peak {peak:.0} MB)"),
+    ))
+}
+
+/// The finding that counts what was not taken; empty while there is none.
+async fn untaken(daemon: SocketAddr) -> Result<String> {
+    let body = raw::once(daemon, "GET", "/api/v1/findings?code=entry-ignored").await?.body;
+    let findings: serde_json::Value = serde_json::from_slice(&body)?;
+    let findings = findings["findings"].as_array().context("no findings")?;
+    let message =
+        findings.iter().filter_map(|finding| finding["message"].as_str()).find(|text| text.contains("not taken"));
+    Ok(message.unwrap_or_default().to_owned())
+}
+
+/// Of some seconds.
+fn spread(seconds: &mut [f64]) -> String {
+    seconds.sort_by(f64::total_cmp);
+    let (p50, p99) = (median(seconds), seconds.get(seconds.len() * 99 / 100).copied().unwrap_or_default());
+    format!("p50 {p50:.2} s, p99 {p99:.2} s over {}", seconds.len())
+}
+
+fn row(figure: &str, ours: String) -> Row {
+    println!("{figure}: {ours}");
+    Row { figure: figure.to_owned(), ours, theirs: String::new(), value: 0.0, demand: None }
+}
