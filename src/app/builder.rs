@@ -32,7 +32,11 @@ use crate::views::Views;
 ///     .tool(ToolDefinition::new("throw", "Throws one die")?, |_: Value| async { Ok::<_, Infallible>(json!(4)) });
 /// let folder = tempfile::tempdir()?;
 /// let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await?;
-/// app.engine().refresh(vec!["dice".parse()?]).await?;
+/// // Listed within milliseconds, like every other scenario that answers.
+/// let mut published = app.reader();
+/// while app.view(&ViewQuery::default()).is_empty() {
+///     published.changed().await.ok_or("it ended")?;
+/// }
 /// let view = app.view(&ViewQuery::default());
 /// let tool = view.tools().next().ok_or("not listed")?;
 /// assert_eq!(app.run_native(&tool.id, json!({})).await?, 4);
