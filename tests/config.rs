@@ -146,6 +146,8 @@ connect_timeout = "110s"
 concurrency = 111
 max_body = "112 KiB"
 max_redirects = 13
+max_tools = 121
+max_tool = "122 KiB"
 backoff_base = "114ms"
 backoff_max = "115s"
 max_scenarios = 116
@@ -222,6 +224,7 @@ fn everything(machine: &Machine) -> Config {
     (refresh.default_lifetime, refresh.forced_gap) = (secs(107), secs(108));
     (refresh.timeout, refresh.connect_timeout) = (secs(109), secs(110));
     (refresh.concurrency, refresh.max_body, refresh.max_redirects) = (111, 112 * 1024, 13);
+    (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
     (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
     let protocol = &mut expected.protocol;
     protocol.accept = Accept::read("<3").unwrap();

@@ -422,10 +422,12 @@ async fn a_second_daemon_is_refused() {
 #[tokio::test]
 async fn a_place_that_cannot_be_is_refused() {
     let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    // A folder that holds something is somebody's, so it is not moved.
     let error = refusal(folder.path()).to_string();
     assert!(error.contains(&*folder.path().to_string_lossy()) && error.contains("state.path"), "{error}");
+    assert!(folder.path().join("file").exists());
 
-    std::fs::write(folder.path().join("file"), "").unwrap();
     let error = refusal(&folder.path().join("file").join("state.db")).to_string();
     assert!(error.contains("the folder cannot be made") && error.contains("state.path"), "{error}");
 }

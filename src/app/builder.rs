@@ -10,7 +10,7 @@ use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
 use crate::engine;
 use crate::events::Hub;
-use crate::model::ScenarioName;
+use crate::model::{Bounds, ScenarioName};
 use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
@@ -112,6 +112,7 @@ impl Builder {
         let refresh = &config.refresh;
         let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
         client.identify(&id);
+        client.bound(Bounds { tools: refresh.max_tools, part: refresh.max_tool });
         let embedded = Embedded::of(own, native.keys().cloned().collect());
         let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
         let sources = embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(&config, clock))).collect();

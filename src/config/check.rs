@@ -21,6 +21,7 @@ use crate::protocols::PROTOCOLS;
 const MOST_AT_ONCE: u64 = 10_000;
 const MOST_SCENARIOS: u64 = 1_000_000;
 const MOST_EVENTS: u64 = 1_000_000;
+const MOST_TOOLS: u64 = 1_000_000;
 /// Bodies are held in memory whole.
 const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
 
@@ -256,6 +257,8 @@ fn refresh(raw: raw::Refresh, refresh: &mut Refresh, mut at: Section<'_>) {
     at.set("concurrency", raw.concurrency, &mut refresh.concurrency, count(1..=MOST_AT_ONCE));
     at.set("max_body", raw.max_body, &mut refresh.max_body, body_size);
     at.set("max_redirects", raw.max_redirects, &mut refresh.max_redirects, count(0..=20));
+    at.set("max_tools", raw.max_tools, &mut refresh.max_tools, count(1..=MOST_TOOLS));
+    at.set("max_tool", raw.max_tool, &mut refresh.max_tool, body_size);
     at.set_text("backoff_base", raw.backoff_base, &mut refresh.backoff_base, positive);
     at.set_text("backoff_max", raw.backoff_max, &mut refresh.backoff_max, positive);
     at.set("max_scenarios", raw.max_scenarios, &mut refresh.max_scenarios, count(1..=MOST_SCENARIOS));

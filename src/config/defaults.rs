@@ -72,6 +72,8 @@ impl Default for Refresh {
             concurrency: 32,
             max_body: 8 * MIB as usize,
             max_redirects: 3,
+            max_tools: 10_000,
+            max_tool: 256 * 1024,
             backoff_base: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             max_scenarios: 20_000,

@@ -149,6 +149,10 @@ pub struct Refresh {
     pub max_body: usize,
     /// `max_redirects`: redirects followed within the origin.
     pub max_redirects: usize,
+    /// `max_tools`: tools taken from one scenario; what is beyond is a finding.
+    pub max_tools: usize,
+    /// `max_tool`: bytes of one tool, and of every other member of a manifest.
+    pub max_tool: usize,
     /// `backoff_base`: the first wait after a failure.
     pub backoff_base: Duration,
     /// `backoff_max`: the longest wait after failures.

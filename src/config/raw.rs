@@ -100,6 +100,8 @@ pub(super) struct Refresh {
     pub(super) concurrency: Option<u64>,
     pub(super) max_body: Option<Size>,
     pub(super) max_redirects: Option<u64>,
+    pub(super) max_tools: Option<u64>,
+    pub(super) max_tool: Option<Size>,
     pub(super) backoff_base: Option<String>,
     pub(super) backoff_max: Option<String>,
     pub(super) max_scenarios: Option<u64>,

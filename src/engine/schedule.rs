@@ -66,6 +66,7 @@ mod tests {
             backoff_base: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             max_scenarios: 10,
+            ..Refresh::default()
         }
     }
 

@@ -80,6 +80,8 @@ codes! {
     Aliased = "aliased", Info;
     /// A malformed tool was left out; the rest of its manifest is published.
     ToolQuarantined = "tool-quarantined", Error;
+    /// The scenario offers more tools than are taken from one; those beyond were left out.
+    ToolsBeyondLimit = "tools-beyond-limit", Error;
     /// A second tool of the same name in one manifest was left out.
     DuplicateTool = "duplicate-tool", Error;
     /// A malformed or repeated category was left out.

@@ -26,6 +26,20 @@ pub struct Manifest {
     pub digest: Digest,
 }
 
+/// How much of one manifest is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Tools, the first by name.
+    pub tools: usize,
+    /// Bytes of one tool, and of each other member of the manifest, as written. What reads them makes trees of up to 25 times that.
+    pub part: usize,
+}
+
+impl Bounds {
+    /// Takes everything: for what was bounded before, or made here.
+    pub const NONE: Self = Self { tools: usize::MAX, part: usize::MAX };
+}
+
 /// Who a scenario says it is (`ScenarioInfo`).
 #[derive(Debug, Clone, Default)]
 pub struct ScenarioInfo {

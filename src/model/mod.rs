@@ -16,7 +16,7 @@ pub mod view;
 
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
-pub use manifest::{Category, Digest, Manifest, ScenarioInfo};
+pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
 pub use profile::{Permission, Profile};

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Io;
+use super::stuck::Impatient;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
 /// The first and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`): retrying at once would only spin.
@@ -33,13 +34,20 @@ pub(super) struct Limits {
     /// How long a client may take for a request's head, and may keep a connection without any request. 30 s is what proxies and
     /// client pools reckon with.
     pub(super) head_timeout: Duration,
+    /// How long a client may read nothing of its answer. As long as for a head: a client on a bad network is still there then.
+    pub(super) read_timeout: Duration,
     /// How long answers under way may take after the stop.
     pub(super) stop_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 4_096, head_timeout: Duration::from_secs(30), stop_timeout: Duration::from_secs(10) }
+        Self {
+            connections: 4_096,
+            head_timeout: Duration::from_secs(30),
+            read_timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_secs(10),
+        }
     }
 }
 
@@ -169,7 +177,7 @@ impl Connections {
     {
         let asked = Arc::new(AtomicBool::new(false));
         let service = noting(service, Arc::clone(&asked));
-        let io: Io = TokioIo::new(stream);
+        let io: Io = TokioIo::new(Impatient::new(stream, self.clock, self.limits.read_timeout));
         let connection = self.graceful.watch(self.builder.serve_connection(io, service).into_owned());
         let (cut, cut_off) = (self.cut.clone(), Arc::clone(&self.cut_off));
         let (clock, head_timeout) = (self.clock, self.limits.head_timeout);
@@ -260,7 +268,9 @@ mod tests {
                     if request.uri().path() == "/slow" {
                         notify.notified().await;
                     }
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"done"))))
+                    // More than the buffers of two sockets hold.
+                    let body = if request.uri().path() == "/large" { vec![b'.'; 32 << 20] } else { b"done".to_vec() };
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(body))))
                 }
             })
         };
@@ -337,6 +347,21 @@ mod tests {
             // Ends only when the server closes.
             let _ = silent.read_to_end(&mut rest).await;
         }
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_loses_its_slot() {
+        let read_timeout = Duration::from_millis(50);
+        let mut server = fake(Limits { connections: 1, read_timeout, ..Limits::default() }).await;
+        let stuck = server.ask("/large").await;
+        server.entered(1).await;
+        // Only one connection is let in, so this one is answered when the other was let go.
+        let mut second = server.ask("/").await;
+        let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
+        assert!(answer.expect("the slot is free").ends_with("done"));
+        drop(stuck);
         server.stop.stop();
         assert_eq!(server.ended.await.unwrap(), 0);
     }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference};
+use crate::state::Trouble;
 
 /// An answer that is not what was asked for.
 #[derive(Debug)]
@@ -124,8 +125,16 @@ impl From<EngineError> for Problem {
             EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
-                let detail = "the change could not be stored, so nothing changed; the daemon's log says why";
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+                let (status, why) = match cause.trouble {
+                    Trouble::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
+                    Trouble::Unwritable => {
+                        (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
+                    }
+                    Trouble::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
+                };
+                let detail =
+                    format!("the change could not be stored{why}, so nothing changed; the daemon's log says more");
+                Self::new(status, detail)
             }
             EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
         }
@@ -162,14 +171,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_of_ours_tells_no_details() {
-        let store = |place: &str| {
-            EngineError::State(StateError { what: "cannot save", place: place.into(), message: "disk full".into() })
+        let store = |place: &str, trouble| {
+            let (place, message) = (place.into(), "it cannot be".into());
+            EngineError::State(StateError { what: "cannot save", place, message, trouble })
         };
-        let (status, first) = told(store("/secret/state.db").into()).await;
-        let (_, second) = told(store("/other").into()).await;
-        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(first, second);
-        assert!(!first.to_string().contains("secret"));
+        for (trouble, expected) in [
+            (Trouble::Full, StatusCode::INSUFFICIENT_STORAGE),
+            (Trouble::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
+            (Trouble::Other, StatusCode::INTERNAL_SERVER_ERROR),
+        ] {
+            let (status, first) = told(store("/secret/state.db", trouble).into()).await;
+            let (_, second) = told(store("/other", trouble).into()).await;
+            assert_eq!(status, expected);
+            assert_eq!(first, second);
+            assert!(!first.to_string().contains("secret"));
+        }
         let (_, unexpected) = told(Problem::internal(&"index 7 out of range")).await;
         assert!(!unexpected.to_string().contains("index"));
     }

@@ -37,6 +37,7 @@ mod query;
 mod repeats;
 mod routes;
 mod scenarios;
+mod stuck;
 mod tools;
 mod wire;
 
@@ -119,4 +120,4 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
 }
 
 /// A socket as hyper wants it.
-type Io = TokioIo<TcpStream>;
+type Io = TokioIo<stuck::Impatient>;

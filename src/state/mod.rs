@@ -104,12 +104,40 @@ pub struct StateError {
     pub place: String,
     /// What happened, and what to do about it.
     pub message: String,
+    /// What kind of trouble it is.
+    pub trouble: Trouble,
+}
+
+/// What keeps something from being stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no room on the disk.
+    Full,
+    /// The place cannot be written to: it is read-only, locked by another program, damaged, or its disk fails.
+    Unwritable,
+    /// Anything else.
+    Other,
 }
 
 impl StateError {
     /// An error at a file.
     fn new(what: &'static str, place: &Path, message: String) -> Self {
-        Self { what, place: place.display().to_string(), message }
+        Self { what, place: place.display().to_string(), message, trouble: Trouble::Other }
+    }
+
+    /// The same, of this kind.
+    fn of(self, trouble: Trouble) -> Self {
+        Self { trouble, ..self }
+    }
+
+    /// The same, of the kind that an error of the file system shows.
+    fn of_io(self, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => self.of(Trouble::Full),
+            PermissionDenied | ReadOnlyFilesystem => self.of(Trouble::Unwritable),
+            _ => self,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::cache_policy::{self, CacheScope};
 use super::dial::{Given, TARGET};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use crate::model::Bounds;
 use crate::runtime::{Clock, Tasks};
 
 /// How scenarios see us.
@@ -48,6 +49,8 @@ pub struct Client {
     dialling: OnceLock<reqwest::Client>,
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
+    /// How much of a manifest is taken, once that was said.
+    bounds: OnceLock<Bounds>,
     limits: Limits,
     permits: Semaphore,
     default_lifetime: Duration,
@@ -70,13 +73,18 @@ impl Client {
     ) -> Result<Arc<Self>, AskError> {
         let http = set_up(&limits, false)?;
         let permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        let (dialling, own_id) = (OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Self { http, dialling, own_id, limits, permits, default_lifetime, clock, tasks }))
+        let (dialling, own_id, bounds) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Arc::new(Self { http, dialling, own_id, bounds, limits, permits, default_lifetime, clock, tasks }))
     }
 
     /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
     pub fn identify(&self, id: &str) {
         let _ = self.own_id.set(id.into());
+    }
+
+    /// Says how much of a manifest is taken; everything until then. Only the first call counts.
+    pub fn bound(&self, bounds: Bounds) {
+        let _ = self.bounds.set(bounds);
     }
 
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
@@ -237,6 +245,11 @@ impl Upstream {
     /// Who this daemon is to other daemons, if that was said.
     pub fn own_id(&self) -> Option<&str> {
         self.client.own_id.get().map(AsRef::as_ref)
+    }
+
+    /// How much of a manifest is taken.
+    pub fn bounds(&self) -> Bounds {
+        self.client.bounds.get().copied().unwrap_or(Bounds::NONE)
     }
 
     /// What runs the reading of large answers beside the async threads.

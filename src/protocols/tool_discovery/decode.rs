@@ -11,16 +11,27 @@ use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{self, Node, kind, string};
 use super::{Decoded, digest, head, tool};
-use crate::model::{Accept, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool};
+use crate::model::{
+    Accept, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
+};
 use crate::protocols::ListError;
 
 /// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put right.
 pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
+    decode_within(body, accept, Bounds::NONE)
+}
+
+/// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
+/// large costs the document.
+pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut document = head::document(text)?;
     let protojson = MANIFEST.iter().any(|(camel, _)| document.members.has(camel));
     document.members.rename(MANIFEST, protojson);
     head::recognise(&document, text)?;
+    if let Some((name, bytes)) = document.members.beyond(bounds.part) {
+        return Err(head::refuse(&Flaw::too_large(bytes, bounds).within(name)));
+    }
     let mut findings = Findings::default();
     let mut members = document.members;
     let protocol_version = head::version(&mut members, accept, &mut findings)?;
@@ -32,7 +43,9 @@ pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
         Some(Loose::List(items)) => items,
         Some(other) => return Err(head::refuse(&Flaw::kind("/tools", other.kind(), "a list"))),
     };
-    let (tools, quarantined) = tools(items, protojson, text.len(), &mut findings);
+    let (items, beyond) = first_by_name(items, bounds.tools, &mut findings);
+    let (tools, malformed) = tools(items, (protojson, bounds), text.len(), &mut findings);
+    let quarantined = malformed + beyond;
     let extra = manifest_extra(members, protojson).map_err(|flaw| head::refuse(&flaw))?;
     let mut manifest =
         Manifest { protocol_version, scenario, tools, categories, generated_at, extra, digest: Digest::default() };
@@ -62,12 +75,40 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
     Ok(members.take_text(name)?.unwrap_or_default().as_ref().into())
 }
 
+/// The tools with the `most` first names, each with its place, and how many others there are. Not the first in the list: scenarios send
+/// their tools in another order each time, and would seem to change with each answer.
+fn first_by_name<'a>(items: Vec<Loose<'a>>, most: usize, findings: &mut Findings) -> (Vec<(usize, Loose<'a>)>, usize) {
+    let (total, items) = (items.len(), items.into_iter().enumerate());
+    if total <= most {
+        return (items.collect(), 0);
+    }
+    // What has no name that can be read sorts first: it is told as malformed, up to its share.
+    let mut named: Vec<_> = items.map(|(index, item)| (item.name(), index, item)).collect();
+    named.sort_by(|(a, at, _), (b, other, _)| a.cmp(b).then(at.cmp(other)));
+    named.truncate(most);
+    let beyond = total - most;
+    let message = format!(
+        "{beyond} of its {total} tools are left out: only {most} are taken from one scenario, the first by name"
+    );
+    findings.push(
+        Finding::new(FindingCode::ToolsBeyondLimit, message)
+            .at("/tools")
+            .hint("split the scenario, or raise `refresh.max_tools`"),
+    );
+    (named.into_iter().map(|(_, index, item)| (index, item)).collect(), beyond)
+}
+
 /// Reads the tools of a document of so many bytes, sorted by name. What is malformed or repeated is left out with a finding; gives how
 /// many were malformed.
-fn tools(items: Vec<Loose<'_>>, protojson: bool, bytes: usize, findings: &mut Findings) -> (Vec<Arc<Tool>>, usize) {
+fn tools(
+    items: Vec<(usize, Loose<'_>)>,
+    (protojson, bounds): (bool, Bounds),
+    bytes: usize,
+    findings: &mut Findings,
+) -> (Vec<Arc<Tool>>, usize) {
     let (mut drafts, mut seen, mut shared) = (Vec::with_capacity(items.len()), HashSet::new(), Shared::of(bytes));
     let mut quarantined = 0;
-    for (index, item) in items.into_iter().enumerate() {
+    for (index, item) in items {
         let mut quarantine = |flaw: Flaw, name: Option<&str>| {
             quarantined += 1;
             let thing = name
@@ -89,6 +130,11 @@ fn tools(items: Vec<Loose<'_>>, protojson: bool, bytes: usize, findings: &mut Fi
                 continue;
             }
         };
+        let size = members.bytes();
+        if size > bounds.part {
+            quarantine(Flaw::too_large(size, bounds), Some(&name));
+            continue;
+        }
         let filled = shared.long.filled();
         match tool::read(name.clone(), members, protojson, &mut shared) {
             Ok(draft) if seen.insert(name.clone()) => {

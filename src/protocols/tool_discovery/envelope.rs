@@ -61,6 +61,17 @@ impl<'a> Members<'a> {
         self.rename(known, protojson);
     }
 
+    /// Bytes of what is in it, as written.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, raw)| name.len() + raw.get().len()).sum()
+    }
+
+    /// The first member with a value of more than `most` bytes, and its bytes.
+    pub(super) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
+        let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len()));
+        sized.into_iter().find(|(_, bytes)| *bytes > most)
+    }
+
     /// Takes a member out.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(own, _)| own == name)?;
@@ -97,7 +108,14 @@ impl<'a> Members<'a> {
     }
 }
 
-impl Loose<'_> {
+impl<'a> Loose<'a> {
+    /// The name that it gives itself, if it is an object with one.
+    pub(super) fn name(&self) -> Option<Cow<'a, str>> {
+        let Self::Object(Members(members)) = self else { return None };
+        let (_, raw) = members.iter().find(|(name, _)| name == "name")?;
+        text::string(raw.get())
+    }
+
     /// What kind of value it is, for people.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use super::text::MAX_DEPTH;
 use crate::model::finding::push_step;
 pub(super) use crate::model::finding::shown;
-use crate::model::{CappedFindings, Finding, FindingCode};
+use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,12 @@ impl Flaw {
 
     pub(super) fn too_deep() -> Self {
         Self::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it")
+    }
+
+    /// More is written there than is taken.
+    pub(super) fn too_large(bytes: usize, bounds: Bounds) -> Self {
+        let what = format!("is {bytes} bytes long, more than the {} of `refresh.max_tool`", bounds.part);
+        Self::new("", what).hint("shorten it, or raise `refresh.max_tool`")
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -32,7 +32,7 @@ use super::{Known, ListError, Listing, Protocol, ProtocolId};
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
-pub use decode::decode;
+pub use decode::{decode, decode_within};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
 
@@ -89,11 +89,12 @@ impl Protocol for ToolDiscovery {
 
 /// Decodes a body where it holds nobody up.
 async fn read(upstream: &Upstream, body: Bytes, accept: &Accept) -> Result<Decoded, ListError> {
+    let bounds = upstream.bounds();
     if body.len() <= AT_ONCE {
-        return decode(&body, accept);
+        return decode_within(&body, accept, bounds);
     }
     let accept = accept.clone();
-    upstream.tasks().off_thread(move || decode(&body, &accept)).await
+    upstream.tasks().off_thread(move || decode_within(&body, &accept, bounds)).await
 }
 
 /// A decoded document.
@@ -103,6 +104,6 @@ pub struct Decoded {
     pub manifest: Manifest,
     /// What was left out or looked odd (scenario not filled in). At most 100 of each code, then one that counts the rest.
     pub findings: Vec<Finding>,
-    /// How many tools were left out as malformed.
+    /// How many tools were left out as malformed, too large, or too many.
     pub quarantined: usize,
 }

@@ -20,13 +20,28 @@ const BUSY: Duration = Duration::from_secs(5);
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Keeps other daemons away from the file until it is dropped.
-pub(super) struct Lock(File);
+pub(super) struct Lock {
+    file: File,
+    /// Whether a daemon has used the state before, so that an empty file has lost something.
+    pub(super) was_used: bool,
+}
+
+/// Stands in the lock file once the state was used.
+const USED: &str = "used";
+
+impl Lock {
+    /// Notes that the state is in use from now on.
+    pub(super) fn note_use(&mut self) {
+        // Without the note an emptied file is taken for a fresh one, and nothing worse.
+        let _ = self.file.rewind().and_then(|()| writeln!(self.file, "{}\n{USED}", std::process::id()));
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing alone may come too late: a child process that is just being started holds the file open until it has begun.
         // Where unlocking fails, closing is all there is.
-        let _ = self.0.unlock();
+        let _ = self.file.unlock();
     }
 }
 
@@ -36,7 +51,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private_folder().create(folder).map_err(|error| {
             let message = format!("the folder cannot be made: {error}; make it, or set `state.path` to another file");
-            StateError::new(OPEN, path, message)
+            StateError::new(OPEN, path, message).of_io(&error)
         })?;
     }
     let lock_path = beside(path, ".lock");
@@ -45,14 +60,15 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
             "`{}` cannot be made: {error}; make the folder writable for this user, or set `state.path` to another file",
             lock_path.display()
         );
-        StateError::new(OPEN, path, message)
+        StateError::new(OPEN, path, message).of_io(&error)
     })?;
     match lock.try_lock() {
         Ok(()) => {
+            let was_used = noted(&mut lock).lines().any(|line| line == USED);
+            let note = format!("{}\n{}", std::process::id(), if was_used { "used\n" } else { "" });
             // For people only, so a failure to note it does no harm.
-            let _ =
-                lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| writeln!(lock, "{}", std::process::id()));
-            Ok(Lock(lock))
+            let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
+            Ok(Lock { file: lock, was_used })
         }
         Err(TryLockError::WouldBlock) => {
             let message = format!(
@@ -73,20 +89,30 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
 
 /// Who holds the lock, as far as its file tells.
 fn holder(lock: &mut File) -> String {
+    let process = noted(lock).lines().next().and_then(|line| line.trim().parse::<u32>().ok());
+    process.map(|process| format!(" (process {process})")).unwrap_or_default()
+}
+
+/// What the lock file says; nothing when it cannot be read.
+fn noted(lock: &mut File) -> String {
     let mut text = String::new();
-    let read = lock.take(20).read_to_string(&mut text);
-    match (read, text.trim().parse::<u32>()) {
-        (Ok(_), Ok(process)) => format!(" (process {process})"),
-        _ => String::new(),
-    }
+    let read = lock.take(40).read_to_string(&mut text);
+    read.map(|_| text).unwrap_or_default()
 }
 
 /// Opens the file, checked and at the current version. A damaged one is moved aside and replaced by a fresh one, with a finding that
 /// names its new place.
-pub(super) fn open_or_replace(path: &Path, clock: Clock) -> Result<(Connection, Vec<Finding>), StateError> {
-    let damage = match open_checked(path)? {
-        Checked::Good(connection) => return Ok((connection, Vec::new())),
-        Checked::Damaged(damage) => damage,
+pub(super) fn open_or_replace(
+    path: &Path,
+    was_used: bool,
+    clock: Clock,
+) -> Result<(Connection, Vec<Finding>), StateError> {
+    let damage = match lost(path, was_used) {
+        Some(damage) => damage,
+        None => match open_checked(path)? {
+            Checked::Good(connection) => return Ok((connection, Vec::new())),
+            Checked::Damaged(damage) => damage,
+        },
     };
     let aside = move_aside(path, clock)?;
     let finding = Finding::new(
@@ -111,6 +137,29 @@ pub(super) fn open_or_replace(path: &Path, clock: Clock) -> Result<(Connection, 
     }
 }
 
+/// What SQLite would not call damage but throw away or pass over: changes that wait beside a file which is gone or empty, a file that
+/// was emptied, and an empty folder in its place (which container engines make of a file that they are to mount and do not find).
+fn lost(path: &Path, was_used: bool) -> Option<String> {
+    let length = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len());
+    let empty = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            return fs::read_dir(path).is_ok_and(|mut held| held.next().is_none()).then(|| "it is a folder".to_owned());
+        }
+        Ok(found) => found.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !empty {
+        return None;
+    }
+    let waiting = length(&beside(path, "-wal")).is_some_and(|bytes| bytes > 0);
+    let emptied = was_used && length(path).is_some();
+    if waiting {
+        Some("it is empty, while changes to it wait in the file beside it".to_owned())
+    } else {
+        emptied.then(|| "it is empty, though it was used before".to_owned())
+    }
+}
+
 enum Checked {
     Good(Connection),
     /// Holds what is wrong with it.
@@ -121,7 +170,7 @@ fn open_checked(path: &Path) -> Result<Checked, StateError> {
     // SQLite gives its companion files the mode of the main file, so that is made first.
     private_file().open(path).map_err(|error| {
         let message = format!("{error}; make the file writable for this user, or set `state.path` to another file");
-        StateError::new(OPEN, path, message)
+        StateError::new(OPEN, path, message).of_io(&error)
     })?;
     match try_open(path) {
         Ok(Opened::Usable(connection)) => Ok(Checked::Good(connection)),
@@ -180,7 +229,7 @@ fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
     let stamp = clock.wall().strftime("%Y%m%dT%H%M%SZ").to_string();
     let mut aside = beside(path, &format!(".damaged-{stamp}"));
     let mut others = 1;
-    while aside.exists() {
+    while COMPANIONS.iter().any(|companion| beside(&aside, companion).exists()) {
         others += 1;
         aside = beside(path, &format!(".damaged-{stamp}-{others}"));
     }

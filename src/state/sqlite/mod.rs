@@ -5,6 +5,7 @@
 //! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
 
 mod file;
+mod frozen;
 mod rows;
 mod schema;
 mod writer;
@@ -17,7 +18,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Restored, StateError, StateStore, Write};
+use super::{Restored, StateError, StateStore, Trouble, Write};
 use crate::runtime::{Clock, tasks};
 use writer::{Job, Writer};
 
@@ -27,14 +28,23 @@ const QUEUE: usize = 256;
 /// Opens the store at `path`, making file (mode 0600) and folder (mode 0700) when they are not there. Blocks while it checks the file,
 /// so it belongs to the start of a program.
 ///
-/// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and reported by [`StateStore::load`].
-/// Dropping the store writes what is queued, closes the file and releases its lock before it returns.
+/// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and reported by [`StateStore::load`]. Where
+/// nothing can be written (a full disk, a read-only folder), what is stored is read all the same and every save is refused, which is
+/// reported too. Dropping the store writes what is queued, closes the file and releases its lock before it returns.
 ///
 /// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to another program (it is left as it is),
-/// and when file or folder cannot be made, read or written.
+/// and when file or folder cannot be where they should be.
 pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
-    let lock = file::lock(path)?;
-    let (connection, findings) = file::open_or_replace(path, clock)?;
+    match open_writable(path, clock) {
+        Err(error) if error.trouble != Trouble::Other => Ok(Arc::new(frozen::open(path, clock, error))),
+        opened => opened,
+    }
+}
+
+fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
+    let mut lock = file::lock(path)?;
+    let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;
+    lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
     let writer = Writer { connection, lock, place: path.into(), findings, clock };
     let thread = tasks::start_thread("state-writer", move || writer.run(queue))
@@ -90,6 +100,20 @@ impl Drop for SqliteStore {
 
 /// Says what SQLite said, and the next step for that kind of failure.
 fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
+    let trouble = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Trouble::Full,
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::SystemIoFailure,
+        ) => Trouble::Unwritable,
+        _ => Trouble::Other,
+    };
     let step = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "free space on the disk and try again",
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
@@ -107,5 +131,5 @@ fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateErr
         Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
         _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
     };
-    StateError::new(what, place, format!("{error}; {step}"))
+    StateError::new(what, place, format!("{error}; {step}")).of(trouble)
 }
