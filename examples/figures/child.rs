@@ -76,6 +76,8 @@ impl Drop for Child {
 pub(crate) struct Daemon {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
+    core: Option<usize>,
+    arguments: Vec<String>,
     // Held: the folder goes when the daemon has ended.
     _folder: tempfile::TempDir,
 }
@@ -105,9 +107,29 @@ impl Daemon {
         let state = folder.path().join("state.db");
         let [config, state] = [config, state].map(|path| path.display().to_string());
         let arguments = ["daemon", "--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
-        let mut child = Child::start(core, &arguments.map(str::to_owned))?;
-        let line = child.line()?;
-        let address = line.rsplit("http://").next().unwrap_or_default().parse().with_context(|| line.clone())?;
-        Ok(Self { child, address, _folder: folder })
+        let arguments = arguments.map(str::to_owned).to_vec();
+        let (child, address) = listening(core, &arguments)?;
+        Ok(Self { child, address, core, arguments, _folder: folder })
     }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.process.kill()?;
+        self.child.process.wait()?;
+        Ok(())
+    }
+
+    /// Starts it again on what it stored; returns when it listens.
+    pub(crate) fn again(&mut self) -> Result<()> {
+        (self.child, self.address) = listening(self.core, &self.arguments)?;
+        Ok(())
+    }
+}
+
+/// A daemon, once it says where it listens.
+fn listening(core: Option<usize>, arguments: &[String]) -> Result<(Child, SocketAddr)> {
+    let mut child = Child::start(core, arguments)?;
+    let line = child.line()?;
+    let address = line.rsplit("http://").next().unwrap_or_default().parse().with_context(|| line.clone())?;
+    Ok((child, address))
 }

@@ -18,6 +18,7 @@ mod network;
 mod prepared;
 mod raw;
 mod report;
+mod restart;
 mod scenarios;
 mod sweep;
 
@@ -38,6 +39,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("change", change::run),
     ("events", events::run),
     ("network", network::run),
+    ("restart", restart::run),
 ];
 
 fn main() -> ExitCode {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema::{self, Owner};
@@ -46,6 +47,8 @@ pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> Frozen {
 fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(uri(path, way), flags)?;
+    // Closing must not tidy the log away either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     if schema::owner(&connection)? != Owner::Us {
         return Err(rusqlite::Error::InvalidQuery);

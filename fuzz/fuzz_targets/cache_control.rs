@@ -1,0 +1,44 @@
+//! The reader of `Cache-Control` and its neighbours, through the judgement that is made of them: each line of the input is a header
+//! line, `name: value`; one without a colon is a `Cache-Control`.
+
+#![no_main]
+
+use std::time::Duration;
+
+use callsheet::runtime::Clock;
+use callsheet::upstream::cache_policy::{CacheScope, after_not_modified, freshness};
+use callsheet::upstream::ResponseHead;
+use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
+use libfuzzer_sys::fuzz_target;
+
+const DEFAULT: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(1 << 31);
+
+fuzz_target!(|data: &[u8]| {
+    let mut headers = HeaderMap::new();
+    for line in data.split(|byte| *byte == b'\n').take(50) {
+        let (name, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(at) => (HeaderName::from_bytes(&line[..at]).unwrap_or(CACHE_CONTROL), &line[at + 1..]),
+            None => (CACHE_CONTROL, line),
+        };
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            headers.append(name, value);
+        }
+    }
+    let clock = Clock::system();
+    let now = clock.now();
+    let head = ResponseHead {
+        status: http::StatusCode::OK,
+        headers,
+        requested: now,
+        received: now,
+        received_at: clock.wall(),
+    };
+    for scope in [CacheScope::Private, CacheScope::Shared] {
+        let fresh = freshness(&head, DEFAULT, scope);
+        assert!(fresh.lifetime <= LONGEST, "{fresh:?}");
+        assert!(fresh.fresh_until() >= now);
+        let renewed = after_not_modified(&fresh, &head, DEFAULT, scope);
+        assert_eq!((renewed.lifetime, renewed.no_store), (fresh.lifetime, fresh.no_store), "a 304 that says the same");
+    }
+});

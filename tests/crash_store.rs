@@ -1,0 +1,170 @@
+//! Stored state that was cut, scribbled over, emptied or replaced: it is moved aside with an error or read for what it still is, never
+//! deleted, and the daemon starts.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callsheet::model::{Finding, FindingCode, Settings};
+use callsheet::runtime::Clock;
+use callsheet::state::{Restored, Write, sqlite};
+use tempfile::TempDir;
+
+const TRIES: usize = 60;
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    (folder, path)
+}
+
+fn preference(n: i32) -> Write {
+    let settings = Settings { priority: Some(n), ..Settings::default() };
+    Write::Preference(format!("chat:{n}").parse().unwrap(), "tool:kitchen/brew".parse().unwrap(), settings)
+}
+
+/// Every file in the folder with its bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+fn restore(folder: &Path, files: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in files {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+}
+
+/// A store with 100 preferences as a killed daemon leaves it: most of them in the database, the last ones in the log beside it.
+async fn killed() -> BTreeMap<String, Vec<u8>> {
+    let (folder, path) = place();
+    sqlite::open(&path, Clock::system()).unwrap().save((0..60).map(preference).collect()).await.unwrap();
+    let store = sqlite::open(&path, Clock::system()).unwrap();
+    for n in 60..100 {
+        store.save(vec![preference(n)]).await.unwrap();
+    }
+    let files = files(folder.path());
+    assert!(files["state.db-wal"].len() > 4096 && files["state.db"].len() > 4096);
+    files
+}
+
+/// Opens what is there, reads it, and stores something, which is there after that.
+async fn carry_on(path: &Path) -> Restored {
+    let store = sqlite::open(path, Clock::system()).unwrap_or_else(|error| panic!("{error}"));
+    let restored = store.load().await.unwrap();
+    store.save(vec![preference(1_000)]).await.unwrap_or_else(|error| panic!("{error}: {:?}", restored.findings));
+    drop(store);
+    let again = sqlite::open(path, Clock::system()).unwrap().load().await.unwrap();
+    assert!(again.preferences.iter().any(|(_, _, settings)| settings.priority == Some(1_000)));
+    restored
+}
+
+fn moved(findings: &[Finding]) -> Option<&Finding> {
+    findings.iter().find(|finding| finding.code == FindingCode::StateRepaired && finding.message.contains(".damaged-"))
+}
+
+/// The bytes of the file of this ending that was moved aside.
+fn aside(folder: &Path, ending: &str) -> Option<Vec<u8>> {
+    let found = files(folder);
+    let is_it = |name: &str| {
+        let rest = name.strip_prefix("state.db.damaged-");
+        rest.is_some_and(|rest| rest.ends_with(ending) && (!ending.is_empty() || !rest.contains("Z-")))
+    };
+    found.into_iter().find(|(name, _)| is_it(name)).map(|(_, bytes)| bytes)
+}
+
+#[tokio::test]
+async fn what_a_killed_daemon_leaves_is_whole() {
+    let (folder, path) = place();
+    restore(folder.path(), &killed().await);
+    let restored = carry_on(&path).await;
+    assert_eq!((restored.preferences.iter().count(), restored.findings), (100, Vec::new()));
+}
+
+#[tokio::test]
+async fn cut_or_scribbled_over_anywhere_it_starts_and_deletes_nothing() {
+    let sound = killed().await;
+    let mut random = fastrand::Rng::with_seed(11);
+    let (mut whole, mut moved_aside) = (0, 0);
+    for turn in 0..TRIES {
+        let (folder, path) = place();
+        let mut files = sound.clone();
+        let name = ["state.db", "state.db", "state.db-wal"][turn % 3];
+        let bytes = files.get_mut(name).unwrap();
+        if turn % 2 == 0 {
+            bytes.truncate(random.usize(1..bytes.len()));
+        } else {
+            for _ in 0..random.usize(1..20) {
+                // What says whose file it is and of which version: another one's is refused, and left as it is.
+                let at = random.usize(if name == "state.db" { 100 } else { 0 }..bytes.len());
+                bytes[at] ^= 1 << random.u32(0..8);
+            }
+        }
+        let damaged = bytes.clone();
+        restore(folder.path(), &files);
+        let restored = carry_on(&path).await;
+        if let Some(finding) = moved(&restored.findings) {
+            moved_aside += 1;
+            assert_eq!(restored.preferences.iter().count(), 0, "turn {turn}: a fresh one took its place");
+            assert!(finding.hint.is_some(), "{finding:?}");
+            if name == "state.db" {
+                assert_eq!(aside(folder.path(), "").as_ref(), Some(&damaged), "turn {turn}: as it was");
+            }
+        } else {
+            // Commits that the log no longer holds whole are gone, as at a loss of power; what came before them is not.
+            let count = restored.preferences.iter().count();
+            let quarantined = restored.findings.len();
+            whole += 1;
+            assert!(
+                name == "state.db-wal" && count >= 60 || count + quarantined >= 60,
+                "turn {turn}: {count} of {name}"
+            );
+        }
+    }
+    assert!(whole > 3 && moved_aside > 3, "{whole} went on, {moved_aside} were moved aside");
+}
+
+#[tokio::test]
+async fn what_sqlite_would_throw_away_is_moved_aside() {
+    let sound = killed().await;
+    // Emptied beside its log; gone beside its log, as when moving aside was interrupted; emptied after it was closed.
+    for (turn, (keep, log)) in [(true, true), (false, true), (true, false)].into_iter().enumerate() {
+        let (folder, path) = place();
+        let mut files = sound.clone();
+        files.remove("state.db-shm");
+        files.insert("state.db".to_owned(), Vec::new());
+        if !keep {
+            files.remove("state.db");
+        }
+        if !log {
+            files.remove("state.db-wal");
+        }
+        restore(folder.path(), &files);
+        let restored = carry_on(&path).await;
+        let finding = moved(&restored.findings).unwrap_or_else(|| panic!("turn {turn}: {:?}", restored.findings));
+        assert!(finding.message.contains("it is empty"), "{}", finding.message);
+        if log {
+            assert_eq!(aside(folder.path(), "-wal").as_ref(), Some(&sound["state.db-wal"]), "turn {turn}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_that_was_never_used_is_a_fresh_one() {
+    let (_folder, path) = place();
+    fs::write(&path, "").unwrap();
+    assert_eq!(carry_on(&path).await.findings, []);
+}
+
+#[tokio::test]
+async fn an_empty_folder_in_its_place_is_moved_aside() {
+    let (folder, path) = place();
+    fs::create_dir(&path).unwrap();
+    let restored = carry_on(&path).await;
+    let finding = moved(&restored.findings).unwrap();
+    assert!(finding.message.contains("it is a folder"), "{}", finding.message);
+    let mut entries = fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+    assert!(entries.any(|entry| entry.path().is_dir()), "it is still there");
+}
