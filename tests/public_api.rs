@@ -73,7 +73,7 @@ fn items(text: &str) -> Vec<String> {
         let bare = line.trim_start();
         let indent = line.len() - bare.len();
         if indent == 0 && !bare.is_empty() && !bare.starts_with(['#', '/', ')']) {
-            subject = bare.trim_end_matches(['{', ' ']).to_owned();
+            bare.trim_end_matches(['{', ' ']).clone_into(&mut subject);
             in_enum = bare.starts_with("pub enum ");
         }
         let variant = in_enum && indent == 4 && bare.starts_with(|c: char| c.is_ascii_uppercase());

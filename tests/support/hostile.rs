@@ -114,8 +114,8 @@ pub(crate) async fn slow() -> Vec<Hostile> {
 }
 
 fn many_headers() -> Vec<u8> {
-    let lines: String = (0..10_000).map(|n| format!("X-{n}: {n}\r\n")).collect();
-    format!("HTTP/1.1 200 OK\r\n{lines}\r\n").into_bytes()
+    let lines: Vec<String> = (0..10_000).map(|n| format!("X-{n}: {n}\r\n")).collect();
+    format!("HTTP/1.1 200 OK\r\n{}\r\n", lines.concat()).into_bytes()
 }
 
 fn brotli(plain: &[u8]) -> Vec<u8> {
