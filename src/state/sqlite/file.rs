@@ -6,6 +6,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, Owner};
@@ -194,6 +195,8 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
+    // Until the file is known to be sound: closing would work the log into a damaged file and delete it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Before anything is written: a file that is not ours stays as it is.
     match schema::owner(&connection)? {
         Owner::Us => {}
@@ -217,6 +220,7 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     schema::migrate(&mut connection)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(Opened::Usable(connection))
 }
 
@@ -250,7 +254,7 @@ fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
 }
 
 /// The path with `ending` added to its file name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.as_os_str());
     name.push(ending);
     name.into()

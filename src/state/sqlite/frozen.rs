@@ -11,15 +11,18 @@ use futures_util::future::{BoxFuture, ready};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::file::beside;
 use super::schema::{self, Owner};
 use super::{SAVE, rows};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::{Restored, StateError, StateStore, Write};
 
-/// Reads what can be read without writing beside it. The first way sees what waits in the write-ahead log as well: with the lock to
-/// itself SQLite keeps the log's index in memory instead of in a file. The second is for a folder in which there is no log.
-const WAYS: [&str; 2] = ["nolock=1", "immutable=1"];
+/// Sees what waits in the write-ahead log as well: without locks, and so with the file to itself, SQLite keeps the log's index in memory
+/// instead of in a file. Unix only.
+const WITH_LOG: &str = "vfs=unix-none";
+/// For where no log can be opened or made; what is in one is passed over.
+const WITHOUT_LOG: &str = "immutable=1";
 
 /// See the module.
 pub(super) struct Frozen {
@@ -30,7 +33,9 @@ pub(super) struct Frozen {
 /// Opens the file for reading alone, because of `why`.
 pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> Frozen {
     tracing::error!(error = %why, "nothing can be stored");
-    let mut restored = match WAYS.iter().find_map(|way| read(path, way, clock).ok()) {
+    let log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let ways = if log { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
+    let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
             let message = format!("what is stored in `{}` cannot be read while nothing can be written", path.display());
