@@ -158,6 +158,10 @@ incompatible_grace = "118h"
 [health]
 grace = "119s"
 failures = 120
+isolation_count = 127
+isolation_share = 28
+isolation_window = "129s"
+isolation_max = "130s"
 [naming]
 style = "always"
 [state]
@@ -230,6 +234,8 @@ fn everything(machine: &Machine) -> Config {
     protocol.accept = Accept::read("<3").unwrap();
     (protocol.incompatible_interval, protocol.incompatible_grace) = (secs(117), secs(118 * 3600));
     (expected.health.grace, expected.health.failures) = (secs(119), 120);
+    (expected.health.isolation_count, expected.health.isolation_share) = (127, 28);
+    (expected.health.isolation_window, expected.health.isolation_max) = (secs(129), secs(130));
     expected.naming = NamingStyle::Always;
     expected.views.max_bytes = 2 << 30;
     let events = &mut expected.events;

@@ -67,6 +67,7 @@ fn snapshot(catalog: &Catalog, turns: &Turns, sequence: u64) -> Snapshot {
         findings: Arc::default(),
         sequence,
         turns: turns.clone(),
+        isolated: None,
     }
 }
 

@@ -10,12 +10,15 @@ mod support {
 }
 
 use std::fs;
+use std::time::Duration;
 
+use callsheet::events::{Ask, Event, Next};
 use callsheet::model::ScenarioState;
+use callsheet::runtime::Clock;
 use serde_json::json;
-use support::scripted::{Gate, Reply, Scripted, manifest};
+use support::scripted::{Gate, PATIENCE, Reply, Scripted, manifest};
 use support::sources::{OFTEN, Processes, process_file};
-use support::watched::{HOUR, Setting, health, listed, one, setting};
+use support::watched::{HOUR, Setting, health, listed, ms, one, setting};
 
 /// Only what the processes folder names, asked once an hour unless something happens.
 fn following(processes: &Processes) -> Setting {
@@ -209,4 +212,124 @@ async fn a_second_source_for_the_same_address_is_no_restart() {
     sheet.refresh("fixed").await;
     sheet.refresh("files").await;
     assert_eq!((sheet.health("fixed").restarts, sheet.health("files").restarts), (0, 0));
+}
+
+#[tokio::test]
+async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_seconds() {
+    let processes = Processes::new();
+    let (mut old, new) = (Scripted::start(validating(&["read"])), Scripted::start(validating(&["write"])));
+    processes.write_live("files", old.port());
+    // The gap and the back-off are the product's own.
+    let setting = following(&processes).with(|config| {
+        let standard = callsheet::config::Refresh::default();
+        config.refresh.forced_gap = standard.forced_gap;
+        (config.refresh.backoff_base, config.refresh.backoff_max) = (standard.backoff_base, standard.backoff_max);
+    });
+    let mut sheet = setting.start().await;
+    sheet.until_listed(&["read"]).await;
+    old.close().await;
+    let (clock, before) = (Clock::system(), sheet.health("files").last_restart);
+    let began = clock.now();
+    processes.write_live("files", new.port());
+    let moved = sheet.until_listed(&["write"]).await;
+    assert!(clock.now() - began < Duration::from_secs(2));
+    let shown = health(&moved, "files");
+    assert_eq!((shown.state, shown.restarts, before), (ScenarioState::Live, 1, None));
+    assert!(shown.last_restart >= shown.last_success && shown.last_restart.is_some(), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_scenario_that_refuses_is_probed_instead_of_waited_for() {
+    let mut server = Scripted::start(validating(&["read"]));
+    let (base, max) = (ms(100), HOUR);
+    let setting = one("files", &server).seldom().with(|config| {
+        config.health.grace = HOUR;
+        (config.refresh.backoff_base, config.refresh.backoff_max) = (base, max);
+    });
+    let mut sheet = setting.start().await;
+    sheet.until_listed(&["read"]).await;
+    server.close().await;
+    sheet.refresh("files").await;
+    let clock = Clock::system();
+    let began = clock.now();
+    // At once, twice and four times the base, less a tenth each: the fourth failure comes after six to seven bases.
+    sheet.until_health("files", "refused", |health| health.failures_in_a_row == 4).await;
+    let took = clock.now() - began;
+    assert!(took > base * 6 && took < base * 20, "{took:?}");
+    server.open();
+    let back = sheet.until_health("files", "back", |health| health.failures_in_a_row == 0).await;
+    assert_eq!((health(&back, "files").restarts, server.last().header("if-none-match")), (1, None));
+    assert!(health(&back, "files").last_restart.is_some());
+}
+
+#[tokio::test]
+async fn what_an_answer_shows_is_confirmed_by_one_more_ask() {
+    const NOON: &str = "2026-02-03T12:00:00Z";
+    let server = Scripted::saying(build("1.0.0", NOON, &["read"]).header("ETag: \"v1\""));
+    let other = Scripted::saying(Reply::tools("other", &["note"]));
+    let mut sheet = setting([("files", server.url()), ("other", other.url())]).seldom().start().await;
+    sheet.until_listed(&["read", "note"]).await;
+    // Two builds behind one address: each answer is another's.
+    let mut asked = 0;
+    server.script(move |_| {
+        asked += 1;
+        build(&format!("1.{asked}.0"), NOON, &["read"]).header("ETag: \"v2\"")
+    });
+    sheet.refresh("files").await;
+    server.until_asked(3).await;
+    let shown = sheet.until_health("files", "confirmed", |health| health.restarts == 2).await;
+    assert_eq!(health(&shown, "files").version.as_deref(), Some("1.2.0"));
+    assert_eq!(server.last().header("if-none-match"), None);
+    let before = health(&shown, "files").next_attempt.unwrap();
+    sheet.refresh("other").await;
+    assert_eq!((server.count(), sheet.health("files").next_attempt.unwrap()), (3, before), "not in a loop");
+    assert!(before.duration_since(Clock::system().wall()).as_secs() > 3000);
+}
+
+#[tokio::test]
+async fn what_was_modified_before_shows_a_restart() {
+    let dated = |date: &str, tools: &[&str]| Reply::tools("files", tools).header(&format!("Last-Modified: {date}"));
+    let (noon, eleven) = ("Tue, 03 Feb 2026 12:00:00 GMT", "Tue, 03 Feb 2026 11:00:00 GMT");
+    for (second, restarts) in
+        [(dated(eleven, &["read", "write"]), 1), (dated(eleven, &["read"]), 0), (dated(noon, &["read", "write"]), 0)]
+    {
+        let server = Scripted::saying(dated(noon, &["read"]));
+        let mut sheet = one("files", &server).start().await;
+        sheet.until_listed(&["read"]).await;
+        server.say(second);
+        for _ in 0..4 {
+            sheet.refresh("files").await;
+        }
+        assert_eq!(sheet.health("files").restarts, restarts);
+    }
+}
+
+#[tokio::test]
+async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
+    let mut asked = 0;
+    let shuffled = move |tools: &[&str]| {
+        asked += 1;
+        let mut tools = tools.to_vec();
+        let by = asked % tools.len();
+        tools.rotate_left(by);
+        let mut manifest = manifest("files", &tools);
+        manifest["generated_at"] = json!(format!("2026-02-03T04:{:02}:{:02}Z", asked / 60 % 60, asked % 60));
+        Reply::json(&manifest).header(&format!("ETag: \"{asked}\""))
+    };
+    let mut first = shuffled;
+    let server = Scripted::start(move |_| first(&["copy", "read", "write"]));
+    let mut sheet = one("files", &server).start().await;
+    let before = sheet.until_state("files", ScenarioState::Live).await;
+    let mut heard = sheet.callsheet.subscribe(Ask::default()).await.unwrap();
+    let mut next = async || tokio::time::timeout(PATIENCE, heard.next()).await.unwrap();
+    assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
+    server.until_asked(20).await;
+    assert_eq!(sheet.now().catalog.revision(), before.catalog.revision());
+    assert_eq!((sheet.now().generated_at, sheet.health("files").restarts), (before.generated_at, 0));
+    // So the first thing that is told at all is a real change.
+    let mut second = shuffled;
+    server.script(move |_| second(&["copy", "move", "read", "write"]));
+    let Next::Message(message) = next().await else { panic!("a message expected") };
+    let Event::Catalog(change) = &message.event else { panic!("{message:?}") };
+    assert_eq!(change.difference.added.len(), 1);
 }

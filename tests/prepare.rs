@@ -73,7 +73,8 @@ fn catalog(offers: &[(&str, usize)]) -> Catalog {
 fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
     let findings = Arc::default();
     let turns = catalog::Turns::default();
-    Arc::new(Snapshot { catalog, generated_at: then(), health: imbl::OrdMap::new(), findings, sequence, turns })
+    let health = imbl::OrdMap::new();
+    Arc::new(Snapshot { catalog, generated_at: then(), health, findings, sequence, turns, isolated: None })
 }
 
 fn names(body: &[u8]) -> Vec<String> {

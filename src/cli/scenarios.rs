@@ -85,6 +85,9 @@ impl Scenarios {
 
 /// Prints the list of scenarios as a table; `state` is the only one that was asked for.
 pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
+    if let Some(isolated) = isolated(list, now) {
+        output::line(&isolated);
+    }
     let scenarios = output::list(list, "scenarios");
     if scenarios.is_empty() {
         match state {
@@ -130,6 +133,13 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     }
 }
 
+/// That the daemon takes itself to be cut off, if it does.
+fn isolated(list: &Value, now: Timestamp) -> Option<String> {
+    let isolated = list.get("isolated")?;
+    let (since, reason) = (output::when(isolated, "/since", now), output::first_line(isolated, "/reason"));
+    Some(format!("ISOLATED since {since}: {reason}\n"))
+}
+
 /// The reason for the state. A failure that has not changed the state yet is told too.
 fn why(scenario: &Value) -> String {
     let (reason, error) =
@@ -158,6 +168,10 @@ fn show_one(scenario: &Value, now: Timestamp) {
     };
     let failures = if output::number(scenario, "/failures_in_a_row") == 0 { "" } else { " in a row" };
     let latency = if scenario["latency_ms"].is_null() { String::new() } else { number("/latency_ms") + " ms" };
+    let restarts = match when("/last_restart") {
+        last if last.is_empty() => number("/restarts"),
+        last => format!("{}, the last {last}", number("/restarts")),
+    };
     let offers = if text("/state") == "pending" { number("/tools/offered") + " tools" } else { String::new() };
     let rows = [
         ("name", text("/name")),
@@ -182,7 +196,7 @@ fn show_one(scenario: &Value, now: Timestamp) {
         ("last error", error),
         ("failures", number("/failures_in_a_row") + failures),
         ("latency", latency),
-        ("restarts", number("/restarts")),
+        ("restarts", restarts),
     ];
     for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         output::line(&format!("{key:>11}  {value}"));

@@ -288,6 +288,10 @@ fn health(raw: raw::Health, rules: &mut HealthRules, mut at: Section<'_>) {
     at.set_text("grace", raw.grace, &mut rules.grace, duration);
     at.set("failures", raw.failures, &mut rules.failures, count(1..=1000));
     at.set_text("forget", raw.forget, &mut rules.forget, duration);
+    at.set("isolation_count", raw.isolation_count, &mut rules.isolation_count, count(2..=MOST_SCENARIOS));
+    at.set("isolation_share", raw.isolation_share, &mut rules.isolation_share, count(1..=99));
+    at.set_text("isolation_window", raw.isolation_window, &mut rules.isolation_window, positive);
+    at.set_text("isolation_max", raw.isolation_max, &mut rules.isolation_max, duration);
 }
 
 fn state(raw: raw::State, state: &mut State, to_path: ToPath<'_>, mut at: Section<'_>) {

@@ -93,7 +93,15 @@ impl Default for ProtocolRules {
 
 impl Default for HealthRules {
     fn default() -> Self {
-        Self { grace: Duration::from_secs(5 * 60), failures: 3, forget: Duration::from_secs(24 * 3600) }
+        Self {
+            grace: Duration::from_secs(5 * 60),
+            failures: 3,
+            forget: Duration::from_secs(24 * 3600),
+            isolation_count: 2,
+            isolation_share: 30,
+            isolation_window: Duration::from_secs(15),
+            isolation_max: Duration::from_secs(3600),
+        }
     }
 }
 

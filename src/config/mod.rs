@@ -181,6 +181,14 @@ pub struct HealthRules {
     pub failures: u32,
     /// `forget`: how long a scenario that no source names any more, and that does not answer, stays in the list of scenarios.
     pub forget: Duration,
+    /// `isolation_count`: so many scenarios have to be lost at once before the daemon may take itself to be cut off.
+    pub isolation_count: usize,
+    /// `isolation_share`: and more than so many percent of those that answered.
+    pub isolation_share: u32,
+    /// `isolation_window`: how far apart losses may be to count as one.
+    pub isolation_window: Duration,
+    /// `isolation_max`: how long withdrawals are held back at most; zero never holds them back.
+    pub isolation_max: Duration,
 }
 
 /// What outlives the process.

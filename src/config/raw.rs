@@ -121,6 +121,10 @@ pub(super) struct Health {
     pub(super) grace: Option<String>,
     pub(super) failures: Option<u64>,
     pub(super) forget: Option<String>,
+    pub(super) isolation_count: Option<u64>,
+    pub(super) isolation_share: Option<u64>,
+    pub(super) isolation_window: Option<String>,
+    pub(super) isolation_max: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -15,8 +15,9 @@ use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_N
 use crate::protocols::{ListError, Listing, Protocol, tool_discovery};
 use crate::upstream::{self, AskError};
 
-/// Takes an answer of the record's own generation in. `random` is in `0.0..1.0`.
-pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, now: Now, random: f64) {
+/// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
+/// not answer; `random` is in `0.0..1.0`.
+pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, goodbye: bool, now: Now, random: f64) {
     record.asking = None;
     match answered.result {
         Ok((protocol, Listing::Unchanged(fresh))) => {
@@ -27,13 +28,14 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, no
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, freshness })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
-            count_restart(record, &manifest);
+            let restarted = shows_restart(record, &manifest, &freshness);
             let plan = succeeded(record, protocol, &freshness, config, now, random);
+            confirm(record, restarted, config, now);
             let mut findings = named(findings, record, &manifest);
             findings.extend(foreign);
             offered(record, manifest, findings, quarantined, &freshness, plan);
         }
-        Err(error) => failed(record, &error, config, now, random),
+        Err(error) => failed(record, &error, config, goodbye, now, random),
     }
 }
 
@@ -47,7 +49,7 @@ fn succeeded(
     random: f64,
 ) -> schedule::Plan {
     if record.suspect && record.answered {
-        record.restarts += 1;
+        record.restarted(now);
     }
     record.protocol = Some(protocol);
     record.latency = Some(fresh.took);
@@ -61,6 +63,7 @@ fn succeeded(
     record.last_error = None;
     record.failure_finding = None;
     record.grace_from = now.mono;
+    (record.silenced, record.reprieve) = (None, None);
     record.last_success = Some(now.wall);
     if record.departed.is_some() {
         record.departed = Some(Departed::Answers);
@@ -106,11 +109,28 @@ fn offered(
     });
 }
 
-/// Counts a restart that only the manifest shows; one that was already suspected is counted when the answer confirms it.
-fn count_restart(record: &mut Record, manifest: &Manifest) {
+/// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
+fn shows_restart(record: &Record, manifest: &Manifest, fresh: &upstream::Freshness) -> bool {
     let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
-    if before.is_some_and(|held| restart::sign(&held.manifest, manifest).is_some()) {
-        record.restarts += 1;
+    before.is_some_and(|held| {
+        restart::sign(&held.manifest, manifest).is_some()
+            || held.manifest.digest != manifest.digest
+                && held.fresh.as_ref().is_some_and(|held| restart::went_back(&held.validators, &fresh.validators))
+    })
+}
+
+/// Counts a restart that an answer showed, and asks once more without validators: a process that has just started may still be gathering
+/// its tools. The answer to that is taken as it is, or two instances behind one address would be asked in a loop. Who waits for a yes has no say in
+/// how often it is asked.
+fn confirm(record: &mut Record, restarted: bool, config: &Config, now: Now) {
+    let confirming = std::mem::take(&mut record.confirming);
+    if !restarted {
+        return;
+    }
+    record.restarted(now);
+    if !confirming && record.is_trusted() {
+        record.confirming = true;
+        record.ask_anew(now.mono + config.refresh.forced_gap, now);
     }
 }
 
@@ -166,7 +186,7 @@ fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Fi
 }
 
 /// Bookkeeping of every failure. The manifest in force stays.
-fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, random: f64) {
+fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
     let message = error.to_string();
     record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
     if record.incompatible.is_none() || !matches!(error, ListError::Ask(_)) {
@@ -196,7 +216,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, ran
         record.suspect = true;
         record.unconditional = true;
     }
-    if counts(error) && record.departed.is_some() {
+    if counts(error) && record.departed.is_some() && goodbye {
         record.goes(now);
         return;
     }
@@ -205,7 +225,12 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, now: Now, ran
         return;
     }
     let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
-    let wait = backoff.next(record.backoff, random);
+    let refused = matches!(error, ListError::Ask(AskError::Refused(_)));
+    let wait = if refused && record.answered {
+        backoff.doubling(record.failures, random)
+    } else {
+        backoff.next(record.backoff, random)
+    };
     record.backoff = Some(wait);
     record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
 }

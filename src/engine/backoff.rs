@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Share of a doubled wait by which it is made shorter at random.
+const SHORTER: f64 = 0.1;
+
 /// A validated back-off: decorrelated jitter between `base` and `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Backoff {
@@ -20,6 +23,13 @@ impl Backoff {
     pub(super) fn next(self, previous: Option<Duration>, random: f64) -> Duration {
         let ceiling = previous.map_or(self.base, |wait| wait.saturating_mul(3)).clamp(self.base, self.max);
         self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
+    }
+
+    /// The wait after so many refused connections in a row of a scenario that has answered: 1, 2, 4, ... times the base. It is probably
+    /// starting again, and a refusal costs next to nothing, so it is looked for at a steady pace, less up to a tenth.
+    pub(super) fn doubling(self, failures: u32, random: f64) -> Duration {
+        let wait = self.base.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+        wait.min(self.max).mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))
     }
 }
 
@@ -46,5 +56,13 @@ mod tests {
     fn the_least_wait_is_the_base() {
         let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
         assert_eq!(backoff.next(Some(Duration::from_secs(40)), 0.0), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_refuses_is_probed_at_one_two_four() {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        let waits: Vec<_> = [1, 2, 3, 6, 7, 40].map(|failures| backoff.doubling(failures, 0.0).as_secs()).into();
+        assert_eq!(waits, [1, 2, 4, 32, 60, 60]);
+        assert_eq!(backoff.doubling(2, 1.0), Duration::from_millis(1800));
     }
 }

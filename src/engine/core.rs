@@ -5,26 +5,30 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::answers;
 use super::archive::Save;
-use super::ask::{Answered, Question, ask};
+use super::ask::Answered;
+use super::isolation::Isolation;
+use super::losses::reached;
 use super::publish::{Press, Settled};
-use super::record::{Departed, Held, Now, Record};
+use super::record::{Departed, Now, Record};
 use super::roster::Place;
 use super::{Command, EngineError, Event, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
 use crate::model::{Finding, FindingCode, Party, ScenarioName, SourceId};
-use crate::protocols::{Known, Protocols};
+use crate::protocols::Protocols;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, Ruling};
 use crate::upstream::Client;
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
+
+/// How long after the start a source that has not looked everywhere yet may hold back the others.
+const SETTLING: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Of the asks that may be under way at once, one in so many may be of scenarios that wait for an operator's yes.
 const STRANGERS: usize = 4;
@@ -50,7 +54,8 @@ pub(super) struct Core {
     pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
     pub(super) sets: BTreeMap<SourceId, EndpointSet>,
     pub(super) places: BTreeMap<ScenarioName, Place>,
-    pub(super) settled: bool,
+    /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
+    pub(super) settling: Option<Instant>,
     /// Operators' decisions, also on scenarios that are not known now.
     pub(super) decisions: BTreeMap<ScenarioName, Ruling>,
     /// Who waited for a yes under which name when the daemon last ran, and was not found again yet.
@@ -60,11 +65,14 @@ pub(super) struct Core {
     /// Whether a scenario was found to be gone since the places were last made.
     vacated: bool,
     /// Places for asks of scenarios that wait for a yes: however many are found, the others are not held up by them.
-    strangers: Arc<Semaphore>,
+    pub(super) strangers: Arc<Semaphore>,
     /// Held until a static scenario was asked once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
     pub(super) press: Press,
+    pub(super) isolation: Isolation,
+    /// When the loop last looked at the clocks.
+    pub(super) looked: Now,
 }
 
 impl Core {
@@ -100,7 +108,7 @@ impl Core {
             records,
             wakes: BTreeSet::new(),
             places: BTreeMap::new(),
-            settled: false,
+            settling: Some(now.mono + SETTLING),
             decisions,
             claims: claims.into_iter().collect(),
             claims_until,
@@ -108,6 +116,8 @@ impl Core {
             strangers,
             latches,
             press,
+            isolation: Isolation::default(),
+            looked: now,
         };
         for name in core.records.keys().cloned().collect::<Vec<_>>() {
             core.touch(&name, now, Settled::Changed);
@@ -141,7 +151,9 @@ impl Core {
                 () = clock.sleep_until(wake) => {}
             }
             let now = self.now();
+            self.look(now);
             self.tick(now);
+            self.weigh(now);
             self.press.publish_when_due(&self.records, now);
         }
     }
@@ -153,14 +165,16 @@ impl Core {
     fn next_wake(&self) -> Instant {
         let record = self.wakes.first().map(|(at, _)| *at);
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        // With nothing to wait for, an hour is as good as for ever.
-        let idle = self.parts.clock.now() + std::time::Duration::from_secs(3600);
-        record.into_iter().chain(ready).chain(self.press.due()).min().unwrap_or(idle)
+        let others = [record, ready, self.press.due(), self.settling];
+        others.into_iter().flatten().fold(self.next_look(), Instant::min)
     }
 
     /// Everything that time alone makes due.
     fn tick(&mut self, now: Now) {
         if std::mem::take(&mut self.vacated) {
+            self.places(now);
+        }
+        if self.settling.take_if(|until| now.mono >= *until).is_some() {
             self.places(now);
         }
         if now.mono >= self.ready_deadline {
@@ -287,52 +301,19 @@ impl Core {
         Ok(waiting)
     }
 
-    fn ask_if_due(&mut self, name: &ScenarioName, now: Now) {
-        let Some(record) = self.records.get_mut(name) else { return };
-        let due = record.next_ask.is_some_and(|(at, _)| at <= now.mono);
-        if !due || record.asking.is_some() || !record.may_be_asked() {
-            return;
-        }
-        let Some(upstream) = record.upstream.clone() else { return };
-        record.last_attempt = Some((now.mono, now.wall));
-        let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
-        let question = Question {
-            name: name.clone(),
-            generation: record.generation,
-            upstream,
-            protocol: record.protocol.clone(),
-            protocols: self.parts.protocols.clone(),
-            accept: self.parts.config.protocol.accept.clone(),
-            known,
-        };
-        let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
-        let strangers = (!record.is_trusted()).then(|| Arc::clone(&self.strangers));
-        record.asking = Some(AbortOnDropHandle::new(self.parts.tasks.spawn(async move {
-            let turn = async {
-                let _place = match &strangers {
-                    // Never closed, so it is always given.
-                    Some(strangers) => strangers.acquire().await.ok(),
-                    None => None,
-                };
-                ask(question).await
-            };
-            let answered = tokio::select! {
-                answered = turn => answered,
-                () = stop.wait() => return,
-            };
-            // Fails only when the loop is gone, and then nobody needs the answer.
-            let _ = events.send(Event::Answered(Box::new(answered))).await;
-        })));
-    }
-
     fn answered(&mut self, answered: Answered, now: Now) {
         let name = answered.name.clone();
         let Some(record) = self.records.get_mut(&name) else { return };
         if answered.generation != record.generation {
             return;
         }
-        answers::apply(record, answered, &self.parts.config, now, fastrand::f64());
+        let (before, reached) =
+            (record.answered && record.failures == 0 && record.is_trusted(), reached(&answered.result));
+        let goodbye = self.records.get(&name).is_some_and(|record| self.goodbye_counts(record, now));
+        let Some(record) = self.records.get_mut(&name) else { return };
+        answers::apply(record, answered, &self.parts.config, goodbye, now, fastrand::f64());
         let gone = matches!(record.departed, Some(Departed::Gone(_)));
+        self.count_loss(&name, before, reached, now);
         self.keep(&name);
         self.asked(&name);
         self.touch(&name, now, Settled::Changed);
@@ -347,7 +328,7 @@ impl Core {
         let rules = &self.parts.config;
         let Some(record) = self.records.get_mut(name) else { return };
         record.dismiss_waiters();
-        let judged = health::judge(record, now.mono, &rules.health);
+        let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
         let turned = record.state != judged.state;
         if turned {
             record.state = judged.state;
@@ -380,11 +361,4 @@ impl Core {
             self.wakes.extend(wake.map(|at| (at, name.clone())));
         }
     }
-}
-
-/// What makes the next ask conditional, if the last answer gave something for it.
-fn known(held: &Held) -> Option<Known> {
-    let validators = &held.fresh.as_ref()?.validators;
-    let any = validators.etag.is_some() || validators.last_modified.is_some();
-    any.then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }

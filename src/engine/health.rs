@@ -18,8 +18,9 @@ pub(super) struct Judged {
     pub(super) until: Option<Instant>,
 }
 
-/// Judges a record. The table of states is DESIGN's; the first line that holds wins.
-pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules) -> Judged {
+/// Judges a record. The table of states is DESIGN's; the first line that holds wins. While the daemon is `isolated`, nothing that is not down
+/// already goes down for its failures.
+pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
     let judged = |state, reason: String, until| Judged { state, reason, until };
     if record.decision == Some(Decision::Blocked) {
         let reason = record.note.clone().unwrap_or_else(|| "an operator blocked it".into());
@@ -32,11 +33,13 @@ pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules) -> Judg
         return judged(ScenarioState::Down, gone(record), None);
     }
     let grace_ends = record.grace_from + health.grace;
-    if record.failures >= health.failures && now >= grace_ends {
+    let grace_ends = record.reprieve.map_or(grace_ends, |until| until.max(grace_ends));
+    let kept = isolated && record.state != ScenarioState::Down;
+    if record.failures >= health.failures && now >= grace_ends && !kept {
         return judged(ScenarioState::Down, failing(record), None);
     }
     // Only failures make time count against it: a scenario that is waited for is not getting worse.
-    let until_down = (record.failures >= health.failures).then_some(grace_ends);
+    let until_down = (record.failures >= health.failures && !kept).then_some(grace_ends);
     if let Some(incompatible) = &record.incompatible {
         return judged(ScenarioState::Incompatible, incompatible.message.clone(), until_down);
     }
@@ -46,7 +49,8 @@ pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules) -> Judg
     if now < live_until && record.failures < health.failures {
         return judged(ScenarioState::Live, live(record), Some(live_until));
     }
-    judged(ScenarioState::Stale, stale(record), until_down)
+    let kept = if kept && record.failures > 0 { "; it is kept while the daemon is isolated" } else { "" };
+    judged(ScenarioState::Stale, stale(record) + kept, until_down)
 }
 
 /// What a state means for the list.

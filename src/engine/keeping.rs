@@ -1,10 +1,13 @@
 //! What the records leave to the archive: which manifests are kept, and which scenarios are forgotten.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::archive::Save;
 use super::core::Core;
-use super::record::Now;
+use super::publish::Settled;
+use super::record::{Departed, Now};
+use super::{restore, trust};
 use crate::model::ScenarioName;
 use crate::state::StoredManifest;
 use crate::upstream::Upstream;
@@ -66,13 +69,55 @@ impl Core {
     pub(super) fn forget(&mut self, name: &ScenarioName, now: Now) -> bool {
         let Some(record) = self.records.get(name) else { return true };
         let long = record.forgotten_at(&self.parts.config).is_some_and(|at| now.mono >= at);
-        if long && !self.decisions.contains_key(name) {
-            self.press.turned(record.forgotten("no source has named it for long, and it did not answer", now));
-            self.records.remove(name);
-            self.press.forget(name);
-            // A full queue only means that the next start forgets it again.
-            let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
+        if long {
+            self.drop_record(name, now);
         }
         long
+    }
+
+    /// Forgets those that have been gone for longest, when more of them are remembered than scenarios may be known at once: those that are named
+    /// have their own limit, and who announces ever new names must not fill the memory with old ones.
+    pub(super) fn forget_many(&mut self, now: Now) {
+        let gone = self.records.values().filter_map(|record| match record.departed {
+            Some(Departed::Gone(since)) if !self.decisions.contains_key(&record.name) => {
+                Some((since, record.name.clone()))
+            }
+            _ => None,
+        });
+        let mut gone: Vec<_> = gone.collect();
+        let Some(more) = gone.len().checked_sub(self.parts.config.refresh.max_scenarios) else { return };
+        gone.sort_unstable();
+        for (_, name) in gone.into_iter().take(more) {
+            self.drop_record(&name, now);
+        }
+    }
+
+    /// Forgets a scenario. Where an operator decided about its name, the decision is what is left to be seen: of a stranger who waited under it
+    /// nothing stays.
+    fn drop_record(&mut self, name: &ScenarioName, now: Now) {
+        let Some(record) = self.records.get(name) else { return };
+        let decided = self.decisions.get(name);
+        let stranger = decided.is_some_and(|ruling| {
+            !record.is_trusted() && record.party.as_ref().is_none_or(|party| !trust::same(&ruling.party, party))
+        });
+        if decided.is_some() && !stranger {
+            return;
+        }
+        let forgotten = record.forgotten("no source has named it for long, and it did not answer", now);
+        if let Some(wake) = record.wake {
+            self.wakes.remove(&(wake, name.clone()));
+        }
+        self.records.remove(name);
+        self.press.forget(name);
+        // A full queue only means that the next start forgets it again.
+        let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
+        if let Some(ruling) = decided.filter(|_| stranger).cloned() {
+            restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, now);
+        }
+        if self.records.contains_key(name) {
+            self.touch(name, now, Settled::Changed);
+        } else {
+            self.press.turned(forgotten);
+        }
     }
 }

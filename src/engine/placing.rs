@@ -7,7 +7,7 @@ use super::record::{Departed, Now, Record};
 use super::roster::{self, Holder, Known, Place};
 use super::trust;
 use crate::discovery::Trust;
-use crate::model::{Party, ScenarioName};
+use crate::model::{Party, ScenarioName, SourceId};
 use crate::state::Decision;
 
 impl Core {
@@ -22,7 +22,6 @@ impl Core {
     /// Places everything. Whether a scenario went at once.
     fn place_all(&mut self, now: Now) -> bool {
         let roster = roster::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
-        self.settled = roster.settled;
         if now.mono >= self.claims_until {
             for name in std::mem::take(&mut self.claims).into_keys() {
                 // A full queue only means that the next start forgets it again.
@@ -35,19 +34,17 @@ impl Core {
             }
         }
         let before = std::mem::take(&mut self.places);
-        let departed: Vec<_> = if self.settled {
-            // Restored scenarios that no source named count too.
-            self.records.keys().filter(|name| !roster.places.contains_key(*name)).cloned().collect()
-        } else {
-            Vec::new()
-        };
+        let unnamed = self.records.values().filter(|record| !roster.places.contains_key(&record.name));
+        let departed: Vec<_> =
+            unnamed.filter(|record| self.may_leave(record)).map(|record| record.name.clone()).collect();
         self.places = roster.places;
-        if !self.settled {
+        for (name, place) in before {
             // A source that has not looked everywhere yet cannot take anything back.
-            for (name, place) in before {
+            if !self.has_settled(place.source) {
                 self.places.entry(name).or_insert(place);
             }
         }
+        self.silence(&departed, now);
         let mut went = false;
         for name in departed {
             if self.departed(&name, now) {
@@ -55,8 +52,21 @@ impl Core {
                 self.drop_double(&name, now);
             }
         }
+        self.forget_many(now);
         self.press.source_findings(roster.findings);
         went
+    }
+
+    /// Whether a source has looked everywhere at least once. One that does not run has nothing to look for.
+    fn has_settled(&self, source: SourceId) -> bool {
+        self.sets.get(&source).is_none_or(|set| set.settled)
+    }
+
+    /// Whether a scenario that no source names may be given up: only its own source can keep it. At the start, what was restored also waits for the
+    /// others, for one of them may be about to name it.
+    fn may_leave(&self, record: &Record) -> bool {
+        let others = record.place.is_some() || self.settling.is_none() || self.sets.values().all(|set| set.settled);
+        others && self.has_settled(record.source)
     }
 
     /// Who has which name: who an operator said yes to, who is on record, and who was waiting for a yes when the daemon last ran.
@@ -92,6 +102,7 @@ impl Core {
             self.records.entry(name.clone()).or_insert_with(|| Record::new(name.clone(), place.source, vouched, now));
         let known = record.place.replace(place.clone());
         let gone = matches!(record.departed.take(), Some(Departed::Gone(_)));
+        record.silenced = None;
         record.source = place.source;
         record.trusted = vouched;
         record.party = Some(party);

@@ -15,7 +15,7 @@ use super::record::{Now, Record};
 use crate::catalog::{
     self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
 };
-use crate::model::{Finding, FindingCode, Health, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn};
+use crate::model::{Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
@@ -66,6 +66,7 @@ pub(super) struct Press {
     save_failed: Option<StateError>,
     unarchived: BTreeSet<ScenarioName>,
     findings: Arc<Vec<Finding>>,
+    isolated: Option<Isolated>,
     after: Vec<AfterPublish>,
     saves: mpsc::Sender<Save>,
 }
@@ -98,6 +99,7 @@ impl Press {
             findings: Arc::clone(&findings),
             sequence: 0,
             turns: Turns::default(),
+            isolated: None,
         };
         let (writer, reader) = catalog_store(first);
         let press = Self {
@@ -120,6 +122,7 @@ impl Press {
             save_failed: None,
             unarchived: BTreeSet::new(),
             findings,
+            isolated: None,
             after: Vec::new(),
             saves: parts.saves.clone(),
         };
@@ -173,6 +176,12 @@ impl Press {
     pub(super) fn source_findings(&mut self, findings: Vec<Finding>) {
         self.findings_changed |= self.sources != findings;
         self.sources = findings;
+    }
+
+    /// Whether the daemon is isolated now.
+    pub(super) fn isolated(&mut self, isolated: Option<Isolated>) {
+        self.findings_changed |= self.isolated != isolated;
+        self.isolated = isolated;
     }
 
     /// What a scenario's answers have to say now.
@@ -251,6 +260,7 @@ impl Press {
             findings: Arc::clone(&self.findings),
             sequence: self.sequence,
             turns: self.turns.clone(),
+            isolated: self.isolated.clone(),
         };
         self.writer.publish(snapshot);
         if !self.after.is_empty() {
@@ -281,6 +291,10 @@ impl Press {
     fn gather(&mut self) {
         let scenarios = self.scenarios.values().flatten();
         let mut findings: Vec<Finding> = self.stored.iter().chain(&self.sources).chain(scenarios).cloned().collect();
+        if let Some(isolated) = &self.isolated {
+            let hint = "look at this machine's network; the list stays as it is meanwhile, see `health.isolation_max`";
+            findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
+        }
         if let Some(error) = &self.save_failed {
             let hint = "the daemon goes on; what is not stored is asked for again after a restart";
             findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));

@@ -83,6 +83,9 @@ pub(super) struct Record {
     pub(super) failure_finding: Option<Finding>,
     pub(super) latency: Option<Duration>,
     pub(super) restarts: u32,
+    pub(super) last_restart: Option<Timestamp>,
+    /// An answer showed a restart, and the next one is to confirm what the scenario offers since.
+    pub(super) confirming: bool,
     pub(super) next_ask: Option<(Instant, Timestamp)>,
     /// The next ask is unconditional: a 304 would only confirm what a restart made doubtful.
     pub(super) unconditional: bool,
@@ -97,6 +100,10 @@ pub(super) struct Record {
     /// The state that was last told of; none yet for a scenario that was just heard of.
     pub(super) told: Option<ScenarioState>,
     pub(super) departed: Option<Departed>,
+    /// Until when its source's silence counts for nothing, because too many others fell silent with it.
+    pub(super) silenced: Option<Instant>,
+    /// Until when it is not withdrawn for its failures, because the daemon was cut off just now.
+    pub(super) reprieve: Option<Instant>,
     /// It was not named and did not answer, and has given no good answer since.
     pub(super) gone: bool,
     /// When the loop has to look at it again, as entered in its list of wakes.
@@ -164,6 +171,8 @@ impl Record {
             failure_finding: None,
             latency: None,
             restarts: 0,
+            last_restart: None,
+            confirming: false,
             next_ask: None,
             unconditional: false,
             asking: None,
@@ -174,6 +183,8 @@ impl Record {
             since: now.wall,
             told: None,
             departed: None,
+            silenced: None,
+            reprieve: None,
             gone: false,
             wake: None,
         }
@@ -250,6 +261,13 @@ impl Record {
         self.asking = None;
     }
 
+    /// It restarted: answers that are under way are of the process before.
+    pub(super) fn restarted(&mut self, now: Now) {
+        self.restarts += 1;
+        self.last_restart = Some(now.wall);
+        self.void();
+    }
+
     /// What is under way is void, and the next ask is at `at` and unconditional.
     pub(super) fn ask_anew(&mut self, at: Instant, now: Now) {
         self.void();
@@ -312,6 +330,7 @@ impl Record {
             failures_in_a_row: self.failures,
             latency_ms: self.latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX)),
             restarts: self.restarts,
+            last_restart: self.last_restart,
         }
     }
 }

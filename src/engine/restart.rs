@@ -1,9 +1,14 @@
 //! Signs that a scenario restarted between two answers. Pure.
 //!
 //! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
-//! the restart in health. The signs here are seen in a whole new answer, so that there is nothing left to ask: they are counted at once.
+//! the restart in health. The signs here are seen in a whole new answer: they are counted at once, and lead to one more ask.
+
+use std::time::SystemTime;
+
+use http::HeaderValue;
 
 use crate::model::Manifest;
+use crate::upstream::Validators;
 
 /// A sign that is seen by comparing two manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,4 +33,13 @@ pub(super) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
         (Some(before), Some(after)) if before.duration_since(after).as_secs() >= 1 => Some(Sign::Backwards),
         _ => None,
     }
+}
+
+/// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
+/// Entity tags have no order, so they tell nothing here.
+pub(super) fn went_back(before: &Validators, after: &Validators) -> bool {
+    let date = |value: &Option<HeaderValue>| -> Option<SystemTime> {
+        httpdate::parse_http_date(value.as_ref()?.to_str().ok()?).ok()
+    };
+    date(&before.last_modified).zip(date(&after.last_modified)).is_some_and(|(before, after)| after < before)
 }

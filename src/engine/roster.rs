@@ -26,8 +26,6 @@ pub(super) struct Roster {
     pub(super) places: BTreeMap<ScenarioName, Place>,
     /// What the sources said of themselves, and what was left out in merging.
     pub(super) findings: Vec<Finding>,
-    /// Whether every source has looked everywhere at least once.
-    pub(super) settled: bool,
 }
 
 /// Who is known by a name, whether or not a source names them now.
@@ -55,7 +53,6 @@ pub(super) type Known = BTreeMap<ScenarioName, Holder>;
 /// identity (or address), so that it is the same in every order of arrival.
 pub(super) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &Known, max_scenarios: usize) -> Roster {
     let mut merge = Merge::new(known, max_scenarios);
-    merge.roster.settled = sets.values().all(|set| set.settled);
     let mut candidates = Vec::new();
     for (source, set) in sets {
         merge.roster.findings.extend(set.findings.iter().cloned());

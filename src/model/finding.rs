@@ -126,6 +126,8 @@ codes! {
     TrustWithheld = "trust-withheld", Warning;
     /// A scenario that was merely found says that its API is on another host; that is not used.
     BaseUrlRefused = "base-url-refused", Warning;
+    /// So many scenarios were lost at once that the daemon takes itself to be cut off; nothing is withdrawn meanwhile.
+    Isolated = "isolated", Error;
     /// A preference speaks of something that no scenario offers now. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
     /// Something stored could not be read and was moved aside.

@@ -21,7 +21,7 @@ pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioN
 pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
 pub use profile::{Permission, Profile};
 pub use scenario::{
-    Freshness, Health, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
+    Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
 };
 pub use text::{SharedText, TextBlock, TextBuffer};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -128,10 +129,39 @@ pub struct Health {
     pub next_attempt: Option<Timestamp>,
     /// Failures since the last good answer.
     pub failures_in_a_row: u32,
-    /// How long the last answer took, in milliseconds, from the first byte sent to the last received.
+    /// How long the last answer took, in milliseconds, from the request to the end of the answer's head.
     pub latency_ms: Option<u64>,
     /// How often it was seen to restart.
     pub restarts: u32,
+    /// When it was last seen to restart.
+    pub last_restart: Option<Timestamp>,
+}
+
+/// The daemon takes itself to be the one that is cut off: too many scenarios were lost at once. Nothing is withdrawn meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolated {
+    /// Since when.
+    pub since: Timestamp,
+    /// When withdrawals go on whatever happens. It ends earlier when enough of the lost answer again.
+    pub until: Timestamp,
+    /// How many were lost when it began.
+    pub lost: usize,
+    /// Of how many that answered.
+    pub of: usize,
+    /// Within how long.
+    pub window: Duration,
+}
+
+impl Isolated {
+    /// Why, in one sentence without a full stop.
+    pub fn reason(&self) -> String {
+        let Self { lost, of, window, until, .. } = self;
+        let until = until.round(jiff::Unit::Second).unwrap_or(*until);
+        format!(
+            "{lost} of the {of} scenarios that answered were lost within {window:?}, so it is probably the daemon that is cut off; \
+             nothing is withdrawn until enough of them answer again, or until {until}"
+        )
+    }
 }
 
 /// One change of a scenario's state, told where it was made, so that those that come and go between two looks are told too.

@@ -3,9 +3,10 @@
 //! Deadlines are monotonic ([`tokio::time::Instant`], so that paused time in tests moves them); wall time is for display and for
 //! comparing with what other machines wrote.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 /// Reads both clocks. Cheap to copy; passed to whatever needs the time.
@@ -22,6 +23,20 @@ enum Wall {
         origin: Timestamp,
         since: Instant,
     },
+    /// The machine's wall time, moved by so many milliseconds.
+    Moved(&'static AtomicI64),
+}
+
+/// Moves the wall time of a clock, as an operator does who sets it, or as a machine that slept sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct WallHand(&'static AtomicI64);
+
+impl WallHand {
+    /// Moves the wall time by so much; the monotonic time goes on as it was.
+    pub fn step(self, by: SignedDuration) {
+        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(0);
+        self.0.fetch_add(milliseconds, Ordering::Relaxed);
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is the one that reads time")]
@@ -36,6 +51,13 @@ impl Clock {
         Self { wall: Wall::Following { origin, since: Instant::now() } }
     }
 
+    /// The machine's clocks, with a hand to move the wall time by, for tests. What the two share is kept for as long as the process
+    /// lives.
+    pub fn with_hand() -> (Self, WallHand) {
+        let moved = Box::leak(Box::new(AtomicI64::new(0)));
+        (Self { wall: Wall::Moved(moved) }, WallHand(moved))
+    }
+
     /// Now, for deadlines.
     pub fn now(self) -> Instant {
         Instant::now()
@@ -45,6 +67,10 @@ impl Clock {
     pub fn wall(self) -> Timestamp {
         match self.wall {
             Wall::System => Timestamp::now(),
+            Wall::Moved(by) => {
+                let by = SignedDuration::from_millis(by.load(Ordering::Relaxed));
+                Timestamp::now().saturating_add(by).unwrap_or(Timestamp::MAX)
+            }
             Wall::Following { origin, since } => origin.saturating_add(since.elapsed()).unwrap_or(Timestamp::MAX),
         }
     }

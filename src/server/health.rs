@@ -14,13 +14,17 @@ pub(super) async fn live() -> Result<Response, Problem> {
     wire::json(&json!({"status": "ok"}))
 }
 
-/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is.
+/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
+/// `isolated` says since when and why: the list is served all the same, so it stays ready.
 pub(super) async fn ready(State(shared): State<App>) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
     let (status, text) =
         if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
-    let answer = wire::json(&json!({"status": text, "awaited": awaited}))?;
-    Ok((status, answer).into_response())
+    let mut answer = json!({"status": text, "awaited": awaited});
+    if let Some(isolated) = &shared.reader.snapshot().isolated {
+        answer["isolated"] = wire::isolated(isolated);
+    }
+    Ok((status, wire::json(&answer)?).into_response())
 }
 
 /// `GET /`: what can be asked, from the table of routes itself.

@@ -109,6 +109,7 @@ mod tests {
             findings: Arc::default(),
             sequence: 1,
             turns: crate::catalog::Turns::default(),
+            isolated: None,
         })
     }
 

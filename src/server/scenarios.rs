@@ -15,14 +15,19 @@ use crate::catalog::Snapshot;
 use crate::model::{Finding, Health, ScenarioName, ScenarioState};
 use crate::state::Decision;
 
-/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values.
+/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
+/// takes itself to be cut off, `isolated` says since when, until when at most, and why.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), &[many("state")])?;
     let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
     let shown: Vec<Value> = snapshot.health.values().filter(wanted).map(|health| wire::health(health, now)).collect();
-    wire::json(&json!({"scenarios": shown}))
+    let mut answer = json!({"scenarios": shown});
+    if let Some(isolated) = &snapshot.isolated {
+        answer["isolated"] = wire::isolated(isolated);
+    }
+    wire::json(&answer)
 }
 
 /// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.

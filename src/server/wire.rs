@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Problem;
-use crate::model::{Finding, Health, Scope, Settings, Target};
+use crate::model::{Finding, Health, Isolated, Scope, Settings, Target};
 
 /// 200 with a JSON document that no cache may keep.
 pub(super) fn json(document: &impl Serialize) -> Result<Response, Problem> {
@@ -84,6 +84,18 @@ pub(super) fn health(health: &Health, now: Timestamp) -> Value {
         "failures_in_a_row": health.failures_in_a_row,
         "latency_ms": health.latency_ms,
         "restarts": health.restarts,
+        "last_restart": time(health.last_restart),
+    })
+}
+
+/// That the daemon is isolated: `{"since", "until", "lost", "of", "reason"}`.
+pub(super) fn isolated(isolated: &Isolated) -> Value {
+    json!({
+        "since": time(Some(isolated.since)),
+        "until": time(Some(isolated.until)),
+        "lost": isolated.lost,
+        "of": isolated.of,
+        "reason": isolated.reason(),
     })
 }
 
@@ -125,6 +137,7 @@ mod tests {
             failures_in_a_row: 0,
             latency_ms: None,
             restarts: 0,
+            last_restart: None,
         };
         let shown = health(&bare, at(5));
         assert_eq!(shown["since"], "1970-01-01T00:00:00Z");

@@ -61,6 +61,7 @@ pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Findi
         findings: Arc::new(findings),
         sequence: 1,
         turns: Turns::default(),
+        isolated: None,
     }
 }
 
@@ -89,6 +90,7 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
         failures_in_a_row: 0,
         latency_ms: None,
         restarts: 0,
+        last_restart: None,
     }
 }
 

@@ -97,7 +97,11 @@ impl Setting {
     }
 
     pub(crate) async fn start(self) -> Watched {
-        let callsheet = Callsheet::start(self.config, Clock::system()).await.unwrap();
+        self.start_at(Clock::system()).await
+    }
+
+    pub(crate) async fn start_at(self, clock: Clock) -> Watched {
+        let callsheet = Callsheet::start(self.config, clock).await.unwrap();
         Watched { reader: callsheet.reader(), callsheet, place: self.place }
     }
 }

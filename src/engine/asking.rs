@@ -1,0 +1,60 @@
+//! Starts asks beside the loop.
+
+use std::sync::Arc;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Event;
+use super::ask::{Question, ask};
+use super::core::Core;
+use super::record::{Held, Now};
+use crate::model::ScenarioName;
+use crate::protocols::Known;
+
+impl Core {
+    /// Starts the ask of a scenario beside the loop, when it is due.
+    pub(super) fn ask_if_due(&mut self, name: &ScenarioName, now: Now) {
+        let Some(record) = self.records.get_mut(name) else { return };
+        let due = record.next_ask.is_some_and(|(at, _)| at <= now.mono);
+        if !due || record.asking.is_some() || !record.may_be_asked() {
+            return;
+        }
+        let Some(upstream) = record.upstream.clone() else { return };
+        record.last_attempt = Some((now.mono, now.wall));
+        let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
+        let question = Question {
+            name: name.clone(),
+            generation: record.generation,
+            upstream,
+            protocol: record.protocol.clone(),
+            protocols: self.parts.protocols.clone(),
+            accept: self.parts.config.protocol.accept.clone(),
+            known,
+        };
+        let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
+        let strangers = (!record.is_trusted()).then(|| Arc::clone(&self.strangers));
+        record.asking = Some(AbortOnDropHandle::new(self.parts.tasks.spawn(async move {
+            let turn = async {
+                let _place = match &strangers {
+                    // Never closed, so it is always given.
+                    Some(strangers) => strangers.acquire().await.ok(),
+                    None => None,
+                };
+                ask(question).await
+            };
+            let answered = tokio::select! {
+                answered = turn => answered,
+                () = stop.wait() => return,
+            };
+            // Fails only when the loop is gone, and then nobody needs the answer.
+            let _ = events.send(Event::Answered(Box::new(answered))).await;
+        })));
+    }
+}
+
+/// What makes the next ask conditional, if the last answer gave something for it.
+fn known(held: &Held) -> Option<Known> {
+    let validators = &held.fresh.as_ref()?.validators;
+    let any = validators.etag.is_some() || validators.last_modified.is_some();
+    any.then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
+}
