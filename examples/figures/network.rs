@@ -21,10 +21,10 @@ use crate::scenarios::Scenarios;
 const ROUNDS: usize = 50;
 const CROWD: usize = 200;
 const FLOOD: usize = 5_000;
-/// The rounds are under way beside each other, begun this far apart.
+/// Goodbyes are said this far apart.
 const APART: Duration = Duration::from_millis(120);
 /// How often the list is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_millis(5);
 /// Nothing here takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The first of the ports that the flood names; nothing answers there.
@@ -93,18 +93,26 @@ async fn come_and_go() -> Result<Vec<Row>> {
     let (network, scenarios) = (Arc::new(Network::new()?), Arc::new(Scenarios::start(ROUNDS, Duration::ZERO)?));
     let daemon = Daemon::listening(&[], network.port)?;
     fleet::ready(&daemon).await?;
+    let mut listed = Vec::new();
+    for (at, scenario) in scenarios.addresses.iter().enumerate() {
+        let start = network.clock.now();
+        network.announce(&name(at), scenario.port()).await?;
+        let came = seen(daemon.address, at, true).await?;
+        listed.push(came.duration_since(start).as_secs_f64());
+    }
+    // A scenario is asked again a second after it was asked at the earliest.
+    network.clock.sleep(Duration::from_secs(2)).await;
     let (tasks, address) = (Tasks::new(), daemon.address);
-    let mut rounds = Vec::new();
+    let mut leaving = Vec::new();
     for at in 0..ROUNDS {
+        // They are waited for beside each other: a goodbye is heard only a second after it was said.
         let (network, scenarios) = (Arc::clone(&network), Arc::clone(&scenarios));
-        rounds.push(tasks.spawn(async move { round(at, &network, &scenarios, address).await }));
+        leaving.push(tasks.spawn(async move { leave(at, &network, &scenarios, address).await }));
         Clock::system().sleep(APART).await;
     }
-    let (mut listed, mut withdrawn) = (Vec::new(), Vec::new());
-    for round in rounds {
-        let (came, went) = round.await??;
-        listed.push(came);
-        withdrawn.push(went);
+    let mut withdrawn = Vec::new();
+    for left in leaving {
+        withdrawn.push(left.await??);
     }
     Ok(vec![
         row("from an announcement on the network to its tools in the list", spread(&mut listed)),
@@ -112,19 +120,13 @@ async fn come_and_go() -> Result<Vec<Row>> {
     ])
 }
 
-/// One scenario comes and goes; the seconds that each took.
-async fn round(at: usize, network: &Network, scenarios: &Scenarios, daemon: SocketAddr) -> Result<(f64, f64)> {
-    let (name, clock) = (name(at), Clock::system());
-    let start = clock.now();
-    network.announce(&name, scenarios.addresses[at].port()).await?;
-    let came = seen(daemon, at, true).await?;
-    // It is asked again a second after it was asked at the earliest.
-    clock.sleep(Duration::from_secs(2)).await;
+/// One scenario ends and says goodbye; the seconds until its tools are gone.
+async fn leave(at: usize, network: &Network, scenarios: &Scenarios, daemon: SocketAddr) -> Result<f64> {
     scenarios.end(at).await?;
-    let end = clock.now();
-    network.goodbye(&name).await?;
+    let end = network.clock.now();
+    network.goodbye(&name(at)).await?;
     let went = seen(daemon, at, false).await?;
-    Ok((came.duration_since(start).as_secs_f64(), went.duration_since(end).as_secs_f64()))
+    Ok(went.duration_since(end).as_secs_f64())
 }
 
 async fn crowd() -> Result<Row> {

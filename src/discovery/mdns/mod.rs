@@ -213,7 +213,10 @@ impl Session {
 
     fn take(&mut self, event: Event, told: &mut Told, wait: &mut Duration, now: Instant) {
         match event {
-            Event::Resolved(heard) => told.table.resolved(heard, now),
+            Event::Resolved(heard) => {
+                told.table.make_room(&heard, |ip| ip.is_loopback() || addresses().contains(&ip));
+                told.table.resolved(heard, now);
+            }
             Event::Removed(fullname) => told.table.removed(&fullname, now),
             Event::Asking { reachable } => {
                 let trouble = (!reachable).then_some(Trouble::NoInterface);

@@ -45,6 +45,8 @@ pub struct Table {
     instances: BTreeMap<String, Instance>,
     /// Hashes of the names of those that were not taken.
     untaken: BTreeSet<u64>,
+    /// By arrival, those that were told of last and are not trusted.
+    strangers: BTreeMap<u64, String>,
     arrivals: u64,
     round: u64,
     /// When something else than a pending announcement is to be told.
@@ -62,6 +64,7 @@ struct Instance {
 
 /// An announcement that can be asked.
 struct Candidate<'a> {
+    arrival: u64,
     heard: &'a Heard,
     claim: Claim,
     trust: Trust,
@@ -70,7 +73,35 @@ struct Candidate<'a> {
 impl Table {
     /// An empty table.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, instances: BTreeMap::new(), untaken: BTreeSet::new(), arrivals: 0, round: 0, gathered: None }
+        Self {
+            rules,
+            instances: BTreeMap::new(),
+            untaken: BTreeSet::new(),
+            strangers: BTreeMap::new(),
+            arrivals: 0,
+            round: 0,
+            gathered: None,
+        }
+    }
+
+    /// Makes room for an announcement that is new and trusted, where there is none left: the latest of those that are not trusted goes, so
+    /// that no crowd of strangers keeps out who belongs here. `is_own` knows the addresses of this machine.
+    pub fn make_room(&mut self, heard: &Heard, is_own: impl Fn(IpAddr) -> bool) {
+        let full = self.instances.len() >= self.rules.max_instances;
+        if !full || self.strangers.is_empty() || self.instances.contains_key(&heard.fullname) {
+            return;
+        }
+        let Ok(claim) = heard.claim() else { return };
+        if trust(&self.rules.trust, &claim, is_own) == Trust::Untrusted {
+            return;
+        }
+        // Those that left since they were told of made room already.
+        while let Some((_, fullname)) = self.strangers.pop_last() {
+            if self.instances.remove(&fullname).is_some() {
+                self.untaken.insert(hash(&fullname));
+                return;
+            }
+        }
     }
 
     /// An announcement was resolved, for the first time or anew.
@@ -153,12 +184,14 @@ impl Table {
     ///
     /// Everyone who claims an identity or a name is told, each with their address: who of them is believed is decided where the operator's
     /// decisions are known. The same service heard over several interfaces is one endpoint.
-    pub fn endpoints(&self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
+    pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
+        let strangers = candidates.iter().filter(|candidate| candidate.trust == Trust::Untrusted);
+        self.strangers = strangers.map(|stranger| (stranger.arrival, stranger.heard.fullname.clone())).collect();
         let mut endpoints = BTreeMap::new();
         let mut services = BTreeSet::new();
-        for Candidate { heard, claim, trust } in candidates {
+        for Candidate { heard, claim, trust, .. } in candidates {
             let Claim { id, boot, name, url, dial, .. } = claim;
             let origin = url.origin().ascii_serialization();
             if id.is_some() && !services.insert((id.clone(), &heard.host, heard.port)) {
@@ -194,12 +227,12 @@ fn candidates<'a>(
         instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
     let (mut candidates, mut ignored) = (Vec::new(), 0_usize);
-    for (_, heard) in in_force {
+    for (arrival, heard) in in_force {
         match heard.claim() {
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
                 let trust = trust(&rules.trust, &claim, &is_own);
-                candidates.push(Candidate { heard, claim, trust });
+                candidates.push(Candidate { arrival, heard, claim, trust });
             }
             Err(why) => {
                 ignored += 1;
@@ -246,12 +279,12 @@ mod tests {
         (Table::new(Rules { own_id: Some("me".into()), trust, max_instances }), Clock::system().now())
     }
 
-    fn urls(table: &Table) -> Vec<(String, String)> {
+    fn urls(table: &mut Table) -> Vec<(String, String)> {
         let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
         endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.url.to_string())).collect()
     }
 
-    fn findings(table: &Table) -> Vec<String> {
+    fn findings(table: &mut Table) -> Vec<String> {
         table.endpoints(|ip| ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
     }
 
@@ -268,9 +301,9 @@ mod tests {
         // What comes in between does not put it off.
         assert_eq!(table.due(), Some(start + DEBOUNCE));
         assert!(!table.settle(start + DEBOUNCE - Duration::from_millis(1)));
-        assert_eq!(urls(&table), []);
+        assert_eq!(urls(&mut table), []);
         assert!(table.settle(start + DEBOUNCE));
-        assert_eq!(urls(&table), [pair("a", "http://10.0.0.5:15000/")]);
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
         assert_eq!(table.due(), None);
         let both = heard("a", &["10.0.0.5", "fe80::1%2"], &[ID]);
         table.resolved(both, start + DEBOUNCE);
@@ -284,7 +317,7 @@ mod tests {
         table.settle(start + DEBOUNCE);
         table.resolved(heard("a", &["10.0.0.6"], &[ID]), start + DEBOUNCE * 2);
         table.settle(start + DEBOUNCE * 3);
-        assert_eq!(urls(&table), [pair("a", "http://10.0.0.6:15000/")]);
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.6:15000/")]);
     }
 
     #[test]
@@ -305,13 +338,17 @@ mod tests {
         table.resolved(heard("a", &["127.0.0.1"], &[ID]), start);
         table.settle(start + DEBOUNCE);
         // The trusted one wins, though it came later.
-        assert_eq!(urls(&table), [pair("a", "http://127.0.0.1:15000/")]);
-        assert_eq!(findings(&table), [""; 0]);
+        assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
+        assert_eq!(findings(&mut table), [""; 0]);
         let copied = Heard { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
         table.resolved(copied, start + DEBOUNCE);
         table.settle(start + DEBOUNCE * 2);
         let both = [pair("a", "http://127.0.0.1:15000/"), pair("b", "http://10.0.0.9:15000/")];
-        assert_eq!(urls(&table).into_iter().collect::<BTreeSet<_>>(), both.into(), "who is meant is decided elsewhere");
+        assert_eq!(
+            urls(&mut table).into_iter().collect::<BTreeSet<_>>(),
+            both.into(),
+            "who is meant is decided elsewhere"
+        );
     }
 
     #[test]
@@ -356,14 +393,35 @@ mod tests {
             );
         }
         table.settle(start + DEBOUNCE * 9);
-        assert_eq!(urls(&table).len(), 2);
-        let [finding] = findings(&table).try_into().unwrap();
+        assert_eq!(urls(&mut table).len(), 2);
+        let [finding] = findings(&mut table).try_into().unwrap();
         assert!(finding.starts_with("2 announcements on the local network beyond the first 2"), "{finding}");
         table.removed("a._agent-tools._tcp.local.", start + DEBOUNCE * 9);
         table.resolved(heard("c", &["10.0.0.5"], &[("id", "c")]), start + DEBOUNCE * 9);
         table.settle(start + DEBOUNCE * 10);
-        assert_eq!(urls(&table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-        assert!(findings(&table)[0].starts_with("1 announcements"));
+        assert_eq!(urls(&mut table).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert!(findings(&mut table)[0].starts_with("1 announcements"));
+    }
+
+    #[test]
+    fn strangers_make_room_for_who_is_trusted_and_nobody_else() {
+        let (mut table, start) = table(MdnsTrust::Local, 2);
+        let announce = |table: &mut Table, name: &str, address: &str| {
+            let heard = heard(name, &[address], &[("id", name)]);
+            table.make_room(&heard, |ip| ip.is_loopback());
+            table.resolved(heard, start);
+            table.settle(start + DEBOUNCE);
+            urls(table).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        announce(&mut table, "a", "10.0.0.5");
+        assert_eq!(announce(&mut table, "b", "10.0.0.6"), ["a", "b"]);
+        assert_eq!(announce(&mut table, "c", "10.0.0.7"), ["a", "b"], "strangers wait for each other");
+        assert_eq!(announce(&mut table, "x", "127.0.0.1"), ["a", "x"], "the latest of them goes");
+        assert_eq!(announce(&mut table, "x", "127.0.0.1"), ["a", "x"]);
+        assert!(findings(&mut table)[0].starts_with("2 announcements"), "{:?}", findings(&mut table));
+        assert_eq!(announce(&mut table, "y", "127.0.0.1"), ["x", "y"]);
+        assert_eq!(announce(&mut table, "z", "127.0.0.1"), ["x", "y"], "of the trusted the first stay");
+        assert!(findings(&mut table)[0].starts_with("4 announcements"));
     }
 
     #[test]
@@ -377,11 +435,11 @@ mod tests {
         table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
         // Not everything was heard: nothing can be concluded from silence.
         table.renewed(false, start);
-        assert_eq!(urls(&table).len(), 2);
+        assert_eq!(urls(&mut table).len(), 2);
         table.resolved(heard("a", &["10.0.0.5"], &[("id", "a")]), start);
         table.renewed(true, start);
         assert_eq!(table.due(), Some(start + GATHER));
-        assert_eq!(urls(&table), [pair("a", "http://10.0.0.5:15000/")]);
+        assert_eq!(urls(&mut table), [pair("a", "http://10.0.0.5:15000/")]);
     }
 
     #[test]
@@ -392,8 +450,8 @@ mod tests {
         }
         table.resolved(heard("me", &["10.0.0.5"], &[("id", "me")]), start);
         table.settle(start + DEBOUNCE);
-        assert_eq!(urls(&table), [], "this daemon's own announcement is not listed");
-        let findings = findings(&table);
+        assert_eq!(urls(&mut table), [], "this daemon's own announcement is not listed");
+        let findings = findings(&mut table);
         assert_eq!(findings.len(), TOLD + 1);
         assert_eq!(findings[TOLD], "10 more announcements are left out");
         assert!(findings.iter().all(|finding| !finding.contains('\n')), "{findings:#?}");
