@@ -71,7 +71,7 @@ impl Core {
         }
         let isolated = self.isolation.shown().is_some();
         let silenced = record.silenced.is_some_and(|until| isolated || now.mono < until);
-        !silenced && !(isolated && self.isolation.is_lost(&record.name))
+        !(silenced || isolated && self.isolation.is_lost(&record.name))
     }
 
     /// Marks those who leave as silent, not gone, when too many of the local network leave at once.
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn only_what_no_clock_does_by_itself_is_a_jump() {
         let start = Clock::following(Timestamp::UNIX_EPOCH).now();
-        let at = |mono, wall| Now {
+        let at = |mono, wall: i64| Now {
             mono: start + Duration::from_secs(mono),
             wall: Timestamp::from_second(1_800_000_000 + wall).unwrap(),
         };
