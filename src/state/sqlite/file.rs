@@ -141,7 +141,6 @@ pub(super) fn open_or_replace(
 /// What SQLite would not call damage but throw away or pass over: changes that wait beside a file which is gone or empty, a file that
 /// was emptied, and an empty folder in its place (which container engines make of a file that they are to mount and do not find).
 fn lost(path: &Path, was_used: bool) -> Option<String> {
-    let length = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len());
     let empty = match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             return fs::read_dir(path).is_ok_and(|mut held| held.next().is_none()).then(|| "it is a folder".to_owned());
@@ -152,9 +151,8 @@ fn lost(path: &Path, was_used: bool) -> Option<String> {
     if !empty {
         return None;
     }
-    let waiting = length(&beside(path, "-wal")).is_some_and(|bytes| bytes > 0);
-    let emptied = was_used && length(path).is_some();
-    if waiting {
+    let emptied = was_used && fs::metadata(path).is_ok_and(|found| found.is_file());
+    if has_log(path) {
         Some("it is empty, while changes to it wait in the file beside it".to_owned())
     } else {
         emptied.then(|| "it is empty, though it was used before".to_owned())
@@ -196,7 +194,7 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     // Until the file is known to be sound: closing would work the log into a damaged file and delete it.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log(path))?;
     // Before anything is written: a file that is not ours stays as it is.
     match schema::owner(&connection)? {
         Owner::Us => {}
@@ -253,8 +251,13 @@ fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
     Ok(aside)
 }
 
+/// Whether changes wait in the write-ahead log beside the file.
+pub(super) fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
 /// The path with `ending` added to its file name.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.as_os_str());
     name.push(ending);
     name.into()

@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, ready};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::file::beside;
+use super::file::has_log;
 use super::schema::{self, Owner};
 use super::{SAVE, rows};
 use crate::model::{Finding, FindingCode};
@@ -33,8 +33,7 @@ pub(super) struct Frozen {
 /// Opens the file for reading alone, because of `why`.
 pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> Frozen {
     tracing::error!(error = %why, "nothing can be stored");
-    let log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-    let ways = if log { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
+    let ways = if has_log(path) { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
     let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
