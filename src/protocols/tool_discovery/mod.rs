@@ -3,10 +3,10 @@
 //! Real scenarios write the same protocol in four ways: the protocol text's own, protojson, protojson with every field written out, and
 //! Go structs. All become one model in the protocol's own spelling; `spelling` says how each is told and what changes.
 //!
-//! What a bad part costs: a malformed category, or a malformed or too large tool, costs itself (with a finding), a bad time stamp costs itself; an
-//! unreadable version, a broken scenario object, broken JSON, or a too large member beside the tools cost the document. Of too many tools
-//! the first by name are taken. Members that nobody knows are passed on as they came: in a
-//! protojson document their own name becomes `snake_case` like every other there, and what they hold is left alone.
+//! What a bad part costs: a malformed category, or a malformed or too large tool, costs itself (with a finding), a bad time stamp costs
+//! itself; an unreadable version, a broken scenario object, broken JSON, or a too large member beside the tools cost the document. Of too
+//! many tools the first by name are taken. Members that nobody knows are passed on as they came: in a protojson document their own name
+//! becomes `snake_case` like every other there, and what they hold is left alone.
 //!
 //! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
 
