@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::{CacheScope, after_not_modified, freshness};
 use callsheet::upstream::ResponseHead;
+use callsheet::upstream::cache_policy::{CacheScope, after_not_modified, freshness};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 

@@ -30,8 +30,9 @@ fuzz_target!(|text: &str| {
     assert!(matches!(claim.url.scheme(), "http" | "https"));
     assert_eq!((claim.url.username(), claim.url.password(), claim.url.query()), ("", None, None));
     assert_eq!(claim.url.port_or_known_default(), Some(15_000), "{}", claim.url);
-    let mut steps = claim.url.path().split('/').skip(1);
-    assert!(claim.url.path() == "/" || steps.all(|step| !matches!(step, "" | "." | "..")), "{}", claim.url);
+    // A slash at the end is trimmed where paths are joined.
+    let mut steps = claim.url.path().trim_end_matches('/').split('/').skip(1);
+    assert!(steps.all(|step| !matches!(step, "" | "." | "..")), "{}", claim.url);
     // Whoever is asked is who was heard: an address stands in the URL, or it is dialled.
     let host = claim.url.host_str().expect("a host").trim_matches(['[', ']']);
     let named = host.parse().is_ok_and(|named: std::net::IpAddr| named == ip);

@@ -11,7 +11,10 @@ fuzz_target!(|text: &str| {
         Ok(version) => {
             assert_ne!(verdict, VersionVerdict::Unreadable);
             let again = ProtocolVersion::read(&version.to_string()).expect("what it writes it reads");
-            assert_eq!((&again.base.major, &again.base.minor, &again.prerelease), (&version.base.major, &version.base.minor, &version.prerelease));
+            assert_eq!(
+                (&again.base.major, &again.base.minor, &again.prerelease),
+                (&version.base.major, &version.base.minor, &version.prerelease)
+            );
             assert!(!again.nonconforming);
         }
         Err(_) => assert_eq!(verdict, VersionVerdict::Unreadable),
