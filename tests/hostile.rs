@@ -172,7 +172,7 @@ async fn of_a_hundred_thousand_tools_the_first_by_name_are_taken() {
 
 #[tokio::test]
 async fn a_tool_that_is_too_large_or_too_deep_costs_itself() {
-    let large = |round: usize| {
+    let large = |_| {
         let mut huge = offering("huge");
         huge["parameters"]["properties"]["x"] = json!({"type": "string", "description": "x".repeat(300_000)});
         let whole = manifest("large", &[huge, offering("deep"), offering("fine")]).to_string();
@@ -181,7 +181,6 @@ async fn a_tool_that_is_too_large_or_too_deep_costs_itself() {
         let deep = format!(r#""properties":{{"x":{open}{{}}{close}}}"#);
         let at = whole.find(r#""name":"deep""#).unwrap();
         let (before, after) = whole.split_at(at);
-        assert!(round < usize::MAX);
         (before.to_owned() + &after.replacen(r#""properties":{}"#, &deep, 1)).into_bytes()
     };
     let (_home, daemon, _good, _server) = beside("large", large, |_| {}).await;
