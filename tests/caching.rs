@@ -5,13 +5,14 @@
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::{after_not_modified, freshness};
-use callsheet::upstream::{CacheScope, Freshness, ResponseHead, Validators};
+use callsheet::upstream::cache_policy::{
+    self, Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
+};
+use callsheet::upstream::{CacheScope, Freshness, ResponseHead, Rules, Validators};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use proptest::prelude::*;
-use serde_json::Value;
 
 use CacheScope::{Private, Shared};
 
@@ -39,6 +40,15 @@ fn headers(lines: &[&str]) -> HeaderMap {
         headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(&value).unwrap());
     }
     headers
+}
+
+fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Freshness {
+    cache_policy::freshness(head, Rules { scope, ..Rules::from(default_lifetime) })
+}
+
+/// What is stored after a 304.
+fn after_not_modified(stored: &Freshness, head: &ResponseHead, scope: CacheScope) -> Freshness {
+    cache_policy::freshness(head, Rules { scope, ..Rules::from(DEFAULT) }).renewing(stored)
 }
 
 fn judged(scope: CacheScope, lines: &[&str]) -> Freshness {
@@ -238,7 +248,7 @@ fn a_304_renews_header_by_header() {
     ];
     for (stored, renewed, expected) in cases {
         let not_modified = head(304, headers(renewed));
-        let after = after_not_modified(&judged(Private, stored), &not_modified, DEFAULT, Private);
+        let after = after_not_modified(&judged(Private, stored), &not_modified, Private);
         assert_eq!(after.lifetime, Duration::from_secs(*expected), "{stored:?} and {renewed:?}");
         assert_eq!(after.received, not_modified.received);
     }
@@ -247,7 +257,7 @@ fn a_304_renews_header_by_header() {
 #[test]
 fn a_304_renews_validators_and_storage() {
     let stored = judged(Private, &["ETag: \"1\"", "Last-Modified: then", "Cache-Control: max-age=1, must-revalidate"]);
-    let after = |lines: &[&str]| after_not_modified(&stored, &head(304, headers(lines)), DEFAULT, Private);
+    let after = |lines: &[&str]| after_not_modified(&stored, &head(304, headers(lines)), Private);
 
     assert_eq!(after(&[]).validators, stored.validators);
     assert!(after(&[]).must_revalidate);
@@ -256,6 +266,99 @@ fn a_304_renews_validators_and_storage() {
     let forgotten = after(&["Cache-Control: no-store"]);
     assert!(forgotten.no_store && !forgotten.must_revalidate);
     assert_eq!(forgotten.validators, Validators::default());
+}
+
+fn strict(lines: &[&str]) -> Freshness {
+    cache_policy::freshness(&head(200, headers(lines)), Rules::strict(Private))
+}
+
+/// So many seconds after the answer.
+fn later(stored: &Freshness, seconds: u64) -> tokio::time::Instant {
+    stored.received + Duration::from_secs(seconds)
+}
+
+#[test]
+fn before_a_request_the_stored_answer_decides() {
+    let plan = |lines: &[&str], seconds| {
+        let stored = strict(lines);
+        before_request(Some(&stored), later(&stored, seconds))
+    };
+    let (tag, lasting) = ("ETag: \"1\"", "Cache-Control: max-age=10");
+    assert_eq!(before_request(None, Clock::system().now()), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(plan(&[lasting, tag], 9), Plan::Reuse);
+    assert_eq!(plan(&[lasting, tag], 10), Plan::Revalidate(Meanwhile::Wait));
+    assert_eq!(plan(&[lasting, "Last-Modified: then"], 10), Plan::Revalidate(Meanwhile::Wait));
+    assert_eq!(plan(&[lasting], 10), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(plan(&["Cache-Control: no-cache", tag], 0), Plan::Revalidate(Meanwhile::Wait));
+    assert_eq!(plan(&["Cache-Control: no-store", tag], 0), Plan::Fetch(Meanwhile::Wait));
+    let window = "Cache-Control: max-age=10, stale-while-revalidate=5";
+    assert_eq!(plan(&[window, tag], 14), Plan::Revalidate(Meanwhile::Serve));
+    assert_eq!(plan(&[window], 14), Plan::Fetch(Meanwhile::Serve));
+    assert_eq!(plan(&[window], 15), Plan::Fetch(Meanwhile::Wait));
+    assert_eq!(plan(&[window, "Cache-Control: must-revalidate"], 14), Plan::Fetch(Meanwhile::Wait));
+}
+
+#[test]
+fn only_a_good_answer_takes_the_place_of_what_is_stored() {
+    let rules = Rules::strict(Private);
+    let (tagged, plain) = (strict(&["Cache-Control: max-age=1", "ETag: \"1\""]), strict(&["Cache-Control: max-age=1"]));
+    let lasting = headers(&["Cache-Control: max-age=100"]);
+    for status in [300, 301, 307, 400, 401, 404, 410, 429, 500, 503, 599] {
+        let answer = head(status, lasting.clone());
+        assert_eq!(after_response(Some(&tagged), &answer, rules), Verdict::Keep(Stale::Allowed), "{status}");
+        assert_eq!(after_response(None, &answer, rules), Verdict::Keep(Stale::Forbidden), "{status}");
+    }
+    let renewed = after_response(Some(&tagged), &head(304, lasting.clone()), rules);
+    assert!(
+        matches!(&renewed, Verdict::Renew(it) if it.lifetime.as_secs() == 100 && it.validators == tagged.validators)
+    );
+    // Nobody asked whether it changed: there is nothing that it could renew.
+    assert_eq!(after_response(Some(&plain), &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Allowed));
+    assert_eq!(after_response(None, &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Forbidden));
+    let replaced = after_response(Some(&tagged), &head(200, lasting), rules);
+    assert!(matches!(&replaced, Verdict::Replace(it) if it.validators == Validators::default()));
+}
+
+/// Header lines, and for how many seconds a private cache may use the answer while asking fails, by the letter; `None` is for ever.
+const USABLE: &[(&str, Option<u64>)] = &[
+    ("max-age=10", None),
+    ("max-age=10, stale-if-error=5", Some(15)),
+    ("max-age=10, stale-while-revalidate=7", Some(17)),
+    ("max-age=10, stale-while-revalidate=7, stale-if-error=5", Some(17)),
+    ("max-age=10, stale-if-error=0", Some(10)),
+    ("max-age=10, must-revalidate", Some(10)),
+    ("max-age=10, must-revalidate, stale-if-error=5", Some(10)),
+    ("max-age=10, no-cache, stale-if-error=5", Some(0)),
+    ("max-age=10, no-store", Some(0)),
+    ("max-age=10, proxy-revalidate", None),
+];
+
+#[test]
+fn the_last_good_answer_outlives_its_directives_only_by_the_rule_for_that() {
+    let own = Rules { last_good: true, ..Rules::strict(Private) };
+    for (said, usable) in USABLE {
+        let lines = [format!("Cache-Control: {said}")];
+        let lines = [lines[0].as_str()];
+        let (letter, ours) = (strict(&lines), cache_policy::freshness(&head(200, headers(&lines)), own));
+        let at = usable.unwrap_or(1 << 31);
+        assert_eq!(after_failure(Some(&letter), later(&letter, at)) == Stale::Allowed, usable.is_none(), "{said}");
+        if at > 0 {
+            assert_eq!(after_failure(Some(&letter), later(&letter, at - 1)), Stale::Allowed, "{said}");
+        }
+        assert_eq!(after_failure(Some(&ours), later(&ours, 1 << 31)), Stale::Allowed, "{said}");
+        // It changes nothing else: when to ask, and what may be on disk.
+        assert_eq!((ours.lifetime, ours.no_store), (letter.lifetime, letter.no_store), "{said}");
+        assert_eq!(before_request(Some(&ours), later(&ours, 10)), before_request(Some(&letter), later(&letter, 10)));
+    }
+    assert_eq!(after_failure(None, Clock::system().now()), Stale::Forbidden);
+}
+
+#[test]
+fn the_default_lifetime_is_a_rule_of_its_own() {
+    assert_eq!(strict(&[]).lifetime, Duration::ZERO);
+    assert_eq!(judged(Private, &[]).lifetime, DEFAULT);
+    // It never takes the place of what was said.
+    assert_eq!(judged(Private, &["Cache-Control: max-age=5"]).lifetime, Duration::from_secs(5));
 }
 
 proptest! {
@@ -282,7 +385,7 @@ proptest! {
             let judged = freshness(&head, Duration::from_secs(default), scope);
             prop_assert!(judged.lifetime <= Duration::from_secs(LONGEST));
             prop_assert!(judged.fresh_until() >= judged.received);
-            let renewed = after_not_modified(&judged, &head, DEFAULT, scope);
+            let renewed = after_not_modified(&judged, &head, scope);
             prop_assert!(renewed.lifetime <= Duration::from_secs(LONGEST));
             // A 304 with the very same headers changes no header, so nothing else either.
             prop_assert_eq!((renewed.no_store, &renewed.validators), (judged.no_store, &judged.validators));
@@ -316,85 +419,3 @@ const PIECES: [&str; 20] = [
     "Sunday, 06-Nov-94 08:49:37 GMT",
     "\u{e9}",
 ];
-
-/// The public cases for HTTP caches, as far as they speak of one stored answer and its lifetime.
-mod public_cases {
-    use super::*;
-
-    const SUITES: [&str; 9] = [
-        "cc-freshness",
-        "cc-parse",
-        "age-parse",
-        "expires",
-        "expires-parse",
-        "cc-response",
-        "pragma",
-        "vary-parse",
-        "other",
-    ];
-
-    /// Cases where the letter allows both and we chose the other, each with its reason.
-    const OTHERWISE: [(&str, &str); 6] = [
-        ("freshness-max-age-date", "the sender's clock is not compared with ours"),
-        ("freshness-max-age-two-fresh-stale-sepline", "of conflicting lifetimes the smallest counts"),
-        ("freshness-max-age-a100", "an invalid lifetime is stale"),
-        ("freshness-max-age-100a", "an invalid lifetime is stale"),
-        ("age-parse-numeric-parameter", "an invalid age counts as not sent"),
-        ("pragma-response-no-cache-heuristic", "`Pragma: no-cache` counts where nothing else does"),
-    ];
-
-    #[test]
-    fn are_met() {
-        let corpus = std::env::var("CALLSHEET_CORPUS")
-            .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/corpus").to_owned());
-        // The cases are not part of the project; the tests above stand without them.
-        let Ok(text) = std::fs::read_to_string(format!("{corpus}/http-cache/cases.json")) else { return };
-        let suites: Vec<Value> = serde_json::from_str(&text).unwrap();
-        let mut checked = 0;
-        for suite in suites.iter().filter(|suite| SUITES.contains(&suite["id"].as_str().unwrap())) {
-            for case in suite["tests"].as_array().unwrap() {
-                checked += usize::from(check(case));
-            }
-        }
-        assert!(checked > 60, "only {checked} cases were found");
-    }
-
-    /// Whether the case is one for us: one answer, and then the question whether it may be reused.
-    fn check(case: &Value) -> bool {
-        let id = case["id"].as_str().unwrap();
-        let [first, second] = case["requests"].as_array().unwrap().as_slice() else { return false };
-        let reused = match second["expected_type"].as_str() {
-            Some("cached") => true,
-            Some("not_cached") => false,
-            _ => return false,
-        };
-        if first.get("query_arg").is_some() {
-            return false;
-        }
-        let scope = if id.contains("shared") { Shared } else { Private };
-        // Strict: an answer that says nothing is not reused. The cases pause for three seconds where they say so.
-        let judged = freshness(&head(200, case_headers(first)), Duration::ZERO, scope);
-        let later = Duration::from_secs(if first["pause_after"] == true { 3 } else { 0 });
-        let otherwise = OTHERWISE.iter().any(|(each, _)| *each == id);
-        assert_eq!((judged.lifetime > later) != otherwise, reused, "{id}: {judged:?}");
-        true
-    }
-
-    /// Numbers in date headers are seconds from now.
-    fn case_headers(request: &Value) -> HeaderMap {
-        let now = SystemTime::from(NOW.parse::<Timestamp>().unwrap());
-        let mut headers = HeaderMap::new();
-        for pair in request["response_headers"].as_array().into_iter().flatten() {
-            let name = HeaderName::from_bytes(pair[0].as_str().unwrap().as_bytes()).unwrap();
-            let value = match pair[1].as_i64() {
-                Some(seconds) if seconds < 0 => {
-                    httpdate::fmt_http_date(now - Duration::from_secs(seconds.unsigned_abs()))
-                }
-                Some(seconds) => httpdate::fmt_http_date(now + Duration::from_secs(seconds.unsigned_abs())),
-                None => pair[1].as_str().unwrap().to_owned(),
-            };
-            headers.append(name, HeaderValue::from_str(&value).unwrap());
-        }
-        headers
-    }
-}

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
 use callsheet::config::{
-    Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Network, Origin, Position, StaticScenario, TrustPattern, keys,
+    Cache, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Network, Origin, Position, StaticScenario, TrustPattern,
+    keys,
 };
 use callsheet::model::{Accept, Permission, Profile};
+use callsheet::upstream::CacheScope;
 
 #[path = "support/config.rs"]
 mod support;
@@ -151,6 +153,9 @@ max_tool = "122 KiB"
 backoff_base = "114ms"
 backoff_max = "115s"
 max_scenarios = 116
+[cache]
+scope = "shared"
+last_good = false
 [protocol]
 accept = "<3"
 incompatible_interval = "117s"
@@ -230,6 +235,7 @@ fn everything(machine: &Machine) -> Config {
     (refresh.concurrency, refresh.max_body, refresh.max_redirects) = (111, 112 * 1024, 13);
     (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
     (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
+    expected.cache = Cache { scope: CacheScope::Shared, last_good: false };
     let protocol = &mut expected.protocol;
     protocol.accept = Accept::read("<3").unwrap();
     (protocol.incompatible_interval, protocol.incompatible_grace) = (secs(117), secs(118 * 3600));

@@ -88,7 +88,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("catalog", &["model", "lint"][..]),
         ("formats", &["model"][..]),
         ("views", &["model", "catalog", "formats", "runtime"][..]),
-        ("config", &["model", "catalog", "protocols"][..]),
+        ("config", &["model", "catalog", "protocols", "upstream"][..]),
         ("state", &["model", "runtime"][..]),
         ("upstream", &["model", "runtime"][..]),
         ("lint", &["model"][..]),

@@ -15,7 +15,7 @@ use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::state::sqlite;
-use crate::upstream::{Client, Limits};
+use crate::upstream::{Client, Limits, Rules};
 use crate::views::Views;
 
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
@@ -109,8 +109,8 @@ impl Builder {
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
         let restored = store.load().await?;
-        let refresh = &config.refresh;
-        let client = Client::new(limits(&config), refresh.concurrency, refresh.default_lifetime, clock, tasks.clone())?;
+        let concurrency = config.refresh.concurrency;
+        let client = Client::new(limits(&config), concurrency, caching(&config), clock, tasks.clone())?;
         client.identify(&id);
         client.bound(Bounds { tools: refresh.max_tools, part: refresh.max_tool });
         let embedded = Embedded::of(own, native.keys().cloned().collect());
@@ -157,4 +157,9 @@ fn limits(config: &Config) -> Limits {
         max_body: config.refresh.max_body,
         max_redirects: config.refresh.max_redirects,
     }
+}
+
+fn caching(config: &Config) -> Rules {
+    let (default_lifetime, cache) = (config.refresh.default_lifetime, config.cache);
+    Rules { scope: cache.scope, default_lifetime, last_good: cache.last_good }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::address::{address, host, web_origin};
+use super::address::address;
 use super::key::KeyPath;
 use super::origin::masked;
 use super::raw::{self, Raw};
 use super::units::{Wrong, count, duration, positive, size};
+use super::web::{host, web_origin};
 use super::{
-    Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State,
+    Cache, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State,
     StaticScenario,
 };
 use crate::catalog::NamingStyle;
@@ -54,6 +55,7 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     );
     mdns(raw.discovery.mdns, &mut config.discovery.mdns, Section::at("discovery.mdns", all));
     refresh(raw.refresh, &mut config.refresh, Section::at("refresh", all));
+    cache(raw.cache, &mut config.cache, Section::at("cache", all));
     protocol(raw.protocol, &mut config.protocol, Section::at("protocol", all));
     health(raw.health, &mut config.health, Section::at("health", all));
     Section::at("naming", all).set_text("style", raw.naming.style, &mut config.naming, naming_style);
@@ -264,6 +266,11 @@ fn refresh(raw: raw::Refresh, refresh: &mut Refresh, mut at: Section<'_>) {
     at.set("max_scenarios", raw.max_scenarios, &mut refresh.max_scenarios, count(1..=MOST_SCENARIOS));
     at.ordered(("min_interval", refresh.min_interval), ("max_interval", refresh.max_interval));
     at.ordered(("backoff_base", refresh.backoff_base), ("backoff_max", refresh.backoff_max));
+}
+
+fn cache(raw: raw::Cache, cache: &mut Cache, mut at: Section<'_>) {
+    at.set_text("scope", raw.scope, &mut cache.scope, super::cache::scope);
+    at.set("last_good", raw.last_good, &mut cache.last_good, Ok);
 }
 
 fn protocol(raw: raw::Protocol, rules: &mut ProtocolRules, mut at: Section<'_>) {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views, Vrooli,
+    Cache, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views,
+    Vrooli,
 };
 use crate::catalog::NamingStyle;
 use crate::model::Accept;
@@ -29,6 +30,7 @@ impl Config {
             profiles: BTreeMap::new(),
             discovery,
             refresh: Refresh::default(),
+            cache: Cache::default(),
             protocol: ProtocolRules::default(),
             health: HealthRules::default(),
             naming: NamingStyle::OnCollision,

@@ -15,6 +15,7 @@ use crate::catalog::NamingStyle;
 use crate::model::{Accept, Profile, ScenarioName};
 
 mod address;
+mod cache;
 mod check;
 mod defaults;
 mod error;
@@ -29,7 +30,9 @@ mod raw;
 mod shown;
 mod suggest;
 mod units;
+mod web;
 
+pub use cache::Cache;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Problem};
 pub use key::keys;
@@ -52,6 +55,8 @@ pub struct Config {
     pub discovery: Discovery,
     /// `[refresh]`
     pub refresh: Refresh,
+    /// `[cache]`
+    pub cache: Cache,
     /// `[protocol]`
     pub protocol: ProtocolRules,
     /// `[health]`

@@ -15,6 +15,7 @@ pub(super) struct Raw {
     pub(super) profiles: Vec<Profile>,
     pub(super) discovery: Discovery,
     pub(super) refresh: Refresh,
+    pub(super) cache: Cache,
     pub(super) protocol: Protocol,
     pub(super) health: Health,
     pub(super) naming: Naming,
@@ -105,6 +106,13 @@ pub(super) struct Refresh {
     pub(super) backoff_base: Option<String>,
     pub(super) backoff_max: Option<String>,
     pub(super) max_scenarios: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Cache {
+    pub(super) scope: Option<String>,
+    pub(super) last_good: Option<bool>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

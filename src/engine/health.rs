@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::record::{Departed, Record};
+use super::schedule;
 use crate::catalog::Standing;
 use crate::config::{HealthRules, ProtocolRules};
 use crate::model::ScenarioState;
@@ -62,14 +63,22 @@ pub(super) fn standing(record: &Record, now: Instant, protocol: &ProtocolRules) 
             Some(incompatible) if now < incompatible.since + protocol.incompatible_grace => Standing::Published,
             _ => Standing::Withdrawn(record.reason.clone()),
         },
+        // Only without the product's own rule that the last good answer outlives what it said.
+        _ if lapses_at(record).is_some_and(|at| now >= at) => Standing::Withdrawn(record.reason.clone()),
         ScenarioState::Connecting | ScenarioState::Live | ScenarioState::Stale => Standing::Published,
     }
 }
 
-/// When the standing of an incompatible scenario changes by time alone.
+/// When the standing changes by time alone.
 pub(super) fn standing_until(record: &Record, now: Instant, protocol: &ProtocolRules) -> Option<Instant> {
-    let ends = record.incompatible.as_ref()?.since + protocol.incompatible_grace;
-    (now < ends).then_some(ends)
+    let ends = record.incompatible.as_ref().map(|incompatible| incompatible.since + protocol.incompatible_grace);
+    ends.into_iter().chain(lapses_at(record)).filter(|ends| now < *ends).min()
+}
+
+/// When the answer in force forbids its own use, if it does.
+fn lapses_at(record: &Record) -> Option<Instant> {
+    let fresh = record.offer.as_ref()?.fresh.as_ref();
+    schedule::lapses_at(fresh, record.failures)
 }
 
 /// Why it waits, and the next step: its manifest says what it claims to be, which is all that is known of it.

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::config::Refresh;
 use crate::upstream::Freshness;
+use crate::upstream::cache_policy::{self, before_request};
 
 /// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
 const EAGER: f64 = 0.9;
@@ -34,10 +35,16 @@ pub(super) fn after_success(fresh: &Freshness, rules: &Refresh, random: f64) -> 
     let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
     let next_ask = received + wait;
     // The answer's own travel was taken off its lifetime; a slow answer is not a short-lived one. What is stale on arrival stays so.
-    let covered = !lifetime.is_zero() && lifetime + took >= rules.min_interval;
+    let covered =
+        before_request(Some(fresh), received) == cache_policy::Plan::Reuse && lifetime + took >= rules.min_interval;
     let fresh_until = fresh.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
     Plan { next_ask, live_until }
+}
+
+/// When the last good answer of a failing scenario stops being usable by what it said itself: never while `cache.last_good` is on.
+pub(super) fn lapses_at(fresh: Option<&Freshness>, failures: u32) -> Option<Instant> {
+    fresh.filter(|_| failures > 0)?.usable_until()
 }
 
 /// When to ask again after a failure: after the back-off's wait, or later when the scenario asked for that.
@@ -50,7 +57,7 @@ mod tests {
     #![expect(clippy::float_cmp, reason = "whole seconds")]
 
     use super::*;
-    use crate::upstream::{CacheScope, ResponseHead, cache_policy};
+    use crate::upstream::{ResponseHead, cache_policy};
 
     fn rules() -> Refresh {
         Refresh {
@@ -83,7 +90,7 @@ mod tests {
             received,
             received_at: clock.wall(),
         };
-        let fresh = cache_policy::freshness(&head, rules().default_lifetime, CacheScope::Private);
+        let fresh = cache_policy::freshness(&head, rules().default_lifetime.into());
         let plan = after_success(&fresh, &rules(), random);
         ((plan.next_ask - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
     }

@@ -1,7 +1,11 @@
 //! How long an answer may be used (RFC 9111, RFC 5861). Pure: time is an argument.
 //!
-//! It knows one stored answer per scenario and never fetches, stores or forbids: what to do with an answer past its lifetime is the
-//! engine's to decide, with what is said here.
+//! It knows one stored answer per scenario and never fetches, stores or publishes. [`before_request`] says whether to ask and how,
+//! [`after_response`] and [`after_failure`] what came of it; [`freshness`] and [`Freshness::renewing`] are their parts, for those who hold
+//! only the answer or only what is stored. The engine's schedule uses these same functions.
+//!
+//! The product's own rules on top of the RFCs are told apart from them: [`Rules`] has those that are judged here, each of which can be
+//! off; the floor between two asks is the schedule's, and that `no-store` never reaches the disk the archive's.
 //!
 //! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default lifetime stands in their place), the
 //! `Authorization` rule of shared caches (section 3.5: the credentials are ours, the same for every reader), and `Vary` by name
@@ -17,7 +21,10 @@ use tokio::time::Instant;
 use super::ResponseHead;
 use directives::{Directives, LONGEST};
 
+mod decide;
 mod directives;
+
+pub use decide::{Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request};
 
 /// For whom answers are kept: which of the directives that tell the two apart are obeyed (RFC 9111 section 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +34,31 @@ pub enum CacheScope {
     Private,
     /// Several principals read them: `s-maxage`, `private` and `proxy-revalidate` count.
     Shared,
+}
+
+/// By which rules answers are judged: whose cache it is, and the product's own rules on top of RFC 9111 and RFC 5861.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// For whom answers are kept (`cache.scope`).
+    pub scope: CacheScope,
+    /// Own rule: how long an answer counts as fresh that says nothing about it (`refresh.default_lifetime`). Zero switches it off.
+    pub default_lifetime: Duration,
+    /// Own rule: the last good answer stays in use while asking fails, whatever it said of stale use (`cache.last_good`).
+    pub last_good: bool,
+}
+
+impl Rules {
+    /// The letter of the RFCs: none of the product's own rules.
+    pub fn strict(scope: CacheScope) -> Self {
+        Self { scope, default_lifetime: Duration::ZERO, last_good: false }
+    }
+}
+
+/// A private cache with the product's own rules and this default lifetime.
+impl From<Duration> for Rules {
+    fn from(default_lifetime: Duration) -> Self {
+        Self { scope: CacheScope::Private, default_lifetime, last_good: true }
+    }
 }
 
 /// What makes the next request conditional (RFC 9110 section 8.8).
@@ -77,8 +109,7 @@ pub struct Basis {
     date: Option<SystemTime>,
     age: Duration,
     took: Duration,
-    default_lifetime: Duration,
-    scope: CacheScope,
+    rules: Rules,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,26 +119,36 @@ enum Expires {
     Past,
 }
 
-/// Judges an answer. `default_lifetime` holds when it says nothing about caching.
-pub fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Freshness {
-    Basis::of(head, default_lifetime, scope).judge(head.received, head.received_at)
+/// Judges an answer whose status was found good.
+pub fn freshness(head: &ResponseHead, rules: Rules) -> Freshness {
+    Basis::of(head, rules).judge(head.received, head.received_at)
 }
 
-/// Judges a 304: what it says counts, and where it lacks a header the stored answer's stays (RFC 9111 sections 3.2 and 4.3.4). The same as
-/// [`freshness`] of the 304 and then [`Freshness::renewing`].
-pub fn after_not_modified(
-    stored: &Freshness,
-    head: &ResponseHead,
-    default_lifetime: Duration,
-    scope: CacheScope,
-) -> Freshness {
-    freshness(head, default_lifetime, scope).renewing(stored)
+impl Validators {
+    /// Whether a request with them is conditional.
+    pub fn any(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
 }
 
 impl Freshness {
     /// Until when it counts as fresh.
     pub fn fresh_until(&self) -> Instant {
         self.received + self.lifetime
+    }
+
+    /// Until when it may be used while asking fails, and whether that ends at all: `None` when it does not.
+    pub fn usable_until(&self) -> Option<Instant> {
+        if self.basis.rules.last_good {
+            return None;
+        }
+        // RFC 9111 sections 4.2.4 and 5.2.2.5: forbidden outright, which no window outweighs.
+        if self.must_revalidate || self.no_store {
+            return Some(self.fresh_until());
+        }
+        // RFC 5861 sections 3 and 4. Where neither is said, RFC 9111 section 4.2.4 allows a disconnected cache to go on.
+        let window = self.stale_if_error.max(self.stale_while_revalidate)?;
+        Some(self.fresh_until() + window)
     }
 
     /// Completes what a 304 said by the answer that it renews. `self` is the 304's.
@@ -132,7 +173,7 @@ impl Freshness {
 }
 
 impl Basis {
-    fn of(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Self {
+    fn of(head: &ResponseHead, rules: Rules) -> Self {
         let headers = &head.headers;
         let has = |name: &HeaderName| headers.contains_key(name);
         let first_date = headers.get(DATE).and_then(date);
@@ -146,13 +187,12 @@ impl Basis {
             date: Some(first_date.unwrap_or_else(|| SystemTime::from(head.received_at))),
             age: age(head),
             took: head.received.saturating_duration_since(head.requested),
-            default_lifetime: default_lifetime.min(LONGEST),
-            scope,
+            rules: Rules { default_lifetime: rules.default_lifetime.min(LONGEST), ..rules },
         }
     }
 
     fn judge(self, received: Instant, received_at: Timestamp) -> Freshness {
-        let shared = self.scope == CacheScope::Shared;
+        let shared = self.rules.scope == CacheScope::Shared;
         let none = Directives::default();
         let said = self.cache_control.as_ref().unwrap_or(&none);
         // `private` is the same to a shared cache as `no-store` (RFC 9111 sections 5.2.2.5 and 5.2.2.7).
@@ -192,7 +232,7 @@ impl Basis {
             return Duration::ZERO;
         }
         // RFC 9111 section 5.2.2.10: for shared caches only, before everything else.
-        if let (CacheScope::Shared, Some(s_maxage)) = (self.scope, said.s_maxage) {
+        if let (CacheScope::Shared, Some(s_maxage)) = (self.rules.scope, said.s_maxage) {
             return s_maxage;
         }
         // RFC 9111 section 5.2.2.1, before `Expires` by section 5.3.
@@ -204,7 +244,7 @@ impl Basis {
             (Some(Expires::Past), _) => Duration::ZERO,
             (Some(Expires::At(at)), Some(date)) => at.duration_since(date).unwrap_or(Duration::ZERO).min(LONGEST),
             // The Tool Discovery Protocol's own default takes the place of section 4.2.2's guesses.
-            _ => self.default_lifetime,
+            _ => self.rules.default_lifetime,
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::body::{self, BodyError};
-use super::cache_policy::{self, CacheScope};
+use super::cache_policy::{self, Rules};
 use super::dial::{Given, TARGET};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
@@ -28,9 +28,6 @@ const USER_AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
 /// Idle connections kept per host. None: a poll per minute would hold one open per scenario (24 KB each) and find it closed by the
 /// server most times, and a fresh connection costs no more.
 const IDLE_PER_HOST: usize = 0;
-
-/// The daemon reads for one principal, so its answers are those of a private cache (RFC 9111 section 3.5 and 5.2.2).
-const SCOPE: CacheScope = CacheScope::Private;
 
 /// Which answers are given to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,28 +50,28 @@ pub struct Client {
     bounds: OnceLock<Bounds>,
     limits: Limits,
     permits: Semaphore,
-    default_lifetime: Duration,
+    rules: Rules,
     clock: Clock,
     tasks: Tasks,
 }
 
 impl Client {
-    /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `default_lifetime` is how long
-    /// answers that say nothing about caching count as fresh. `tasks` runs what takes long to read.
+    /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `rules` says how long
+    /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
     ///
     /// Fails with [`AskError::Address`] when TLS cannot be set up at all. Without CA certificates on the machine it works, but no https
     /// scenario is trusted.
     pub fn new(
         limits: Limits,
         concurrency: usize,
-        default_lifetime: Duration,
+        rules: impl Into<Rules>,
         clock: Clock,
         tasks: Tasks,
     ) -> Result<Arc<Self>, AskError> {
         let http = set_up(&limits, false)?;
         let permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        let (dialling, own_id, bounds) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Arc::new(Self { http, dialling, own_id, bounds, limits, permits, default_lifetime, clock, tasks }))
+        let (dialling, own_id, bounds, rules) = (OnceLock::new(), OnceLock::new(), OnceLock::new(), rules.into());
+        Ok(Arc::new(Self { http, dialling, own_id, bounds, limits, permits, rules, clock, tasks }))
     }
 
     /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
@@ -268,12 +265,15 @@ impl Upstream {
         let now = clock.now();
         let head =
             ResponseHead { status: StatusCode::OK, headers, requested: now, received: now, received_at: clock.wall() };
-        Freshness { no_store: true, ..cache_policy::freshness(&head, lifetime, SCOPE) }
+        Freshness {
+            no_store: true,
+            ..cache_policy::freshness(&head, Rules { default_lifetime: lifetime, ..self.client.rules })
+        }
     }
 
     /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
     pub fn freshness(&self, answer: &Answer) -> Freshness {
-        cache_policy::freshness(&answer.head, self.client.default_lifetime, SCOPE)
+        cache_policy::freshness(&answer.head, self.client.rules)
     }
 
     /// The base address without credentials, for people.

@@ -25,7 +25,7 @@ mod failure;
 mod status;
 
 pub use address::Address;
-pub use cache_policy::{CacheScope, Freshness, Validators};
+pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
 pub use error::AskError;
 

@@ -1,0 +1,42 @@
+//! Reads names that web requests carry.
+
+use url::{Host, Url};
+
+use super::origin::masked;
+use super::units::Wrong;
+
+/// A host name as `Host` headers carry it: lower-case, without port.
+pub(super) fn host(text: &str) -> Result<String, Wrong> {
+    match Host::parse(text) {
+        Ok(host) if !text.contains('*') => Ok(host.to_string()),
+        _ => Err(Wrong::new(
+            format!("{:?} is no host name", masked(text)),
+            "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
+        )),
+    }
+}
+
+/// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the scheme's own port.
+pub(super) fn web_origin(text: &str) -> Result<String, Wrong> {
+    let refused = || {
+        Wrong::new(
+            format!("{:?} is no web origin", masked(text)),
+            "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
+        )
+    };
+    let url = Url::parse(text).map_err(|_| refused())?;
+    // Pages come by no other scheme, and the guard matches no other.
+    let bare = matches!(url.scheme(), "http" | "https")
+        && matches!(url.path(), "" | "/")
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    match url.host_str() {
+        Some(host) if bare && !host.contains('*') => {
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            Ok(format!("{}://{host}{port}", url.scheme()))
+        }
+        _ => Err(refused()),
+    }
+}
