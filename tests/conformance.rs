@@ -41,14 +41,24 @@ fn every_format_has_an_expected_file_for_every_case_and_no_other() {
     }
 }
 
-/// The names of the tools in a list, whatever its shape: the first text called `name` in each tool.
+/// The tools of a list, whatever its shape.
+fn tools(list: &Value) -> &[Value] {
+    let places = ["", "/tools", "/0/functionDeclarations", "/properties/calls/items/anyOf"];
+    let found = places.iter().rev().filter_map(|place| list.pointer(place)).find_map(Value::as_array);
+    found.map_or(&[], Vec::as_slice)
+}
+
+/// The names of the tools in a list: the first text called `name` in each, or the constant of the Tool Protocol.
 fn names(list: &Value) -> Vec<&str> {
     fn name(tool: &Value) -> Option<&str> {
         let members = tool.as_object()?;
         members.get("name").and_then(Value::as_str).or_else(|| members.values().find_map(name))
     }
-    let tools = list.as_array().or_else(|| list.get("tools")?.as_array()).expect("a list of tools");
-    tools.iter().map(|tool| name(tool).expect("a name")).collect()
+    fn one(tool: &Value) -> &str {
+        let constant = tool.pointer("/properties/_tool/const").and_then(Value::as_str);
+        constant.or_else(|| name(tool)).expect("a name")
+    }
+    tools(list).iter().map(one).collect()
 }
 
 #[test]
@@ -102,5 +112,114 @@ fn hostile_tools_never_break_the_list() {
         assert!(names.contains(&"greet"), "{}: {names:?}", format.id());
         assert!(names.iter().all(|name| is_legal(name)), "{}: {names:?}", format.id());
         assert_eq!(rendered.tools + rendered.left_out, view.len());
+        assert_eq!(faults(*format, &list), Vec::<String>::new(), "{}", format.id());
+    }
+}
+
+/// The description and the schema of a tool in a list.
+fn content(tool: &Value) -> (Option<&Value>, Option<&Value>) {
+    let tool = tool.get("function").or_else(|| tool.get("toolSpec")).unwrap_or(tool);
+    let keys = ["/parameters", "/input_schema", "/inputSchema/json", "/inputSchema", "/parametersJsonSchema"];
+    let schema = keys.iter().find_map(|key| tool.pointer(key));
+    let composed = tool.pointer("/properties/_tool").is_some();
+    (tool.get("description"), if composed { Some(tool) } else { schema })
+}
+
+/// What in a list is beyond the limits of its format.
+fn faults(format: &dyn Format, list: &Value) -> Vec<String> {
+    let limits = format.limits();
+    let mut faults = Vec::new();
+    if format.id() == "native" {
+        return faults;
+    }
+    let listed = names(list);
+    faults
+        .extend(listed.iter().filter(|n| limits.name.is_some_and(|rule| !rule.allow(n))).map(|n| format!("name {n}")));
+    if listed.iter().collect::<BTreeSet<_>>().len() != listed.len() {
+        faults.push("a name twice".into());
+    }
+    for (tool, name) in tools(list).iter().zip(listed) {
+        let (description, schema) = content(tool);
+        if !limits.empty_description && description.is_some_and(|d| d.as_str().is_none_or(str::is_empty)) {
+            faults.push(format!("{name}: empty description"));
+        }
+        let Some(schema) = schema else { continue };
+        if schema["type"] != "object" || !schema["properties"].is_object() {
+            faults.push(format!("{name}: no object"));
+        }
+        let barred = limits.root_barred.iter().filter(|keyword| schema.get(**keyword).is_some());
+        faults.extend(barred.map(|keyword| format!("{name}: {keyword} at the root")));
+        let mut seen: Vec<Value> = Vec::new();
+        formats::schema::walk::each_schema(&mut schema.clone(), &mut |schema, _| seen.push(schema.clone()));
+        for members in seen.iter().filter_map(Value::as_object) {
+            faults.extend(limits.barred.iter().filter(|k| members.contains_key(**k)).map(|k| format!("{name}: {k}")));
+            let keys = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|p| p.keys());
+            faults.extend(
+                keys.filter(|k| limits.key.is_some_and(|rule| !rule.allow(k))).map(|k| format!("{name}: key {k}")),
+            );
+        }
+    }
+    faults
+}
+
+/// The real and the poisoned tools of the corpus, if it is there.
+fn corpus() -> Vec<(String, String, String)> {
+    fn collect(value: &Value, found: &mut Vec<(String, String, String)>) {
+        let Some(members) = value.as_object() else {
+            value.as_array().into_iter().flatten().for_each(|inner| collect(inner, found));
+            return;
+        };
+        let schema = members.get("inputSchema").or_else(|| members.get("input_schema"));
+        if let (Some(name), Some(text)) = (members.get("name").and_then(Value::as_str), members.get("description"))
+            && (schema.is_some() || members.contains_key("label"))
+        {
+            let schema = schema.map_or_else(|| r#"{"type":"object"}"#.to_owned(), Value::to_string);
+            found.push((name.to_owned(), text.as_str().unwrap_or_default().to_owned(), schema));
+            return;
+        }
+        members.values().for_each(|inner| collect(inner, found));
+    }
+    let folder = std::env::var_os("CALLSHEET_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), Into::into);
+    let mut found = Vec::new();
+    for file in ["schemas/livemcpbench.json", "poison/cisco.json"] {
+        if let Ok(text) = std::fs::read_to_string(folder.join(file)) {
+            collect(&serde_json::from_str(&text).unwrap(), &mut found);
+        }
+    }
+    found
+}
+
+#[test]
+fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
+    let known = corpus();
+    let named = known.iter().enumerate().map(|(index, (_, text, schema))| {
+        offered(tool("known", &format!("tool_{index:05}"), schema), |tool| tool.description = text.as_str().into())
+    });
+    let view = view(vec![part("known", named.collect(), Vec::new())]);
+    for format in FORMATS {
+        let rendered = render(&view, then(), *format);
+        let list: Value = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(faults(*format, &list), Vec::<String>::new(), "{}", format.id());
+        assert_eq!(rendered.tools + rendered.left_out, known.len());
+        let told: BTreeSet<_> = rendered.findings.iter().filter(|f| f.code.as_str() == "tool-quarantined").collect();
+        assert_eq!(told.len(), rendered.left_out, "{}: each with its reason", format.id());
+        assert!(rendered.left_out * 20 <= known.len(), "{}: {} left out", format.id(), rendered.left_out);
+    }
+}
+
+#[test]
+fn what_comes_behind_changes_no_byte_before() {
+    let first = format_cases::cases().into_iter().find(|(case, _)| *case == "fleet").unwrap().1.parts;
+    let last = tool("zoo", "feed", r#"{"type":"object","properties":{"what":{"type":"string"}}}"#);
+    for format in FORMATS {
+        let before = render(&view(first.clone()), then(), *format).body;
+        let mut more = first.clone();
+        more.push(part("zoo", vec![last.clone()], Vec::new()));
+        let after = render(&view(more), then(), *format).body;
+        let close = format.encode(&last).json.unwrap();
+        let at = after.windows(close.len()).position(|window| window == close).unwrap();
+        assert_eq!(after[..at - 1], before[..at - 1], "{}", format.id());
+        assert_eq!(after[at - 1], b',', "{}", format.id());
     }
 }

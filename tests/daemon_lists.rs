@@ -25,7 +25,9 @@ async fn the_list_for_llms_has_at_most_128_tools_and_says_what_is_not_in_it() {
     assert_eq!(names.len(), 128);
     assert_eq!((names[0].as_str(), names[127].as_str()), ("first_000", "second_027"));
     assert_eq!((list.header("callsheet-tools"), list.header("callsheet-left-out")), ("128", "22"));
-    let findings = daemon.findings("over-limit").await;
+    // The other API of the same vendor has the same limit, and a finding of its own.
+    let mut findings = daemon.findings("over-limit").await;
+    findings.retain(|finding| finding["message"].as_str().unwrap().contains("`openai`"));
     let left_out: Vec<_> = findings.iter().map(|finding| finding["tool"].as_str().unwrap()).collect();
     assert_eq!((findings.len(), left_out[0], left_out[21]), (22, "second_028", "second_049"));
 

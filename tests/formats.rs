@@ -14,7 +14,7 @@ use callsheet::model::{Finding, FindingCode};
 use callsheet::views::render;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use view_tools::{part, then, tool, view};
+use view_tools::{offered, part, then, tool, view};
 
 /// Compares with the expected file, byte for byte; `CALLSHEET_BLESS=1` writes it. The version of callsheet stands as `@VERSION@`.
 fn check(case: &str, format: &dyn Format, body: &[u8]) {
@@ -79,7 +79,8 @@ fn the_native_list_is_a_manifest_that_adds_owner_and_preferences() {
 fn a_schema_that_needs_no_change_is_embedded_as_it_came() {
     let view = format_cases::cases().into_iter().find(|(case, _)| *case == "plain").unwrap().1;
     let raw = view.parts[0].tools[0].tool.parameters.get();
-    for format in FORMATS {
+    // The others have no `default`, or add members.
+    for format in FORMATS.iter().filter(|format| !["gemini", "ollama", "calls"].contains(&format.id())) {
         let rendered = render(&view, then(), *format);
         assert!(String::from_utf8(rendered.body).unwrap().contains(raw), "{}", format.id());
         assert_eq!(rendered.findings, [], "{}", format.id());
@@ -111,7 +112,7 @@ fn openai_folds_roots_and_leaves_out_what_takes_no_object() {
             ("mixed/look_up".into(), "lossy", "/parameters/$ref"),
             ("mixed/switch".into(), "lossy", "/parameters/not"),
             ("mixed/switch".into(), "lossy", "/parameters/type"),
-            ("mixed/tell".into(), "lossy", "/parameters"),
+            ("mixed/tell".into(), "tool-quarantined", "/parameters"),
         ]
     );
 }
@@ -125,7 +126,10 @@ fn one_malformed_tool_costs_that_tool_only() {
         let name = tools[0].get("name").unwrap_or(&tools[0]["function"]["name"]);
         assert!(name.as_str().unwrap().starts_with("guess_what_"), "{format}");
         for lost in ["careless/dig", "careless/halve"] {
-            assert!(told(&findings).iter().any(|told| told.0 == lost && told.1 == "lossy"), "{format} {lost}");
+            assert!(
+                told(&findings).iter().any(|told| told.0 == lost && ["lossy", "tool-quarantined"].contains(&told.1)),
+                "{format} {lost}"
+            );
         }
     }
 }
@@ -138,6 +142,68 @@ fn findings_of_a_hostile_schema_are_bounded() {
     assert_eq!(encoded.findings.len(), 17);
     assert!(encoded.findings[16].message.starts_with("4984 further places"), "{}", encoded.findings[16].message);
     assert!(encoded.findings.iter().all(|finding| finding.code == FindingCode::Lossy));
+}
+
+fn body(name: &str, format: &dyn Format) -> Value {
+    let view = format_cases::cases().into_iter().find(|(case, _)| *case == name).expect("a case").1;
+    serde_json::from_slice(&render(&view, then(), format).body).unwrap()
+}
+
+#[test]
+fn the_end_of_a_list_is_marked_for_prompt_caches() {
+    let cached = formats::Options { cache: true };
+    for (id, tools) in [("anthropic", ""), ("bedrock", "/tools")] {
+        let plain = formats::by_id(id).unwrap();
+        let marked = formats::with_options(plain, cached).unwrap();
+        let (without, with) = (body("plain", plain), body("plain", marked));
+        let (without, mut with) = (without.pointer(tools).unwrap().clone(), with.pointer(tools).unwrap().clone());
+        let list = with.as_array_mut().unwrap();
+        if id == "anthropic" {
+            let last = list.last_mut().unwrap().as_object_mut().unwrap();
+            assert_eq!(last.shift_remove("cache_control"), Some(json!({"type": "ephemeral"})));
+        } else {
+            assert_eq!(list.pop(), Some(json!({"cachePoint": {"type": "default"}})));
+        }
+        assert_eq!(with, without, "{id}");
+        assert_eq!(body("empty", marked), body("empty", plain), "{id}");
+    }
+    assert!(formats::with_options(formats::by_id("openai").unwrap(), cached).is_none());
+}
+
+#[test]
+fn calls_are_explicit_or_latent_by_three_rules() {
+    let schema =
+        r#"{"type":"object","properties":{"text":{"type":"string"},"_output":{"type":"object"}},"required":["text"]}"#;
+    let own = r#"{"type":"object","properties":{"_activity":{"type":"string","const":"other"},"_tool":{"type":"string","const":"x"}}}"#;
+    let latent = offered(tool("s", "think", schema), |tool| tool.facts.tags = vec!["latent".into()]);
+    let calls = formats::by_id("calls").unwrap();
+    let encode = |tool| serde_json::from_slice::<Value>(&calls.encode(&tool).json.unwrap()).unwrap();
+    for (tool, activity, required) in [
+        (tool("s", "kept", own), "other", json!(["_tool", "_activity"])),
+        (tool("s", "read", schema), "read", json!(["_tool", "_activity", "text"])),
+        (latent, "", json!(["_tool", "_activity", "text", "_output"])),
+    ] {
+        let (name, call) = (tool.id.tool.to_string(), encode(tool));
+        assert_eq!(call["properties"]["_activity"], json!({"type": "string", "const": activity}), "{name}");
+        assert_eq!(call["properties"]["_tool"]["const"], json!(name));
+        assert_eq!(call["required"], required, "{name}");
+        let keys: Vec<_> = call["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(keys[..4], ["_tool", "_activity", "_reasoningForCall", "_output"], "{name}");
+    }
+    assert_eq!(body("empty", calls)["properties"]["calls"]["maxItems"], json!(0));
+}
+
+#[test]
+fn a_reference_to_elsewhere_costs_that_tool_in_every_format_for_llms() {
+    for target in ["http://127.0.0.1/secret", "#/$defs/none"] {
+        let schema = json!({"type": "object", "properties": {"a": {"$ref": target}}}).to_string();
+        for format in FORMATS.iter().filter(|format| format.for_llm()) {
+            let encoded = format.encode(&tool("s", "t", &schema));
+            assert_eq!(encoded.json, None, "{} {target}", format.id());
+            assert_eq!(encoded.findings[0].code, FindingCode::ToolQuarantined);
+            assert!(encoded.findings[0].message.contains(target), "{}", encoded.findings[0].message);
+        }
+    }
 }
 
 /// What OpenAI refuses, looked for in a schema that was made for it.
@@ -283,7 +349,7 @@ proptest! {
 
     #[test]
     fn any_text_survives_the_way_into_a_list(description in any::<String>()) {
-        let tool = view_tools::offered(tool("s", "t", "{}"), |tool| tool.description = description.as_str().into());
+        let tool = offered(tool("s", "t", "{}"), |tool| tool.description = description.as_str().into());
         let rendered = render(&view(vec![part("s", vec![tool], Vec::new())]), then(), formats::by_id("native").unwrap());
         let list: Value = serde_json::from_slice(&rendered.body).unwrap();
         prop_assert_eq!(list["tools"][0]["description"].as_str(), Some(description.as_str()));

@@ -2,23 +2,46 @@
 //!
 //! A format is pure: a tool in, bytes out, and a finding for whatever it could not say. It never chooses tools; that is the view's.
 //!
-//! To add one: a file here, a line in [`FORMATS`], expected files under `fixtures/expected/<format>/`. A vendor that is picky about
+//! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under `fixtures/expected/<format>/`. A vendor that is picky about
 //! JSON Schema is a list of [`schema`] transforms.
 
 use jiff::Timestamp;
 
 use crate::model::{Category, Finding, FindingCode, ViewTool};
 
+mod anthropic;
+mod bedrock;
+mod calls;
+mod chat;
+mod gemini;
+pub mod limits;
+mod mcp;
 pub mod native;
+mod ollama;
 pub mod openai;
+mod openai_responses;
 pub mod schema;
+mod vendor;
 mod write;
 
-/// What a target accepts. Numbers are data, each with its source beside it in the format's file.
+pub use limits::Limits;
+
+/// What an asker may want of a format beyond the plain list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// `cache=true`: the end of the list is marked for the vendor's prompt cache.
+    pub cache: bool,
+}
+
+/// What marks the end of a list for a prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Tools in one request.
-    pub max_tools: Option<usize>,
+pub enum EndMark {
+    /// Nothing does.
+    None,
+    /// Members behind those of the last tool, each with a comma before it.
+    InLast(&'static str),
+    /// An element behind the last tool, with a comma before it.
+    Behind(&'static str),
 }
 
 /// One tool in a format.
@@ -66,14 +89,51 @@ pub trait Format: Sync {
 
     /// What stands around the tools.
     fn frame(&self, head: &ListHead<'_>) -> Frame;
+
+    /// The whole list when it has no tools, where an empty frame would not do.
+    fn without_tools(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What marks the end of a list that has tools.
+    fn end_mark(&self) -> EndMark {
+        EndMark::None
+    }
+
+    /// The same format with these options, under an id of its own; nothing when it has no such options.
+    fn variant(&self, _options: Options) -> Option<&'static dyn Format> {
+        None
+    }
 }
 
 /// Every format there is; the first is the default.
-pub const FORMATS: &[&dyn Format] = &[&native::Native, &openai::OpenAi];
+pub const FORMATS: &[&dyn Format] = &[
+    &native::Native,
+    &openai::OpenAi,
+    &openai_responses::FORMAT,
+    &anthropic::FORMAT,
+    &gemini::FORMAT,
+    &bedrock::FORMAT,
+    &chat::MISTRAL,
+    &chat::COHERE,
+    &ollama::FORMAT,
+    &mcp::FORMAT,
+    &calls::FORMAT,
+];
 
 /// The format with this id.
 pub fn by_id(id: &str) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| format.id() == id)
+}
+
+/// The format with these options; nothing when it has no such options.
+pub fn with_options(format: &'static dyn Format, options: Options) -> Option<&'static dyn Format> {
+    if options == Options::default() { Some(format) } else { format.variant(options) }
+}
+
+/// A finding about a tool that a format leaves out.
+fn quarantined(tool: &ViewTool, message: impl Into<String>) -> Finding {
+    Finding::new(FindingCode::ToolQuarantined, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
 }
 
 /// A finding about something of `tool` that a format could not say.

@@ -7,16 +7,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::limits::{self, Limits};
 use super::write::{ObjectWriter, quoted, sound};
-use super::{Encoded, Format, Frame, Limits, ListHead, lossy};
+use super::{Encoded, Format, Frame, ListHead, lossy};
 use crate::model::{Category, Extra, Finding, ViewTool};
 
 /// `format=native`.
 #[derive(Debug)]
 pub struct Native;
-
-/// Programs read this list, and they have no cap.
-const LIMITS: Limits = Limits { max_tools: None };
 
 /// The keys of a tool that are ours or the protocol's; a scenario's unknown members never take their place.
 const TOOL_KEYS: &[&str] = &[
@@ -42,7 +40,7 @@ impl Format for Native {
     }
 
     fn limits(&self) -> &Limits {
-        &LIMITS
+        &limits::NATIVE
     }
 
     fn for_llm(&self) -> bool {

@@ -128,6 +128,7 @@ impl ListQuery {
         once("max_tools"),
         once("include_disabled"),
         once("include_internal"),
+        once("cache"),
     ];
 
     /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
@@ -158,8 +159,18 @@ impl ListQuery {
             let detail = format!("`{name}=true` does not go with `format={}`", format.id());
             return Err(Problem::bad_request(format!("{detail}: LLMs never get such tools; use `format=native`")));
         }
-        Ok(Self { format, view })
+        Ok(Self { format: with_options(query, format)?, view })
     }
+}
+
+/// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did.
+fn with_options(query: &Query, format: &'static dyn Format) -> Result<&'static dyn Format, Problem> {
+    let options = formats::Options { cache: query.flag("cache")? };
+    formats::with_options(format, options).ok_or_else(|| {
+        let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
+        let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
+        Problem::bad_request(format!("`format={}` has no `cache=true`: {} have it", format.id(), have.join(" and ")))
+    })
 }
 
 fn words(text: Option<&str>) -> Result<Vec<String>, Problem> {
@@ -248,6 +259,7 @@ mod tests {
             ("profile=", &["`profile`", "200 characters"]),
             ("chat_id=%00", &["`chat_id`"]),
             ("format=openai&include_internal=true", &["`include_internal=true`", "`format=openai`"]),
+            ("format=openai&cache=true", &["`cache=true`", "`anthropic` and `bedrock`"]),
             ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
         ] {
             let told = refusal(raw).await;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::categories;
 use super::segment::{Known, Places, Segment, Written};
 use crate::catalog::View;
-use crate::formats::{Format, ListHead};
+use crate::formats::{EndMark, Format, ListHead};
 use crate::model::{Finding, FindingCode, ViewTool};
 
 /// A list in a format.
@@ -69,7 +69,14 @@ pub(super) fn render_again(
         }
         places.extend(Segment::of(part, range, written));
     }
+    if tools > 0 {
+        mark_end(format.end_mark(), &mut body, &mut places);
+    }
     body.extend_from_slice(&frame.close);
+    if let Some(nothing) = format.without_tools().filter(|_| tools == 0) {
+        body = nothing.into();
+        places.clear();
+    }
     // What the growth of the text left over would stay as long as the text.
     body.shrink_to_fit();
 
@@ -82,6 +89,21 @@ pub(super) fn render_again(
     }
     findings.sort();
     (Rendered { body, tools, left_out: view.left_out.len() + left_out, findings }, places)
+}
+
+/// Marks the end of the tools for a prompt cache.
+fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Places) {
+    match mark {
+        EndMark::None => {}
+        EndMark::Behind(element) => body.extend_from_slice(element.as_bytes()),
+        EndMark::InLast(members) => {
+            // The last tool is another one as soon as one comes behind it.
+            places.retain(|_, segment| !segment.ends_at(body.len()));
+            body.pop();
+            body.extend_from_slice(members.as_bytes());
+            body.push(b'}');
+        }
+    }
 }
 
 fn over_limit(tool: &ViewTool, most: usize, format: &dyn Format) -> Finding {

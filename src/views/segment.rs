@@ -74,6 +74,11 @@ impl Segment {
     pub(super) fn of(part: &Part, range: Range<usize>, written: Written) -> Option<(ScenarioName, Self)> {
         part.whole.then(|| (part.entry.name.clone(), Self { digest: part.entry.digest, range, written }))
     }
+
+    /// Whether its bytes go up to there.
+    pub(super) fn ends_at(&self, end: usize) -> bool {
+        self.range.end == end && !self.range.is_empty()
+    }
 }
 
 impl Known {

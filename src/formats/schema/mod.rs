@@ -10,11 +10,17 @@ use serde_json::Value;
 
 use crate::model::JsonText;
 
+pub mod all_of;
 pub mod fold;
+pub mod inline;
 pub mod items;
+pub mod keywords;
 pub mod noise;
+pub mod plain;
+pub mod references;
 pub mod required;
 pub mod root;
+pub mod upgrade;
 pub mod walk;
 pub mod well_formed;
 
@@ -54,6 +60,15 @@ pub enum Refused {
     /// Arguments of a call are always an object.
     #[error("its schema describes {0}, but the arguments of a call are always an object")]
     NotAnObject(String),
+    /// What a reference means is not within the schema; nothing is ever fetched for it.
+    #[error("its schema refers to `{0}`, which is not within it")]
+    Reference(String),
+    /// The schema would become huge.
+    #[error("its schema is too large or too deep once its references are followed")]
+    TooLarge,
+    /// The target is known to refuse it.
+    #[error("it has {0}, which the target refuses")]
+    Beyond(String),
 }
 
 /// A schema after the steps.
@@ -67,12 +82,22 @@ pub struct Applied<'a> {
 
 /// Runs the steps over a schema.
 pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, Refused> {
+    apply_within(raw, steps, &|_| Ok(()))
+}
+
+/// The same, with a last look at what came out.
+pub(super) fn apply_within<'a>(
+    raw: &'a JsonText,
+    steps: &[Transform],
+    check: &dyn Fn(&mut Value) -> Result<(), Refused>,
+) -> Result<Applied<'a>, Refused> {
     // A value tree nests at most 128 levels, so the steps may recurse.
     let mut schema: Value = serde_json::from_str(raw.get()).map_err(|error| Refused::Unreadable(error.to_string()))?;
     let mut log = Log::default();
     for step in steps {
         step(&mut schema, &mut log)?;
     }
+    check(&mut schema)?;
     if !log.changed {
         return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new() });
     }
@@ -117,9 +142,57 @@ impl Refused {
             Self::Unreadable(_) => {
                 "nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double"
             }
+            Self::Reference(_) => "put what is referred to under `$defs` of the same schema",
+            Self::TooLarge => "write the schema without references that repeat large parts or lead back to themselves",
+            Self::Beyond(_) => "rename or simplify it, or use another format",
             Self::NotAnObject(_) => "give the schema the type `object` and make each argument one of its properties",
         }
     }
+}
+
+/// The steps that every LLM vendor needs.
+pub(super) const COMMON: &[Transform] = &[
+    noise::drop_noise,
+    well_formed::well_formed,
+    upgrade::to_2020,
+    items::array_items,
+    root::object_root,
+    references::local_references,
+    fold::flat_root,
+    references::local_references,
+    required::known_required,
+];
+
+/// The steps for a target that takes few keywords and no references; its own vocabulary comes last.
+pub(super) const SIMPLE: &[Transform] = &[
+    noise::drop_noise,
+    well_formed::well_formed,
+    upgrade::to_2020,
+    items::array_items,
+    root::object_root,
+    references::local_references,
+    fold::flat_root,
+    references::local_references,
+    inline::inline,
+    all_of::merge,
+    plain::no_booleans,
+    plain::one_of_to_any_of,
+    plain::const_to_enum,
+    items::array_items,
+    root::object_root,
+    required::known_required,
+];
+
+/// Two lists of steps, one behind the other. `N` is the length of both together.
+pub(super) const fn join<const N: usize>(first: &[Transform], second: &[Transform]) -> [Transform; N] {
+    assert!(first.len() + second.len() == N, "N is the length of both lists");
+    let mut joined = [first[0]; N];
+    let mut at = 0;
+    while at < N {
+        joined[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    joined
 }
 
 /// Takes a member out and keeps the order of the others.

@@ -1,0 +1,81 @@
+//! The Tool Protocol's composition: one schema with a `calls` array whose items are any of the tools.
+//!
+//! Meta fields come first: `_tool` (constant), `_activity`, `_reasoningForCall`, `_output`. A call is explicit (code runs it) or latent
+//! (the LLM fills in `_output` itself) by three rules: a definition that has `_activity` keeps it; a tool that its scenario runs has its
+//! own name there; any other is latent, which is the empty text. A scenario runs each tool that it offers, but those tagged `latent`.
+
+use serde_json::{Map, Value, json};
+
+use super::EndMark;
+use super::limits;
+use super::schema::{COMMON, Transform, inline, join};
+use super::vendor::{Piece, Vendor};
+use crate::model::ViewTool;
+
+const STEPS: [Transform; COMMON.len() + 2] = join(COMMON, &[inline::inline, super::schema::required::known_required]);
+
+/// `format=calls`.
+pub(super) static FORMAT: Vendor = Vendor {
+    id: "calls",
+    limits: &limits::CALLS,
+    steps: &STEPS,
+    write: call,
+    frame: (
+        r#"{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":["#,
+        r#"]}}},"required":["calls"]}"#,
+    ),
+    // JSON Schema has no empty `anyOf`: without tools no call can be made.
+    nothing: Some(
+        r#"{"type":"object","properties":{"calls":{"type":"array","items":{},"maxItems":0}},"required":["calls"]}"#,
+    ),
+    cached: EndMark::None,
+    variants: &[],
+};
+
+fn call(piece: &Piece<'_>) -> Vec<u8> {
+    // The transforms made it an object with properties.
+    let mut schema: Map<String, Value> = serde_json::from_str(piece.schema).unwrap_or_default();
+    let mut own = match schema.shift_remove("properties") {
+        Some(Value::Object(own)) => own,
+        _ => Map::new(),
+    };
+    let required = schema.shift_remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
+    let activity = own.shift_remove("_activity").unwrap_or_else(|| constant(activity(piece.tool)));
+    let latent = activity.get("const").and_then(Value::as_str) == Some("");
+    let mut properties = Map::new();
+    properties.insert("_tool".into(), constant(piece.tool.name.as_str()));
+    properties.insert("_activity".into(), activity);
+    properties.insert("_reasoningForCall".into(), json!({"type": "string"}));
+    properties.insert("_output".into(), own.shift_remove("_output").unwrap_or_else(|| json!({})));
+    for (name, schema) in own {
+        properties.entry(name).or_insert(schema);
+    }
+    let mut names = vec![Value::from("_tool"), "_activity".into()];
+    let ours = ["_tool", "_activity", "_output"];
+    names.extend(required.into_iter().filter(|name| !name.as_str().is_some_and(|name| ours.contains(&name))));
+    if latent {
+        names.push("_output".into());
+    }
+    let mut composed = Map::new();
+    composed.insert("type".into(), "object".into());
+    let own_text = schema.shift_remove("description");
+    if let Some(text) = piece.description.filter(|text| !text.is_empty()).map(Value::from).or(own_text) {
+        composed.insert("description".into(), text);
+    }
+    composed.insert("properties".into(), Value::Object(properties));
+    composed.insert("required".into(), Value::Array(names));
+    for (keyword, value) in schema {
+        composed.entry(keyword).or_insert(value);
+    }
+    Value::Object(composed).to_string().into_bytes()
+}
+
+/// The second and third rule.
+fn activity(tool: &ViewTool) -> &str {
+    let latent = tool.tool.facts.tags.iter().any(|tag| **tag == *"latent");
+    if latent { "" } else { tool.name.as_str() }
+}
+
+fn constant(text: &str) -> Value {
+    json!({"type": "string", "const": text})
+}

@@ -1,0 +1,258 @@
+//! What each target accepts, as data: one row for each format, and beside each number where it is from.
+//!
+//! "Recorded" means an answer of the vendor's server as quoted in public issues; no client library checks these rules, so a list that
+//! breaks one fails at the vendor, whole.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::schema::Refused;
+use super::schema::walk::{Role, each_schema};
+
+/// What a target accepts; `None` and an empty list say that no limit is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Tools in one request.
+    pub max_tools: Option<usize>,
+    /// Names of tools.
+    pub name: Option<Names>,
+    /// Characters of a tool's description that the target is known to take. More are sent all the same: the vendor lifted the bound.
+    pub described: Option<usize>,
+    /// An empty description is refused, so none is sent then.
+    pub empty_description: bool,
+    /// Keywords refused at the root of a schema.
+    pub root_barred: &'static [&'static str],
+    /// Keywords refused or dropped anywhere in a schema.
+    pub barred: &'static [&'static str],
+    /// Names of properties.
+    pub key: Option<Names>,
+    /// Schemas one within the other.
+    pub max_depth: Option<usize>,
+    /// Which keywords for alternatives it takes.
+    pub unions: Unions,
+}
+
+/// A rule for names: letters, digits and `_` always may be in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// Characters at most.
+    pub max: usize,
+    /// What else may be in one.
+    pub also: &'static str,
+    /// Begins with a letter or `_`.
+    pub leads_with_letter: bool,
+}
+
+/// Keywords for alternatives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unions {
+    /// `anyOf` and `oneOf`.
+    All,
+    /// `anyOf` alone.
+    AnyOf,
+}
+
+impl Names {
+    const fn plain(max: usize) -> Self {
+        Self { max, also: "-", leads_with_letter: false }
+    }
+
+    /// Whether this is such a name.
+    pub fn allow(&self, name: &str) -> bool {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || self.also.contains(c);
+        let leads = !self.leads_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        !name.is_empty() && name.len() <= self.max && leads && name.chars().all(fits)
+    }
+}
+
+/// Nothing is known to be refused.
+const OPEN: Limits = Limits {
+    max_tools: None,
+    name: None,
+    described: None,
+    empty_description: true,
+    root_barred: &[],
+    barred: &[],
+    key: None,
+    max_depth: None,
+    unions: Unions::All,
+};
+
+/// Recorded by OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+const NO_ALTERNATIVES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not", "$ref"];
+
+/// Programs read the native list, and they have no cap.
+pub const NATIVE: Limits = OPEN;
+
+/// OpenAI Chat Completions.
+pub const OPENAI: Limits = Limits {
+    // Recorded November 2025: "Expected an array with maximum length 128" (zed #42393, opencode #4909). Its openapi.json has none.
+    max_tools: Some(128),
+    // Its openapi.json, in prose: a-z, A-Z, 0-9, underscores and dashes, at most 64.
+    name: Some(Names::plain(64)),
+    // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784).
+    described: Some(1024),
+    empty_description: false,
+    root_barred: NO_ALTERNATIVES,
+    ..OPEN
+};
+
+/// `OpenAI` Responses.
+pub const OPENAI_RESPONSES: Limits = Limits {
+    // Its openapi.json, FunctionToolParam.name: ^[a-zA-Z0-9_-]+$, maxLength 128.
+    name: Some(Names::plain(128)),
+    ..OPENAI
+};
+
+/// Anthropic Messages.
+pub const ANTHROPIC: Limits = Limits {
+    // Recorded: ^[a-zA-Z0-9_-]{1,128}$ (older servers 64). No count is documented for tools that are not deferred.
+    name: Some(Names::plain(128)),
+    empty_description: false,
+    // Recorded: claude-code #27337, opencode #35516: "input_schema does not support oneOf, allOf, or anyOf at the top level".
+    root_barred: NO_ALTERNATIVES,
+    // Recorded: property keys match ^[a-zA-Z0-9_.-]{1,64}$.
+    key: Some(Names { max: 64, also: "-.", leads_with_letter: false }),
+    ..OPEN
+};
+
+/// Gemini `functionDeclarations`, with `parametersJsonSchema`.
+pub const GEMINI: Limits = Limits {
+    // Vertex documentation of function calling: 512 declarations.
+    max_tools: Some(512),
+    // google-genai FunctionDeclaration.name: a letter or `_` first; it says 128, the server (recorded) 64.
+    name: Some(Names { max: 64, also: ".:-", leads_with_letter: true }),
+    empty_description: false,
+    root_barred: NO_ALTERNATIVES,
+    // The documentation of JSON Schema support lists what is taken; these are common and not in it.
+    barred: &[
+        "const",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "uniqueItems",
+        "default",
+        "examples",
+        "dependentRequired",
+        "oneOf",
+        "$schema",
+    ],
+    // Documentation of Schema.properties: ^[a-zA-Z_][a-zA-Z0-9_]{0,63}$.
+    key: Some(Names { max: 64, also: "", leads_with_letter: true }),
+    unions: Unions::AnyOf,
+    ..OPEN
+};
+
+/// Bedrock Converse `toolConfig`.
+pub const BEDROCK: Limits = Limits {
+    // botocore service-2.json, ToolName: [a-zA-Z0-9_-]+, 1 to 64.
+    name: Some(Names::plain(64)),
+    // The same, ToolSpecification.description: min 1.
+    empty_description: false,
+    // It hands the schema to models whose rules differ; Anthropic's are the strictest recorded.
+    root_barred: NO_ALTERNATIVES,
+    key: ANTHROPIC.key,
+    ..OPEN
+};
+
+/// Mistral.
+pub const MISTRAL: Limits = Limits {
+    // Recorded: "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64".
+    name: Some(Names::plain(64)),
+    empty_description: false,
+    // Nothing is recorded; the shape is that of Chat Completions.
+    root_barred: NO_ALTERNATIVES,
+    ..OPEN
+};
+
+/// Cohere v2.
+pub const COHERE: Limits = Limits {
+    // No rule is documented: the strictest of the others, which every published name meets.
+    name: Some(Names::plain(64)),
+    empty_description: false,
+    root_barred: NO_ALTERNATIVES,
+    ..OPEN
+};
+
+/// Ollama.
+pub const OLLAMA: Limits = Limits {
+    name: Some(Names::plain(64)),
+    empty_description: false,
+    root_barred: NO_ALTERNATIVES,
+    // api/types.go of August 2026, ToolProperty: all but anyOf, type, items, description, enum, properties and required is dropped.
+    barred: &[
+        "$ref",
+        "oneOf",
+        "allOf",
+        "not",
+        "const",
+        "format",
+        "pattern",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "default",
+        "title",
+        "additionalProperties",
+        "prefixItems",
+        "patternProperties",
+        "examples",
+        "$schema",
+    ],
+    unions: Unions::AnyOf,
+    ..OPEN
+};
+
+/// MCP `tools/list`.
+pub const MCP: Limits = Limits {
+    // Revision 2026-07-28, tools: 1 to 128 of A-Z, a-z, 0-9, `_`, `-` and `.`.
+    name: Some(Names { max: 128, also: "-.", leads_with_letter: false }),
+    ..OPEN
+};
+
+/// The composition of the Tool Protocol; its reader is any LLM that takes a schema.
+pub const CALLS: Limits = Limits { root_barred: NO_ALTERNATIVES, barred: &["$ref", "$defs"], ..OPEN };
+
+/// Whether a schema that was made for a target is within its limits.
+pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> {
+    if let Some(keyword) = limits.root_barred.iter().find(|keyword| schema.get(**keyword).is_some()) {
+        return Err(Refused::Beyond(format!("`{keyword}` at its root")));
+    }
+    if limits.key.is_none() && limits.max_depth.is_none() && limits.barred.is_empty() {
+        return Ok(());
+    }
+    let barred: BTreeSet<_> = limits.barred.iter().copied().collect();
+    let mut fault = None;
+    each_schema(schema, &mut |schema, place| {
+        let Some(members) = schema.as_object() else { return };
+        let named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
+        let bad = |name: &&String| limits.key.is_some_and(|rule| !rule.allow(name));
+        if let Some(name) = named.filter(bad).map(|name| name.chars().take(60).collect::<String>()).next() {
+            fault.get_or_insert(format!("a property called `{name}`"));
+        }
+        if let Some(keyword) = members.keys().find(|keyword| barred.contains(keyword.as_str())) {
+            fault.get_or_insert(format!("`{keyword}` in its schema"));
+        }
+        let depth = place.pointer.matches("/properties/").count() + place.pointer.matches("/items").count();
+        if place.role != Role::Root && limits.max_depth.is_some_and(|most| depth > most) {
+            fault.get_or_insert(format!("a schema nested {depth} levels deep"));
+        }
+    });
+    fault.map_or(Ok(()), |fault| Err(Refused::Beyond(fault)))
+}

@@ -1,0 +1,38 @@
+//! Ollama `tools`. The server reads a schema into a struct and drops every keyword that the struct lacks, so what it would drop is said
+//! in the descriptions.
+
+use serde_json::Value;
+
+use super::EndMark;
+use super::chat;
+use super::limits;
+use super::schema::keywords::{self, Vocabulary};
+use super::schema::{Log, Refused, SIMPLE, Transform, join};
+use super::vendor::Vendor;
+
+const STEPS: [Transform; SIMPLE.len() + 2] = join(SIMPLE, &[said, super::schema::required::known_required]);
+
+/// `format=ollama`.
+pub(super) static FORMAT: Vendor = Vendor {
+    id: "ollama",
+    limits: &limits::OLLAMA,
+    steps: &STEPS,
+    write: chat::function,
+    frame: ("[", "]"),
+    nothing: None,
+    cached: EndMark::None,
+    variants: &[],
+};
+
+/// api/types.go of August 2026: ToolFunctionParameters and ToolProperty.
+const VOCABULARY: Vocabulary = Vocabulary {
+    target: "ollama",
+    at_root: &["type", "properties", "required", "items"],
+    elsewhere: &["type", "description", "enum", "anyOf", "items", "properties", "required"],
+    takes: |_, _| true,
+};
+
+fn said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+    keywords::keep(schema, log, &VOCABULARY);
+    Ok(())
+}

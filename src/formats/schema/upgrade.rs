@@ -1,0 +1,71 @@
+//! What drafts 4 to 7 wrote otherwise becomes what 2020-12 writes. Silent: it means the same.
+//!
+//! Flags for strict bounds are rewritten with the other malformed values, and lists of items with arrays.
+
+use serde_json::{Map, Value};
+
+use super::walk::each_schema;
+use super::{Log, Refused, take};
+
+/// Renames and splits keywords of older drafts; takes `$schema` out, since targets know their dialect.
+pub fn to_2020(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+    let moved = rename_definitions(schema, log);
+    each_schema(schema, &mut |schema, _| {
+        let Some(members) = schema.as_object_mut() else { return };
+        for keyword in ["$schema", "id"] {
+            if take(members, keyword).is_some() {
+                log.silent();
+            }
+        }
+        if moved
+            && let Some(Value::String(target)) = members.get_mut("$ref")
+            && let Some(rest) = target.strip_prefix("#/definitions/")
+        {
+            *target = format!("#/$defs/{rest}");
+        }
+        if let Some(Value::Object(dependencies)) = members.get("dependencies").cloned() {
+            take(members, "dependencies");
+            let (lists, schemas): (Map<_, _>, Map<_, _>) =
+                dependencies.into_iter().partition(|(_, held)| held.is_array());
+            for (keyword, held) in [("dependentRequired", lists), ("dependentSchemas", schemas)] {
+                if !held.is_empty() && !members.contains_key(keyword) {
+                    members.insert(keyword.into(), Value::Object(held));
+                }
+            }
+            log.silent();
+        }
+    });
+    Ok(())
+}
+
+/// Only at the root, where references look for it; a schema with both keeps both.
+fn rename_definitions(schema: &mut Value, log: &mut Log) -> bool {
+    let Some(members) = schema.as_object_mut() else { return false };
+    if !members.contains_key("definitions") || members.contains_key("$defs") {
+        return false;
+    }
+    let renamed = std::mem::take(members).into_iter();
+    *members =
+        renamed.map(|(key, value)| (if key == "definitions" { "$defs".to_owned() } else { key }, value)).collect();
+    log.silent();
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn older_words_become_those_of_today() {
+        let mut schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"type": "string"}},
+            "properties": {"id": {"$ref": "#/definitions/a"}, "definitions": {"id": "x"}},
+            "dependencies": {"id": ["definitions"], "definitions": {"required": ["id"]}}});
+        to_2020(&mut schema, &mut Log::default()).unwrap();
+        let expected = json!({"$defs": {"a": {"type": "string"}},
+            "properties": {"id": {"$ref": "#/$defs/a"}, "definitions": {}},
+            "dependentRequired": {"id": ["definitions"]}, "dependentSchemas": {"definitions": {"required": ["id"]}}});
+        assert_eq!(schema.to_string(), expected.to_string());
+    }
+}
