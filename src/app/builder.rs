@@ -112,7 +112,7 @@ impl Builder {
         let concurrency = config.refresh.concurrency;
         let client = Client::new(limits(&config), concurrency, caching(&config), clock, tasks.clone())?;
         client.identify(&id);
-        client.bound(Bounds { tools: refresh.max_tools, part: refresh.max_tool });
+        client.bound(Bounds { tools: config.refresh.max_tools, part: config.refresh.max_tool });
         let embedded = Embedded::of(own, native.keys().cloned().collect());
         let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
         let sources = embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(&config, clock))).collect();
