@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::ResponseHead;
-use callsheet::upstream::cache_policy::{CacheScope, after_not_modified, freshness};
+use callsheet::upstream::cache_policy::{Plan, after_failure, before_request, freshness};
+use callsheet::upstream::{CacheScope, ResponseHead, Rules};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 
@@ -35,10 +35,16 @@ fuzz_target!(|data: &[u8]| {
         received_at: clock.wall(),
     };
     for scope in [CacheScope::Private, CacheScope::Shared] {
-        let fresh = freshness(&head, DEFAULT, scope);
-        assert!(fresh.lifetime <= LONGEST, "{fresh:?}");
-        assert!(fresh.fresh_until() >= now);
-        let renewed = after_not_modified(&fresh, &head, DEFAULT, scope);
-        assert_eq!((renewed.lifetime, renewed.no_store), (fresh.lifetime, fresh.no_store), "a 304 that says the same");
+        for last_good in [false, true] {
+            let rules = Rules { scope, default_lifetime: DEFAULT, last_good };
+            let fresh = freshness(&head, rules);
+            assert!(fresh.lifetime <= LONGEST, "{fresh:?}");
+            assert!(fresh.fresh_until() >= now);
+            assert_eq!(before_request(Some(&fresh), now) == Plan::Reuse, fresh.fresh_until() > now, "{fresh:?}");
+            let _ = after_failure(Some(&fresh), now + LONGEST);
+            let renewed = freshness(&head, rules).renewing(&fresh);
+            let same = (renewed.lifetime, renewed.no_store) == (fresh.lifetime, fresh.no_store);
+            assert!(same, "a 304 that says the same: {fresh:?} {renewed:?}");
+        }
     }
 });

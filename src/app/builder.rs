@@ -109,8 +109,8 @@ impl Builder {
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
         let restored = store.load().await?;
-        let concurrency = config.refresh.concurrency;
-        let client = Client::new(limits(&config), concurrency, caching(&config), clock, tasks.clone())?;
+        let refresh = &config.refresh;
+        let client = Client::new(limits(&config), refresh.concurrency, caching(&config), clock, tasks.clone())?;
         client.identify(&id);
         client.bound(Bounds { tools: config.refresh.max_tools, part: config.refresh.max_tool });
         let embedded = Embedded::of(own, native.keys().cloned().collect());
