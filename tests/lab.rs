@@ -20,7 +20,7 @@ const ID: &str = "3f1c6f0e-4f0b-4a57-9f0b-6f8f6f1f2a11";
 fn a_scenario_on_another_host_waits_for_a_yes_is_listed_and_leaves_truthfully() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], "");
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let library = lab.hosts[1].scenario("library", 15000, Some(ID));
 
     let health = daemon.until("library", "pending");
     assert_eq!(health["source"], "mdns", "{health}");

@@ -20,9 +20,9 @@ const START: Duration = Duration::from_secs(6);
 fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
     let lab = Lab::new(3);
     let daemon = lab.daemon(&lab.hosts[0], TRUSTED);
-    let first = lab.scenario(&lab.hosts[1], "library", 15000, Some(LIBRARY));
+    let first = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
     daemon.until("library", "live");
-    let _second = lab.scenario(&lab.hosts[2], "library", 15000, Some(OTHER));
+    let _second = lab.hosts[2].scenario("library", 15000, Some(OTHER));
     let other =
         wait_for("the second scenario", || daemon.scenarios().into_iter().find(|health| health["name"] != "library"));
     let name = other["name"].as_str().unwrap();
@@ -47,7 +47,7 @@ fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
 fn two_hundred_at_once_on_one_host_are_all_listed_within_ten_seconds() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], TRUSTED);
-    let crowd = lab.crowd(&lab.hosts[1], 200, 0);
+    let crowd = lab.hosts[1].crowd(200, 0);
     daemon.sees(Duration::from_secs(10), "crowd-0199", "known", |health| !health.is_null());
     let live = || daemon.scenarios().iter().filter(|health| health["state"] == "live").count();
     wait_for("all of them", || (live() == 200).then_some(()));
@@ -62,12 +62,14 @@ fn two_hundred_at_once_on_one_host_are_all_listed_within_ten_seconds() {
 #[ignore = "needs root and network namespaces: run `.ci/lab`"]
 fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothing() {
     let lab = Lab::new(3);
-    let daemon = lab.daemon(&lab.hosts[0], "[discovery.mdns]\ntrust = [\"10.78.0.2\"]\n");
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(LIBRARY));
+    // A goodbye may be lost in a flood as well: then the failing asks tell.
+    let asking = "[refresh]\nmin_interval = \"3s\"\nmax_interval = \"3s\"\n[health]\ngrace = \"5s\"\n";
+    let daemon = lab.daemon(&lab.hosts[0], &format!("{asking}[discovery.mdns]\ntrust = [\"10.78.0.2\"]\n"));
+    let library = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
     daemon.until("library", "live");
     let before = daemon.memory();
 
-    let flood = lab.crowd(&lab.hosts[2], 0, 5_000);
+    let flood = lab.hosts[2].crowd(0, 5_000);
     // The first 512 are kept, and the library is one of them. Of the others those are counted that were heard: in a flood packets are lost.
     let count = wait_for("the count of the others", || {
         let findings = daemon.findings();
@@ -84,13 +86,13 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     assert!(after < before + 100, "{before} MB before, {after} MB after");
 
     // Who is trusted finds room even now: when the browse is renewed at the latest, since what it says first may be lost too.
-    let _mail = lab.scenario(&lab.hosts[1], "mail", 15001, Some(OTHER));
+    let _mail = lab.hosts[1].scenario("mail", 15001, Some(OTHER));
     daemon.within(Duration::from_secs(75), "mail", "live");
     assert_eq!(daemon.tools(), ["library_find", "mail_find"]);
 
-    // They are still heard afterwards.
+    // Who leaves is not kept for it.
     flood.kill();
     library.stop();
-    daemon.within(Duration::from_secs(15), "library", "down");
+    daemon.within(Duration::from_secs(30), "library", "down");
     assert_eq!(daemon.tools(), ["mail_find"]);
 }

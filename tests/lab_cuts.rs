@@ -30,8 +30,8 @@ fn reason(health: &Value) -> &str {
 fn a_scenario_whose_host_loses_its_network_stays_until_grace_and_comes_back() {
     let lab = Lab::new(3);
     let daemon = lab.daemon(&lab.hosts[0], &format!("{QUICK}[health]\ngrace = \"5s\"\n"));
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, Some(LIBRARY));
-    let _mail = lab.scenario(&lab.hosts[2], "mail", 15000, Some(MAIL));
+    let _library = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
+    let _mail = lab.hosts[2].scenario("mail", 15000, Some(MAIL));
     daemon.until("library", "live");
     daemon.until("mail", "live");
 
@@ -55,8 +55,8 @@ fn a_scenario_whose_host_loses_its_network_stays_until_grace_and_comes_back() {
 fn a_daemon_that_loses_its_own_network_finds_everyone_again() {
     let lab = Lab::new(3);
     let daemon = lab.daemon(&lab.hosts[0], QUICK);
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, Some(LIBRARY));
-    let _mail = lab.scenario(&lab.hosts[2], "mail", 15000, Some(MAIL));
+    let _library = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
+    let _mail = lab.hosts[2].scenario("mail", 15000, Some(MAIL));
     daemon.until("library", "live");
     daemon.until("mail", "live");
 
@@ -80,7 +80,7 @@ fn a_daemon_that_loses_its_own_network_finds_everyone_again() {
 fn a_silent_cut_shorter_than_the_record_lives_takes_nothing_away() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], QUICK);
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, Some(LIBRARY));
+    let _library = lab.hosts[1].scenario("library", 15000, Some(LIBRARY));
     daemon.until("library", "live");
 
     // Its records live for two minutes, and nobody is told.
@@ -100,7 +100,7 @@ fn a_silent_cut_longer_than_the_record_lives_withdraws_and_heals() {
     let lab = Lab::new(2);
     // Grace is five minutes: what withdraws is the end of the record, confirmed by asking.
     let daemon = lab.daemon(&lab.hosts[0], QUICK);
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, None);
+    let _library = lab.hosts[1].scenario("library", 15000, None);
     let _announcing = lab.zeroconf(&lab.hosts[1], "library", 15000, LIBRARY, 10);
     daemon.until("library", "live");
 

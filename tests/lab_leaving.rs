@@ -34,7 +34,7 @@ fn a_goodbye_withdraws_long_before_grace_and_a_new_start_brings_it_back() {
     let lab = Lab::new(2);
     // Grace is five minutes: it is not what is waited for.
     let daemon = lab.daemon(&lab.hosts[0], TRUSTED);
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let library = lab.hosts[1].scenario("library", 15000, Some(ID));
     daemon.until("library", "live");
     assert!(lists_it(&daemon));
 
@@ -43,7 +43,7 @@ fn a_goodbye_withdraws_long_before_grace_and_a_new_start_brings_it_back() {
     assert!(reason(&health).contains("no source names it any more, and it does not answer"), "{health}");
     assert!(daemon.tools().is_empty(), "{health}");
 
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let _library = lab.hosts[1].scenario("library", 15000, Some(ID));
     daemon.within(START, "library", "live");
     assert!(lists_it(&daemon));
 }
@@ -53,7 +53,7 @@ fn a_goodbye_withdraws_long_before_grace_and_a_new_start_brings_it_back() {
 fn a_killed_scenario_is_withdrawn_when_grace_is_over_and_not_before() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], QUICK);
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let library = lab.hosts[1].scenario("library", 15000, Some(ID));
     daemon.until("library", "live");
 
     // Nothing is heard of it: the failing asks are all that tells.
@@ -77,19 +77,19 @@ fn a_killed_scenario_is_withdrawn_when_grace_is_over_and_not_before() {
 fn a_crash_and_a_restart_on_the_same_or_another_port_are_followed() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], TRUSTED);
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let library = lab.hosts[1].scenario("library", 15000, Some(ID));
     daemon.until("library", "live");
 
     // Nothing but the `boot` of its record is new.
     library.kill();
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, Some(ID));
+    let library = lab.hosts[1].scenario("library", 15000, Some(ID));
     let health = daemon.sees(START, "library", "live and known to be restarted", |health| {
         health["state"] == "live" && health["restarts"] == 1
     });
     assert!(lists_it(&daemon), "{health}");
 
     library.kill();
-    let _library = lab.scenario(&lab.hosts[1], "library", 15001, Some(ID));
+    let _library = lab.hosts[1].scenario("library", 15001, Some(ID));
     let health = daemon.sees(START, "library", "live at the new port", |health| {
         health["state"] == "live" && health["url"].as_str().is_some_and(|url| url.contains(":15001"))
     });

@@ -27,7 +27,7 @@ fn reason(health: &Value) -> &str {
 fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
     let lab = Lab::new(2);
     let daemon = lab.daemon(&lab.hosts[0], &format!("{QUICK}[discovery.mdns]\ntrust = [\"10.78.0.0/24\"]\n"));
-    let library = lab.scenario(&lab.hosts[1], "library", 15000, None);
+    let library = lab.hosts[1].scenario("library", 15000, None);
     let file = "services/library.service";
     lab.write(file, &service_file("library", 15000, "first"));
     let _avahi = lab.avahi(&lab.hosts[1], &lab.path("services"));
@@ -54,7 +54,7 @@ fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
     let named = |health: &Value| reason(health).contains("a source names it again");
     daemon.sees(HEARD, "library", "named again", named);
     assert!(daemon.tools().is_empty());
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, None);
+    let _library = lab.hosts[1].scenario("library", 15000, None);
     daemon.within(HEARD, "library", "live");
     assert_eq!(daemon.tools(), ["library_find"]);
 }
@@ -67,7 +67,7 @@ fn python_zeroconf_announces_changes_says_goodbye_and_hears() {
         &lab.hosts[0],
         "server.listen = \"10.78.0.1:7400\"\n[discovery.mdns]\ntrust = \"all\"\nannounce = true\n",
     );
-    let _library = lab.scenario(&lab.hosts[1], "library", 15000, None);
+    let _library = lab.hosts[1].scenario("library", 15000, None);
     let announcing = lab.zeroconf(&lab.hosts[1], "library", 15000, ID, 120);
     let health = daemon.until("library", "live");
     assert_eq!((&health["identity"], &health["restarts"]), (&ID.into(), &0.into()), "{health}");

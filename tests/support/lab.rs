@@ -111,20 +111,6 @@ impl Lab {
         Daemon { running, host: host.clone(), url }
     }
 
-    /// Starts the example scenario on a host, announced by itself when it has an `id`.
-    pub(crate) fn scenario(&self, host: &Host, name: &str, port: u16, id: Option<&str>) -> Running {
-        let mut command = host.command(example("scenario").to_str().unwrap());
-        command.arg(name).arg(format!("{}:{port}", host.address)).args(id);
-        Running::start(&mut command).0
-    }
-
-    /// Starts the example crowd on a host: so many scenarios, and so many announcements behind which nothing is.
-    pub(crate) fn crowd(&self, host: &Host, served: usize, empty: usize) -> Running {
-        let mut command = host.command(example("crowd").to_str().unwrap());
-        command.arg(host.address.to_string()).args([served, empty].map(|count| count.to_string()));
-        Running::start(&mut command).0
-    }
-
     /// Announces one scenario of a host with python-zeroconf, its records living for so many seconds.
     pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> Running {
         let publisher = self.write("publish.py", PUBLISH);
@@ -169,6 +155,20 @@ impl Host {
             command.env_remove(name);
         }
         command
+    }
+
+    /// Starts the example scenario here, announced by itself when it has an `id`.
+    pub(crate) fn scenario(&self, name: &str, port: u16, id: Option<&str>) -> Running {
+        let mut command = self.command(example("scenario").to_str().unwrap());
+        command.arg(name).arg(format!("{}:{port}", self.address)).args(id);
+        Running::start(&mut command).0
+    }
+
+    /// Starts the example crowd here: so many scenarios, and so many announcements behind which nothing is.
+    pub(crate) fn crowd(&self, served: usize, empty: usize) -> Running {
+        let mut command = self.command(example("crowd").to_str().unwrap());
+        command.arg(self.address.to_string()).args([served, empty].map(|count| count.to_string()));
+        Running::start(&mut command).0
     }
 
     /// Takes this host's interface down, or up again: the host knows.
