@@ -151,7 +151,7 @@ fn body(name: &str, format: &dyn Format) -> Value {
 
 #[test]
 fn the_end_of_a_list_is_marked_for_prompt_caches() {
-    let cached = formats::Options { cache: true };
+    let cached = formats::Options { cache: true, ..formats::Options::default() };
     for (id, tools) in [("anthropic", ""), ("bedrock", "/tools")] {
         let plain = formats::by_id(id).unwrap();
         let marked = formats::with_options(plain, cached).unwrap();
@@ -204,6 +204,47 @@ fn a_reference_to_elsewhere_costs_that_tool_in_every_format_for_llms() {
             assert!(encoded.findings[0].message.contains(target), "{}", encoded.findings[0].message);
         }
     }
+}
+
+#[test]
+fn strict_schemas_are_closed_and_what_cannot_be_is_offered_as_it_is() {
+    let strict = formats::Options { strict: true, ..formats::Options::default() };
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}},"required":["b"]}"#;
+    let free = r#"{"type":"object","properties":{"any":{"type":"object"}}}"#;
+    for (id, place) in [("openai", "/function"), ("openai-responses", ""), ("anthropic", "")] {
+        let format = formats::with_options(formats::by_id(id).unwrap(), strict).unwrap();
+        let encode = |schema| {
+            let encoded = format.encode(&tool("s", "t", schema));
+            let tool: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
+            (tool.pointer(place).unwrap().clone(), encoded.findings)
+        };
+        let (closed, findings) = encode(schema);
+        let arguments = closed.get("parameters").unwrap_or(&closed["input_schema"]);
+        assert_eq!((&closed["strict"], &arguments["additionalProperties"]), (&json!(true), &json!(false)), "{id}");
+        assert_eq!(arguments["properties"]["a"]["description"], "minLength: 2", "{id}");
+        assert_eq!(findings.len(), 1, "{id}: {findings:?}");
+        let all = if id == "anthropic" { json!(["b"]) } else { json!(["a", "b"]) };
+        assert_eq!(arguments["required"], all, "{id}");
+        let (open, findings) = encode(free);
+        assert_eq!(open.get("strict"), None, "{id}");
+        assert_eq!(findings.len(), 1, "{id}");
+        assert!(findings[0].message.starts_with(&format!("not strict in `{id}+strict`: ")), "{}", findings[0].message);
+    }
+    assert!(formats::with_options(formats::by_id("gemini").unwrap(), strict).is_none());
+}
+
+#[test]
+fn strict_tools_of_one_request_get_their_places_in_order() {
+    let strict = formats::Options { strict: true, ..formats::Options::default() };
+    let format = formats::with_options(formats::by_id("anthropic").unwrap(), strict).unwrap();
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#;
+    let tools: Vec<_> = (10..40).map(|n| tool("s", &format!("t{n}"), schema)).collect();
+    let rendered = render(&view(vec![part("s", tools, Vec::new())]), then(), format);
+    let list: Vec<Value> = serde_json::from_slice(&rendered.body).unwrap();
+    let strict: Vec<bool> = list.iter().map(|tool| tool.get("strict").is_some()).collect();
+    assert_eq!(strict.iter().filter(|strict| **strict).count(), 20);
+    assert!(strict[..20].iter().all(|strict| *strict));
+    assert_eq!(rendered.findings.len(), 10, "each that is not strict is told");
 }
 
 /// What OpenAI refuses, looked for in a schema that was made for it.

@@ -2,17 +2,28 @@
 
 use super::limits;
 use super::schema;
+use super::strict::{self, Strict};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 use super::{EndMark, Options};
 
 /// `format=anthropic`.
-pub(super) static FORMAT: Vendor =
-    Vendor { variants: &[(Options { cache: true }, &CACHED)], ..shape("anthropic", EndMark::None) };
+pub(super) static FORMAT: Vendor = Vendor {
+    variants: &[
+        (Options { strict: false, cache: true }, &CACHED),
+        (Options { strict: true, cache: false }, &STRICT),
+        (Options { strict: true, cache: true }, &STRICT_CACHED),
+    ],
+    ..shape("anthropic", EndMark::None, None)
+};
 
-static CACHED: Vendor = shape("anthropic+cache", EndMark::InLast(r#","cache_control":{"type":"ephemeral"}"#));
+const MARK: EndMark = EndMark::InLast(r#","cache_control":{"type":"ephemeral"}"#);
 
-const fn shape(id: &'static str, cached: EndMark) -> Vendor {
+static CACHED: Vendor = shape("anthropic+cache", MARK, None);
+static STRICT: Vendor = shape("anthropic+strict", EndMark::None, Some(&strict::ANTHROPIC));
+static STRICT_CACHED: Vendor = shape("anthropic+strict+cache", MARK, Some(&strict::ANTHROPIC));
+
+const fn shape(id: &'static str, cached: EndMark, strict: Option<&'static Strict>) -> Vendor {
     Vendor {
         id,
         limits: &limits::ANTHROPIC,
@@ -21,6 +32,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         frame: ("[", "]"),
         nothing: None,
         cached,
+        strict,
         variants: &[],
     }
 }
@@ -30,5 +42,8 @@ fn tool(piece: &Piece<'_>) -> Vec<u8> {
     tool.text("name", piece.tool.name.as_str())
         .optional("description", piece.description)
         .raw("input_schema", piece.schema);
+    if piece.strict {
+        tool.flag("strict", true);
+    }
     tool.end()
 }

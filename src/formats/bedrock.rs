@@ -10,7 +10,7 @@ use super::{EndMark, Options};
 
 /// `format=bedrock`.
 pub(super) static FORMAT: Vendor =
-    Vendor { variants: &[(Options { cache: true }, &CACHED)], ..shape("bedrock", EndMark::None) };
+    Vendor { variants: &[(Options { strict: false, cache: true }, &CACHED)], ..shape("bedrock", EndMark::None) };
 
 static CACHED: Vendor = shape("bedrock+cache", EndMark::Behind(r#",{"cachePoint":{"type":"default"}}"#));
 
@@ -23,6 +23,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         frame: (r#"{"tools":["#, "]}"),
         nothing: None,
         cached,
+        strict: None,
         variants: &[],
     }
 }

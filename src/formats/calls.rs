@@ -29,6 +29,7 @@ pub(super) static FORMAT: Vendor = Vendor {
         r#"{"type":"object","properties":{"calls":{"type":"array","items":{},"maxItems":0}},"required":["calls"]}"#,
     ),
     cached: EndMark::None,
+    strict: None,
     variants: &[],
 };
 

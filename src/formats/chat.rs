@@ -21,6 +21,7 @@ pub(super) const fn like(id: &'static str, limits: &'static Limits) -> Vendor {
         frame: ("[", "]"),
         nothing: None,
         cached: EndMark::None,
+        strict: None,
         variants: &[],
     }
 }
@@ -32,6 +33,9 @@ pub(super) fn function(piece: &Piece<'_>) -> Vec<u8> {
         .text("name", piece.tool.name.as_str())
         .optional("description", piece.description)
         .raw("parameters", piece.schema);
+    if piece.strict {
+        function.flag("strict", true);
+    }
     let mut json = function.end();
     json.push(b'}');
     json

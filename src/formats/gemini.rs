@@ -22,6 +22,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     frame: (r#"[{"functionDeclarations":["#, "]}]"),
     nothing: Some("[]"),
     cached: EndMark::None,
+    strict: None,
     variants: &[],
 };
 

@@ -144,7 +144,6 @@ pub const GEMINI: Limits = Limits {
         "default",
         "examples",
         "dependentRequired",
-        "oneOf",
         "$schema",
     ],
     // Documentation of Schema.properties: ^[a-zA-Z_][a-zA-Z0-9_]{0,63}$.
@@ -192,7 +191,6 @@ pub const OLLAMA: Limits = Limits {
     // api/types.go of August 2026, ToolProperty: all but anyOf, type, items, description, enum, properties and required is dropped.
     barred: &[
         "$ref",
-        "oneOf",
         "allOf",
         "not",
         "const",
@@ -245,6 +243,9 @@ pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> 
         let bad = |name: &&String| limits.key.is_some_and(|rule| !rule.allow(name));
         if let Some(name) = named.filter(bad).map(|name| name.chars().take(60).collect::<String>()).next() {
             fault.get_or_insert(format!("a property called `{name}`"));
+        }
+        if limits.unions == Unions::AnyOf && members.contains_key("oneOf") {
+            fault.get_or_insert("`oneOf` in its schema".to_owned());
         }
         if let Some(keyword) = members.keys().find(|keyword| barred.contains(keyword.as_str())) {
             fault.get_or_insert(format!("`{keyword}` in its schema"));

@@ -27,6 +27,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     frame: (r#"{"resultType":"complete","tools":["#, r#"],"ttlMs":60000,"cacheScope":"private"}"#),
     nothing: None,
     cached: EndMark::None,
+    strict: None,
     variants: &[],
 };
 

@@ -21,14 +21,18 @@ mod ollama;
 pub mod openai;
 mod openai_responses;
 pub mod schema;
+mod strict;
 mod vendor;
 mod write;
 
 pub use limits::Limits;
+pub use strict::Spent;
 
 /// What an asker may want of a format beyond the plain list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
+    /// `strict=true`: the vendor holds the LLM to the schemas.
+    pub strict: bool,
     /// `cache=true`: the end of the list is marked for the vendor's prompt cache.
     pub cache: bool,
 }
@@ -86,6 +90,16 @@ pub trait Format: Sync {
 
     /// One tool.
     fn encode(&self, tool: &ViewTool) -> Encoded;
+
+    /// One tool of a request whose tools before it have used up what `spent` says; it grows by what this one uses up.
+    fn encode_within(&self, tool: &ViewTool, _spent: &mut Spent) -> Encoded {
+        self.encode(tool)
+    }
+
+    /// Whether what becomes of a tool depends on those before it in the list.
+    fn request_wide(&self) -> bool {
+        false
+    }
 
     /// What stands around the tools.
     fn frame(&self, head: &ListHead<'_>) -> Frame;

@@ -21,6 +21,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     frame: ("[", "]"),
     nothing: None,
     cached: EndMark::None,
+    strict: None,
     variants: &[],
 };
 

@@ -1,18 +1,22 @@
 //! OpenAI Chat Completions `tools`: an array that can be pasted into a request.
 //!
 //! One schema that the vendor refuses fails the whole request, so each schema goes through transforms and a tool that cannot be made
-//! acceptable is left out with a finding. There is never a `strict` key: without it the vendor takes schemas as they are.
+//! acceptable is left out with a finding. Only `strict=true` writes a `strict` key: without it
+//! the vendor takes schemas as they are.
 
 use super::limits::{self, Limits};
 use super::vendor::Vendor;
-use super::{Encoded, Format, Frame, ListHead, Options, chat};
+use super::{Encoded, Format, Frame, ListHead, Options, chat, strict};
 use crate::model::ViewTool;
 
 /// `format=openai`.
 #[derive(Debug)]
 pub struct OpenAi;
 
-static VENDOR: Vendor = chat::like("openai", &limits::OPENAI);
+static VENDOR: Vendor =
+    Vendor { variants: &[(Options { strict: true, cache: false }, &STRICT)], ..chat::like("openai", &limits::OPENAI) };
+
+static STRICT: Vendor = Vendor { strict: Some(&strict::OPENAI), ..chat::like("openai+strict", &limits::OPENAI) };
 
 impl Format for OpenAi {
     fn id(&self) -> &'static str {

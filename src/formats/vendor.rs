@@ -4,6 +4,7 @@
 
 use super::limits::{self, Limits};
 use super::schema::{self, Note, Refused, Transform};
+use super::strict::{Spent, Strict};
 use super::{Encoded, EndMark, Format, Frame, ListHead, Options, lossy, quarantined};
 use crate::model::{Finding, ViewTool};
 
@@ -21,6 +22,8 @@ pub(super) struct Vendor {
     pub(super) nothing: Option<&'static str>,
     /// What `cache=true` adds.
     pub(super) cached: EndMark,
+    /// The strict mode that each tool tries first.
+    pub(super) strict: Option<&'static Strict>,
     /// The same format with options.
     pub(super) variants: &'static [(Options, &'static Vendor)],
 }
@@ -32,18 +35,27 @@ pub(super) struct Piece<'a> {
     pub(super) description: Option<&'a str>,
     /// The schema's text.
     pub(super) schema: &'a str,
+    /// Whether the vendor holds the LLM to it.
+    pub(super) strict: bool,
 }
 
 impl Vendor {
-    fn fit(&self, tool: &ViewTool) -> Result<(Vec<u8>, Vec<Note>), Refused> {
+    fn fit(&self, tool: &ViewTool, strict: Option<(&Strict, &mut Spent)>) -> Result<(Vec<u8>, Vec<Note>), Refused> {
         if self.limits.name.is_some_and(|rule| !rule.allow(tool.name.as_str())) {
             return Err(Refused::Beyond(format!("a tool called `{}`", tool.name.as_str())));
         }
-        let check = |schema: &mut serde_json::Value| limits::check(schema, self.limits);
-        let applied = schema::apply_within(&tool.tool.parameters, self.steps, &check)?;
+        let steps = strict.as_ref().map_or(self.steps, |(strict, _)| strict.steps);
+        let is_strict = strict.is_some();
+        let mut admit = strict;
+        let mut check = |schema: &mut serde_json::Value| {
+            limits::check(schema, self.limits)?;
+            admit.as_mut().map_or(Ok(()), |(strict, spent)| strict.admit(schema, spent))
+        };
+        let applied = schema::apply_within(&tool.tool.parameters, steps, &mut check)?;
         let description = Some(tool.tool.description.as_ref());
         let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
-        Ok(((self.write)(&Piece { tool, description, schema: &applied.json }), applied.notes))
+        let piece = Piece { tool, description, schema: &applied.json, strict: is_strict };
+        Ok(((self.write)(&piece), applied.notes))
     }
 
     fn tell(tool: &ViewTool, note: Note) -> Finding {
@@ -66,9 +78,29 @@ impl Format for Vendor {
     }
 
     fn encode(&self, tool: &ViewTool) -> Encoded {
-        match self.fit(tool) {
+        self.encode_within(tool, &mut Spent::default())
+    }
+
+    fn request_wide(&self) -> bool {
+        self.strict.is_some_and(|strict| strict.request.is_some())
+    }
+
+    fn encode_within(&self, tool: &ViewTool, spent: &mut Spent) -> Encoded {
+        let told = |notes: Vec<Note>| notes.into_iter().map(|note| Self::tell(tool, note));
+        let mut findings = Vec::new();
+        if let Some(strict) = self.strict {
+            match self.fit(tool, Some((strict, spent))) {
+                Ok((json, notes)) => return Encoded { json: Some(json), findings: told(notes).collect() },
+                Err(refused) => {
+                    let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id)).at("/parameters");
+                    findings.push(finding.hint("close its objects, give each value a type, or ask for fewer tools"));
+                }
+            }
+        }
+        match self.fit(tool, None) {
             Ok((json, notes)) => {
-                Encoded { json: Some(json), findings: notes.into_iter().map(|note| Self::tell(tool, note)).collect() }
+                findings.extend(told(notes));
+                Encoded { json: Some(json), findings }
             }
             Err(refused) => {
                 let message = format!("left out of `{}`: {refused}", self.id);

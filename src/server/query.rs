@@ -128,6 +128,7 @@ impl ListQuery {
         once("max_tools"),
         once("include_disabled"),
         once("include_internal"),
+        once("strict"),
         once("cache"),
     ];
 
@@ -165,11 +166,14 @@ impl ListQuery {
 
 /// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did.
 fn with_options(query: &Query, format: &'static dyn Format) -> Result<&'static dyn Format, Problem> {
-    let options = formats::Options { cache: query.flag("cache")? };
+    let options = formats::Options { strict: query.flag("strict")?, cache: query.flag("cache")? };
     formats::with_options(format, options).ok_or_else(|| {
         let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
         let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
-        Problem::bad_request(format!("`format={}` has no `cache=true`: {} have it", format.id(), have.join(" and ")))
+        let asked = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
+        let asked: Vec<&str> = asked.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let (asked, have) = (asked.join(" with "), have.join(", "));
+        Problem::bad_request(format!("`format={}` has no {asked}; these have: {have}", format.id()))
     })
 }
 
@@ -259,7 +263,7 @@ mod tests {
             ("profile=", &["`profile`", "200 characters"]),
             ("chat_id=%00", &["`chat_id`"]),
             ("format=openai&include_internal=true", &["`include_internal=true`", "`format=openai`"]),
-            ("format=openai&cache=true", &["`cache=true`", "`anthropic` and `bedrock`"]),
+            ("format=openai&cache=true", &["`cache=true`", "`anthropic`, `bedrock`"]),
             ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
         ] {
             let told = refusal(raw).await;

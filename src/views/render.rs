@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::categories;
 use super::segment::{Known, Places, Segment, Written};
 use crate::catalog::View;
-use crate::formats::{EndMark, Format, ListHead};
+use crate::formats::{EndMark, Format, ListHead, Spent};
 use crate::model::{Finding, FindingCode, ViewTool};
 
 /// A list in a format.
@@ -42,6 +42,8 @@ pub(super) fn render_again(
     format: &dyn Format,
     known: Option<&Known>,
 ) -> (Rendered, Places) {
+    let known = known.filter(|_| !format.request_wide());
+    let mut spent = Spent::default();
     let categories = categories::of_view(view);
     let Origin { generated_at, own_id } = origin;
     let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
@@ -58,7 +60,7 @@ pub(super) fn render_again(
             body.extend_from_slice(bytes);
             written.clone()
         } else {
-            Written::of(&part.tools, format, &mut body)
+            Written::of(&part.tools, format, &mut spent, &mut body)
         };
         tools += written.tools;
         left_out += written.left_out;

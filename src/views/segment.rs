@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use crate::catalog::Part;
-use crate::formats::Format;
+use crate::formats::{Format, Spent};
 use crate::model::{Digest, Finding, ScenarioName, ViewTool};
 
 /// What was written of some tools.
@@ -50,10 +50,10 @@ pub(super) struct Latest(Arc<Mutex<HashMap<&'static str, Arc<Known>>>>);
 
 impl Written {
     /// Writes tools in the order given, with a comma between two, behind what is already in `out`.
-    pub(super) fn of(tools: &[Arc<ViewTool>], format: &dyn Format, out: &mut Vec<u8>) -> Self {
+    pub(super) fn of(tools: &[Arc<ViewTool>], format: &dyn Format, spent: &mut Spent, out: &mut Vec<u8>) -> Self {
         let mut written = Self::default();
         for tool in tools {
-            let encoded = format.encode(tool);
+            let encoded = format.encode_within(tool, spent);
             written.findings.extend(encoded.findings);
             let Some(json) = encoded.json else {
                 written.left_out += 1;

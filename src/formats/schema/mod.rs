@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::model::JsonText;
 
 pub mod all_of;
+pub mod close;
 pub mod fold;
 pub mod inline;
 pub mod items;
@@ -82,14 +83,14 @@ pub struct Applied<'a> {
 
 /// Runs the steps over a schema.
 pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, Refused> {
-    apply_within(raw, steps, &|_| Ok(()))
+    apply_within(raw, steps, &mut |_| Ok(()))
 }
 
 /// The same, with a last look at what came out.
 pub(super) fn apply_within<'a>(
     raw: &'a JsonText,
     steps: &[Transform],
-    check: &dyn Fn(&mut Value) -> Result<(), Refused>,
+    check: &mut dyn FnMut(&mut Value) -> Result<(), Refused>,
 ) -> Result<Applied<'a>, Refused> {
     // A value tree nests at most 128 levels, so the steps may recurse.
     let mut schema: Value = serde_json::from_str(raw.get()).map_err(|error| Refused::Unreadable(error.to_string()))?;

@@ -1,0 +1,70 @@
+//! The same catalog gives the same bytes in every format, however it came to be: prompt caches of vendors break on one changed byte.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "support/offers.rs"]
+mod offers;
+
+use callsheet::catalog::{Catalog, Inputs, View, ViewQuery, build};
+use callsheet::formats::{self, FORMATS, Format, Options};
+use callsheet::views::render;
+use jiff::Timestamp;
+
+const FLEET: &[(&str, &[&str])] =
+    &[("alarm", &["ring", "stop"]), ("files", &["read", "find"]), ("mail", &["find", "send"]), ("notes", &["add"])];
+
+/// Every format, plain and with each option that it has.
+fn variants() -> Vec<&'static dyn Format> {
+    let both = [false, true];
+    let options = both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache }));
+    let options: Vec<Options> = options.collect();
+    FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
+}
+
+fn body(catalog: &Catalog, format: &dyn Format) -> Vec<u8> {
+    render(&View::select(catalog, &ViewQuery::default()), Timestamp::UNIX_EPOCH, format).body
+}
+
+/// The catalog after the scenarios came one by one in this order.
+fn grown(order: impl Iterator<Item = usize>) -> Catalog {
+    order.fold(build(&Inputs::default()), |catalog, at| {
+        let (name, tools) = FLEET[at];
+        let mut drafts: Vec<_> = tools.iter().map(|tool| offers::tool(tool)).collect();
+        if at % 2 == 1 {
+            drafts.reverse();
+        }
+        catalog.with(offers::change(offers::offer(name, &drafts)))
+    })
+}
+
+#[test]
+fn the_order_of_discovery_does_not_show() {
+    let whole = offers::catalog(FLEET, &[]);
+    for format in variants() {
+        let expected = body(&whole, format);
+        for turn in 0..FLEET.len() {
+            let turned = (0..FLEET.len()).map(|at| (at + turn) % FLEET.len());
+            assert_eq!(body(&grown(turned), format), expected, "{} from {turn}", format.id());
+            let back = (0..FLEET.len()).rev().map(|at| (at + turn) % FLEET.len());
+            assert_eq!(body(&grown(back), format), expected, "{} back from {turn}", format.id());
+        }
+    }
+}
+
+#[test]
+fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
+    let (few, all) = (offers::catalog(&FLEET[..3], &[]), offers::catalog(FLEET, &[]));
+    let tools = |catalog: &Catalog| View::select(catalog, &ViewQuery::default()).parts;
+    for format in variants() {
+        let (before, after) = (body(&few, format), body(&all, format));
+        let texts: Vec<_> = tools(&few).iter().flat_map(|part| part.tools.to_vec()).collect();
+        let Some(last) = texts.iter().rev().find_map(|tool| format.encode(tool).json) else {
+            panic!("{}", format.id())
+        };
+        // Without the bracket that ends the last tool: a mark for caches stands before it.
+        let last = &last[..last.len() - 1];
+        let ends = before.windows(last.len()).rposition(|window| window == last).unwrap() + last.len();
+        assert_eq!(after[..ends], before[..ends], "{}", format.id());
+        assert!(after.len() > before.len());
+    }
+}
