@@ -141,7 +141,7 @@ proptest! {
             }
             let member = write(meant, &upper);
             let (before, after) = (blanks.next().unwrap(), blanks.next().unwrap());
-            lines.last_mut().unwrap().extend([before, member, after]);
+            lines.last_mut().unwrap().extend([before, member.as_str(), after]);
         }
         for scope in [CacheScope::Private, CacheScope::Shared] {
             let (judged, shared) = (read(&lines, scope), scope == CacheScope::Shared);

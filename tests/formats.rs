@@ -159,8 +159,8 @@ fn the_end_of_a_list_is_marked_for_prompt_caches() {
         let (without, mut with) = (without.pointer(tools).unwrap().clone(), with.pointer(tools).unwrap().clone());
         let list = with.as_array_mut().unwrap();
         if id == "anthropic" {
-            let last = list.last_mut().unwrap().as_object_mut().unwrap();
-            assert_eq!(last.shift_remove("cache_control"), Some(json!({"type": "ephemeral"})));
+            let end = list.last_mut().unwrap().as_object_mut().unwrap();
+            assert_eq!(end.shift_remove("cache_control"), Some(json!({"type": "ephemeral"})));
         } else {
             assert_eq!(list.pop(), Some(json!({"cachePoint": {"type": "default"}})));
         }

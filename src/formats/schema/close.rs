@@ -70,7 +70,7 @@ pub fn one_type_each(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         }
         let description = super::take(members, "description");
         let whole = std::mem::take(members);
-        let each = types.into_iter().map(|name| alternative(&whole, name)).collect();
+        let each = types.iter().map(|name| alternative(&whole, name)).collect();
         members.extend(description.map(|text| ("description".to_owned(), text)));
         members.insert("anyOf".into(), Value::Array(each));
     });
@@ -78,8 +78,8 @@ pub fn one_type_each(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
 }
 
 /// What a schema says of one of its types.
-fn alternative(whole: &Map<String, Value>, name: Value) -> Value {
-    let null = name == "null";
+fn alternative(whole: &Map<String, Value>, name: &Value) -> Value {
+    let null = *name == "null";
     let fits = |value: &Value| match name.as_str() {
         Some("string") => value.is_string(),
         Some("number" | "integer") => value.is_number(),
@@ -92,8 +92,8 @@ fn alternative(whole: &Map<String, Value>, name: Value) -> Value {
     for (keyword, value) in whole {
         let here = match keyword.as_str() {
             "type" => continue,
-            "items" | "minItems" => name == "array",
-            "properties" | "required" | "additionalProperties" => name == "object",
+            "items" | "minItems" => *name == "array",
+            "properties" | "required" | "additionalProperties" => *name == "object",
             "enum" => {
                 let fitting: Vec<Value> = value.as_array().into_iter().flatten().filter(|v| fits(v)).cloned().collect();
                 if !fitting.is_empty() && !null {
@@ -128,11 +128,8 @@ fn nullable(schema: &mut Value) {
         return;
     }
     match members.get_mut("type") {
-        Some(Value::Array(names)) => {
-            if !names.iter().any(|name| name == "null") {
-                names.push("null".into());
-            }
-        }
+        Some(Value::Array(names)) if names.iter().any(|name| name == "null") => {}
+        Some(Value::Array(names)) => names.push("null".into()),
         Some(name) if *name != "null" => *name = json!([name.take(), "null"]),
         _ => {}
     }
