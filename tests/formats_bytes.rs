@@ -5,9 +5,12 @@
 #[path = "support/offers.rs"]
 mod offers;
 
-use callsheet::catalog::{Catalog, Inputs, View, ViewQuery, build};
+use std::sync::Arc;
+
+use callsheet::catalog::{Catalog, Inputs, Snapshot, Turns, View, ViewQuery, build};
 use callsheet::formats::{self, FORMATS, Format, Options};
-use callsheet::views::render;
+use callsheet::runtime::Tasks;
+use callsheet::views::{Coding, Views, render};
 use jiff::Timestamp;
 
 const FLEET: &[(&str, &[&str])] =
@@ -66,5 +69,27 @@ fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
         let ends = before.windows(last.len()).rposition(|window| window == last).unwrap() + last.len();
         assert_eq!(after[..ends], before[..ends], "{}", format.id());
         assert!(after.len() > before.len());
+    }
+}
+
+/// A prepared list takes over what it can from the one before; that must not show either, least of all behind a mark for caches.
+#[tokio::test]
+async fn what_was_prepared_before_does_not_show() {
+    let views = Views::new(1 << 20, Tasks::new());
+    for (sequence, scenarios) in [1, 2, 4, 3, 0, 4].into_iter().enumerate() {
+        let catalog = offers::catalog(&FLEET[..scenarios], &[]);
+        let snapshot = Snapshot {
+            catalog: catalog.clone(),
+            generated_at: Timestamp::UNIX_EPOCH,
+            health: imbl::OrdMap::new(),
+            findings: Arc::default(),
+            sequence: sequence as u64 + 1,
+            turns: Turns::default(),
+        };
+        let snapshot = Arc::new(snapshot);
+        for format in variants() {
+            let prepared = views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
+            assert_eq!(prepared.body, body(&catalog, format), "{} of {scenarios}", format.id());
+        }
     }
 }

@@ -58,8 +58,7 @@ fn takes(keyword: &str, value: &Value) -> bool {
 
 #[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &VOCABULARY);
-    Ok(())
+    keywords::keep(schema, log, &VOCABULARY)
 }
 
 fn declaration(piece: &Piece<'_>) -> Vec<u8> {

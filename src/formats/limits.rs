@@ -3,8 +3,6 @@
 //! "Recorded" means an answer of the vendor's server as quoted in public issues; no client library checks these rules, so a list that
 //! breaks one fails at the vendor, whole.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::schema::Refused;
@@ -235,19 +233,18 @@ pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> 
     if limits.key.is_none() && limits.max_depth.is_none() && limits.barred.is_empty() {
         return Ok(());
     }
-    let barred: BTreeSet<_> = limits.barred.iter().copied().collect();
     let mut fault = None;
     each_schema(schema, &mut |schema, place| {
         let Some(members) = schema.as_object() else { return };
-        let named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
-        let bad = |name: &&String| limits.key.is_some_and(|rule| !rule.allow(name));
-        if let Some(name) = named.filter(bad).map(|name| name.chars().take(60).collect::<String>()).next() {
+        let mut named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
+        if let Some(name) = named.find(|name| limits.key.is_some_and(|rule| !rule.allow(name))) {
+            let name: String = name.chars().take(60).collect();
             fault.get_or_insert(format!("a property called `{name}`"));
         }
         if limits.unions == Unions::AnyOf && members.contains_key("oneOf") {
             fault.get_or_insert("`oneOf` in its schema".to_owned());
         }
-        if let Some(keyword) = members.keys().find(|keyword| barred.contains(keyword.as_str())) {
+        if let Some(keyword) = members.keys().find(|keyword| limits.barred.contains(&keyword.as_str())) {
             fault.get_or_insert(format!("`{keyword}` in its schema"));
         }
         let depth = place.pointer.matches("/properties/").count() + place.pointer.matches("/items").count();

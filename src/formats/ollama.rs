@@ -25,7 +25,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     variants: &[],
 };
 
-/// api/types.go of August 2026: `ToolFunctionParameters` and `ToolProperty`.
+/// `api/types.go` of August 2026: `ToolFunctionParameters` and `ToolProperty`.
 const VOCABULARY: Vocabulary = Vocabulary {
     target: "ollama",
     at_root: &["type", "properties", "required", "items"],
@@ -33,8 +33,6 @@ const VOCABULARY: Vocabulary = Vocabulary {
     takes: |_, _| true,
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &VOCABULARY);
-    Ok(())
+    keywords::keep(schema, log, &VOCABULARY)
 }

@@ -108,14 +108,12 @@ fn takes(keyword: &str, value: &Value) -> bool {
 
 #[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn openai_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &OPENAI_WORDS);
-    Ok(())
+    keywords::keep(schema, log, &OPENAI_WORDS)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn anthropic_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &ANTHROPIC_WORDS);
-    Ok(())
+    keywords::keep(schema, log, &ANTHROPIC_WORDS)
 }
 
 impl Strict {

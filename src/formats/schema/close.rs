@@ -11,9 +11,6 @@ use super::{Log, Refused};
 pub fn close_objects(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     let mut open = None;
     each_schema(schema, &mut |schema, place| {
-        if !schema.is_object() && place.role != Role::Root {
-            return;
-        }
         let Some(members) = schema.as_object_mut() else { return };
         if members.is_empty() || !["type", "enum", "anyOf"].iter().any(|keyword| members.contains_key(*keyword)) {
             open.get_or_insert_with(|| format!("a value of any type at `{}`", place.pointer));
@@ -128,9 +125,8 @@ fn nullable(schema: &mut Value) {
         return;
     }
     match members.get_mut("type") {
-        Some(Value::Array(names)) if names.iter().any(|name| name == "null") => {}
-        Some(Value::Array(names)) => names.push("null".into()),
-        Some(name) if *name != "null" => *name = json!([name.take(), "null"]),
+        Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => names.push("null".into()),
+        Some(name) if name.is_string() && *name != "null" => *name = json!([name.take(), "null"]),
         _ => {}
     }
     if let Some(Value::Array(values)) = members.get_mut("enum")

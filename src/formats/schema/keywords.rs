@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::walk::{Role, each_schema};
-use super::{Log, take};
+use super::{Log, Refused, take};
 
 /// Characters of a folded value.
 const FITS: usize = 200;
@@ -24,7 +24,7 @@ pub struct Vocabulary {
 }
 
 /// Takes out what the target does not know; one note for what the descriptions say now, one for what nothing says any more.
-pub fn keep(schema: &mut Value, log: &mut Log, vocabulary: &Vocabulary) {
+pub fn keep(schema: &mut Value, log: &mut Log, vocabulary: &Vocabulary) -> Result<(), Refused> {
     let (mut folded, mut lost) = (BTreeSet::new(), BTreeSet::new());
     each_schema(schema, &mut |schema, place| {
         let Some(members) = schema.as_object_mut() else { return };
@@ -47,6 +47,7 @@ pub fn keep(schema: &mut Value, log: &mut Log, vocabulary: &Vocabulary) {
     });
     tell(log, &folded, vocabulary.target, "said in the description");
     tell(log, &lost, vocabulary.target, "left out");
+    Ok(())
 }
 
 enum Said {
@@ -109,7 +110,7 @@ mod tests {
             "pattern": {"pattern": "^a$", "type": "string", "description": "An a", "default": "a"},
             "b": {"minimum": 1, "enum": ["x".repeat(300)]}}});
         let mut log = Log::default();
-        keep(&mut schema, &mut log, &vocabulary);
+        keep(&mut schema, &mut log, &vocabulary).unwrap();
         let expected = json!({"type": "object", "properties": {
             "pattern": {"type": "string", "description": "An a (pattern: ^a$) (default: a)"},
             "b": {"description": "minimum: 1"}}});
