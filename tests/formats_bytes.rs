@@ -85,6 +85,7 @@ async fn what_was_prepared_before_does_not_show() {
             findings: Arc::default(),
             sequence: sequence as u64 + 1,
             turns: Turns::default(),
+            isolated: None,
         };
         let snapshot = Arc::new(snapshot);
         for format in variants() {

@@ -56,7 +56,6 @@ fn takes(keyword: &str, value: &Value) -> bool {
     keyword != "enum" || value.as_array().is_some_and(|values| values.iter().all(plain))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     keywords::keep(schema, log, &VOCABULARY)
 }

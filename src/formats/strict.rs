@@ -106,12 +106,10 @@ fn takes(keyword: &str, value: &Value) -> bool {
     keyword != "format" || value.as_str().is_some_and(|format| FORMATS.contains(&format))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn openai_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     keywords::keep(schema, log, &OPENAI_WORDS)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "transforms may refuse, this one never does")]
 fn anthropic_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     keywords::keep(schema, log, &ANTHROPIC_WORDS)
 }
