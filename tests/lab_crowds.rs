@@ -33,7 +33,7 @@ fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
     assert_eq!((&health["state"], &health["identity"]), (&"live".into(), &LIBRARY.into()), "{health}");
     assert_eq!(daemon.tools().len(), 2, "neither is lost: {:?}", daemon.tools());
     let findings = daemon.json(&["scenarios", name])["findings"].to_string();
-    assert!(findings.contains("another scenario has that name on the local network"), "{findings}");
+    assert!(findings.contains("name-taken"), "{findings}");
 
     // Who came second keeps what it has, and gets nothing of what the first leaves behind.
     first.stop();
