@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::Stop;
 
@@ -101,17 +101,13 @@ impl Source for Inside {
         out: watch::Sender<EndpointSet>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<(), SourceError>> {
-        Box::pin(async move {
-            let endpoint = |name: &ScenarioName| {
-                let url = format!("local:{name}").parse().ok()?;
-                let protocol = Some(NATIVE.to_owned());
-                let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, Trust::Trusted) };
-                Some((EndpointId(Arc::from(name.as_str())), endpoint))
-            };
-            let endpoints = self.0.iter().filter_map(endpoint).collect();
-            announce(&out, EndpointSet { settled: true, endpoints, findings: Vec::new() });
-            stop.wait().await;
-            Ok(())
-        })
+        let endpoint = |name: &ScenarioName| {
+            let url = format!("local:{name}").parse().ok()?;
+            let protocol = Some(NATIVE.to_owned());
+            let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, Trust::Trusted) };
+            Some((EndpointId(Arc::from(name.as_str())), endpoint))
+        };
+        let endpoints = self.0.iter().filter_map(endpoint).collect();
+        Box::pin(told_once(EndpointSet { settled: true, endpoints, findings: Vec::new() }, out, stop))
     }
 }
