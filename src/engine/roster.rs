@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::trust;
 use crate::discovery::{Endpoint, EndpointSet, Trust};
 use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
+use crate::upstream;
 
 /// Where a scenario is asked, and who said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -307,12 +308,9 @@ fn name_from_address(url: &Url) -> Option<ScenarioName> {
     format!("{}-{}", host.trim_matches('-'), url.port_or_known_default()?).parse().ok()
 }
 
-/// The address without credentials.
+/// The address as people see it, without what may be secret in it.
 pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string().trim_end_matches('/').to_owned()
+    upstream::shown(url).trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl fmt::Debug for Address {
 }
 
 /// Any address without what may be secret in it: credentials, query and fragment.
-fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     if url.cannot_be_a_base() && url.scheme() != LOCAL {
         // `data:` and `mailto:` carry content or people where others carry a host.
         return format!("{}:...", url.scheme());

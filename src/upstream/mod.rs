@@ -25,6 +25,7 @@ mod failure;
 mod status;
 
 pub use address::Address;
+pub(crate) use address::shown;
 pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
 pub use error::AskError;
