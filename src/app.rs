@@ -19,29 +19,34 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::Config;
+use crate::config::{Config, LoadOptions, Loaded};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
 use crate::model::{ScenarioName, ToolId};
 use crate::native::{NativeError, NativeTools};
+use crate::runtime::signal::{self, Hangups};
 use crate::runtime::tasks::Finish;
-use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks, signal};
+use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
 use crate::state::StateError;
-use crate::upstream::AskError;
+use crate::upstream::{AskError, Client};
 use crate::views::Views;
 
 mod builder;
+mod reload;
 
 pub use builder::Builder;
+use reload::Follower;
 
 /// How long the engine's own tasks may take to end; they only have saves to finish.
 const FINISH: Duration = Duration::from_secs(5);
@@ -49,7 +54,11 @@ const FINISH: Duration = Duration::from_secs(5);
 /// A running callsheet: finds, asks, merges and publishes until it is stopped. Serving over HTTP is optional.
 #[derive(Debug)]
 pub struct Callsheet {
-    config: Arc<Config>,
+    /// What is in force. Another one is put here by a reload.
+    config: watch::Sender<Arc<Config>>,
+    /// Who this daemon is to others.
+    id: Arc<str>,
+    client: Arc<Client>,
     reader: CatalogReader,
     engine: EngineHandle,
     events: Hub,
@@ -93,17 +102,12 @@ impl Callsheet {
             engine: self.engine.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
-            config: self.config.server.clone(),
+            config: self.config.borrow().server.clone(),
             clock: self.clock,
             tasks: self.tasks.clone(),
         };
-        let (ended, end) = StopTrigger::new();
-        let announcing = announce::own(&self.config.discovery.mdns, listener.local_addr(), self.clock, async {
-            tokio::select! {
-                () = self.stop.wait() => {}
-                () = end.wait() => {}
-            }
-        });
+        let (ended, end) = self.stop.child();
+        let announcing = self.announce(listener.local_addr().ok(), end);
         let serving = async {
             let served = server::run(listener, parts, self.stop.clone()).await;
             ended.stop();
@@ -111,6 +115,40 @@ impl Callsheet {
         };
         // At a stop both end at once: the goodbye does not wait for answers under way.
         tokio::join!(serving, announcing).0
+    }
+
+    /// Announces what listens there, as the configuration in force says, until `end`.
+    async fn announce(&self, listen: Option<SocketAddr>, end: Stop) {
+        let (Some(listen), mut config) = (listen, self.config.subscribe()) else { return };
+        while !end.is_stopped() {
+            let section = config.borrow_and_update().discovery.mdns.clone();
+            let mut other = self.config.subscribe();
+            let over = async {
+                tokio::select! {
+                    () = end.wait() => {}
+                    // The sender lives in `self`.
+                    _ = other.wait_for(|config| config.discovery.mdns != section) => {}
+                }
+            };
+            announce::own(&section, listen, self.clock, over).await;
+            // It ended at once where nothing is to be announced.
+            tokio::select! {
+                () = end.wait() => {}
+                _ = config.wait_for(|config| config.discovery.mdns != section) => {}
+            }
+        }
+    }
+
+    /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
+    /// put together again then. What is valid is put in force as far as that can be done while running ([`RULES`](crate::config::RULES)); what is not changes
+    /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
+    ///
+    /// # Errors
+    /// When the signal cannot be listened to.
+    pub fn follow_configuration(&self, options: LoadOptions, loaded: Loaded) -> std::io::Result<()> {
+        let follower = Follower::new(self, options, loaded);
+        self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
+        Ok(())
     }
 
     /// What is published now: catalog, health and findings of one moment.

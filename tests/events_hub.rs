@@ -68,6 +68,7 @@ fn snapshot(catalog: &Catalog, turns: &Turns, sequence: u64) -> Snapshot {
         sequence,
         turns: turns.clone(),
         isolated: None,
+        configuration: None,
     }
 }
 

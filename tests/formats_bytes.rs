@@ -86,6 +86,7 @@ async fn what_was_prepared_before_does_not_show() {
             sequence: sequence as u64 + 1,
             turns: Turns::default(),
             isolated: None,
+            configuration: None,
         };
         let snapshot = Arc::new(snapshot);
         for format in variants() {

@@ -74,7 +74,16 @@ fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
     let findings = Arc::default();
     let turns = catalog::Turns::default();
     let health = imbl::OrdMap::new();
-    Arc::new(Snapshot { catalog, generated_at: then(), health, findings, sequence, turns, isolated: None })
+    Arc::new(Snapshot {
+        catalog,
+        generated_at: then(),
+        health,
+        findings,
+        sequence,
+        turns,
+        isolated: None,
+        configuration: None,
+    })
 }
 
 fn names(body: &[u8]) -> Vec<String> {

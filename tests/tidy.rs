@@ -141,7 +141,7 @@ fn each_library_lives_in_its_room() {
         ("axum::", &["src/server/", "src/provide/"]),
         // `upstream/failure.rs` reads the error that reqwest wraps.
         ("hyper::", &["src/server/", "src/provide/", "src/upstream/failure.rs"]),
-        ("notify::", &["src/discovery/"]),
+        ("notify::", &["src/discovery/", "src/runtime/files.rs"]),
         ("clap::", &["src/cli/"]),
         ("mdns_sd::", &["src/discovery/mdns/"]),
         ("if_addrs::", &["src/discovery/mdns/"]),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::{Callsheet, StartError};
 use crate::config::Config;
 use crate::discovery::embedded::Embedded;
@@ -10,12 +12,12 @@ use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
 use crate::engine;
 use crate::events::Hub;
-use crate::model::{Bounds, ScenarioName};
+use crate::model::ScenarioName;
 use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::state::sqlite;
-use crate::upstream::{Client, Limits, Rules};
+use crate::upstream::Client;
 use crate::views::Views;
 
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
@@ -110,9 +112,9 @@ impl Builder {
         let config = Arc::new(config);
         let restored = store.load().await?;
         let refresh = &config.refresh;
-        let client = Client::new(limits(&config), refresh.concurrency, caching(&config), clock, tasks.clone())?;
+        let client = Client::new(config.limits(), refresh.concurrency, config.caching(), clock, tasks.clone())?;
         client.identify(&id);
-        client.bound(Bounds { tools: config.refresh.max_tools, part: config.refresh.max_tool });
+        client.bound(config.bounds());
         let embedded = Embedded::of(own, native.keys().cloned().collect());
         let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
         let sources = embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(&config, clock))).collect();
@@ -123,7 +125,7 @@ impl Builder {
             config: Arc::clone(&config),
             store,
             restored,
-            client,
+            client: Arc::clone(&client),
             protocols: Protocols::with(protocols),
             clock,
             tasks: tasks.clone(),
@@ -134,7 +136,22 @@ impl Builder {
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let native = Arc::new(native);
-        Ok(Callsheet { config, reader, engine, events, views, readiness, native, clock, tasks, trigger, stop })
+        let (config, id) = (watch::Sender::new(config), id.into());
+        Ok(Callsheet {
+            config,
+            id,
+            client,
+            reader,
+            engine,
+            events,
+            views,
+            readiness,
+            native,
+            clock,
+            tasks,
+            trigger,
+            stop,
+        })
     }
 }
 
@@ -148,18 +165,4 @@ impl std::fmt::Debug for Own {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|protocol| protocol.id())).finish()
     }
-}
-
-fn limits(config: &Config) -> Limits {
-    Limits {
-        connect: config.refresh.connect_timeout,
-        whole: config.refresh.timeout,
-        max_body: config.refresh.max_body,
-        max_redirects: config.refresh.max_redirects,
-    }
-}
-
-fn caching(config: &Config) -> Rules {
-    let (default_lifetime, cache) = (config.refresh.default_lifetime, config.cache);
-    Rules { scope: cache.scope, default_lifetime, last_good: cache.last_good }
 }

@@ -130,14 +130,20 @@ impl<'a> Lens<'a> {
 
 impl Catalog {
     /// Identity of the content as the scope of `query` sees it: equal for equal preferences on equal content, in any process. It is
-    /// [`Catalog::revision`] itself when the scope has no preferences of its own. Filters and limits do not enter it.
+    /// [`Catalog::revision`] itself when the scope has no preferences of its own and its profile no bounds. Filters and limits do not
+    /// enter it.
     pub fn revision_for(&self, query: &ViewQuery) -> Revision {
         let lens = Lens::of(self, query);
-        if !lens.is_scoped() {
+        let bounds = self.bounds(query);
+        if !lens.is_scoped() && bounds.is_none() {
             return self.revision;
         }
         let mut content = Content::default();
         content.bytes(&self.revision.0.to_le_bytes());
+        if let Some(bounds) = bounds {
+            // They are the configuration's, which may be reloaded.
+            content.text(format_args!("{bounds:?}"));
+        }
         let own = lens.rules.layers.len() - self.rules.layers.len();
         for rule in lens.rules.layers.iter().take(own).flat_map(|layer| layer.rules()) {
             content.text(&rule.place.0);

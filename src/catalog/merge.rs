@@ -67,6 +67,12 @@ impl Catalog {
         next
     }
 
+    /// With every tool named by another style, and so built anew.
+    pub(super) fn with_naming(&self, naming: NamingStyle) -> Self {
+        let offers = self.entries.values().map(|entry| (entry.name.clone(), entry.offer())).collect();
+        Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers)
+    }
+
     /// The scenarios that the change to these preferences may concern, with their offers.
     fn concerned(&self, preferences: &PreferenceSet) -> Offers {
         let (mut scenarios, mut groups) = (BTreeSet::new(), Vec::new());

@@ -84,6 +84,10 @@ pub enum Change {
     Offers(BTreeMap<ScenarioName, Option<Offer>>),
     /// The preferences changed.
     Preferences(Arc<PreferenceSet>),
+    /// Tools are named otherwise from now on: everything is named anew.
+    Naming(NamingStyle),
+    /// Profiles may see other things.
+    Profiles(Arc<BTreeMap<String, Profile>>),
 }
 
 /// Identity of a catalog's content: equal contents have equal revisions, also across restarts. Written as 16 hexadecimal digits.
@@ -140,6 +144,8 @@ impl Catalog {
             Change::Offer(name, offer) => self.with_changed(BTreeMap::from([(name, offer)])),
             Change::Offers(offers) => self.with_changed(offers),
             Change::Preferences(preferences) => self.with_preferences(preferences),
+            Change::Naming(naming) => self.with_naming(naming),
+            Change::Profiles(profiles) => Self { profiles, ..self.clone() },
         }
     }
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Catalog;
-use crate::model::{Finding, Health, Isolated, ScenarioName, Turn};
+use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, Turn};
 
 /// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many of them happen learns that it
 /// missed some.
@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub turns: Turns,
     /// Set while the daemon takes itself to be cut off.
     pub isolated: Option<Isolated>,
+    /// How the daemon stands to its configuration, when it follows it.
+    pub configuration: Option<Arc<ConfigState>>,
 }
 
 /// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they hold.

@@ -88,6 +88,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     if let Some(isolated) = isolated(list, now) {
         output::line(&isolated);
     }
+    configuration(list, now);
     let scenarios = output::list(list, "scenarios");
     if scenarios.is_empty() {
         match state {
@@ -138,6 +139,25 @@ fn isolated(list: &Value, now: Timestamp) -> Option<String> {
     let isolated = list.get("isolated")?;
     let (since, reason) = (output::when(isolated, "/since", now), output::first_line(isolated, "/reason"));
     Some(format!("ISOLATED since {since}: {reason}\n"))
+}
+
+/// Tells what of the configuration as it is written is not in force, if anything.
+fn configuration(list: &Value, now: Timestamp) {
+    let Some(configuration) = list.get("configuration") else { return };
+    if let Some(refused) = configuration.get("refused").filter(|refused| !refused.is_null()) {
+        let since = output::when(refused, "/since", now);
+        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the one before stays in force:"));
+        for problem in output::list(refused, "problems") {
+            output::line(&format!("  {}", output::first_line(problem, "/message")));
+            output::line(&format!("    hint: {}", output::first_line(problem, "/hint")));
+        }
+        output::line("");
+    }
+    let waiting = output::list(configuration, "waiting_for_restart");
+    if !waiting.is_empty() {
+        let keys: Vec<_> = waiting.iter().map(|key| format!("`{}`", output::text(key, ""))).collect();
+        output::line(&format!("{} in the configuration: restart the daemon to put that in force\n", keys.join(", ")));
+    }
 }
 
 /// The reason for the state. A failure that has not changed the state yet is told too.

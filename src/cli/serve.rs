@@ -39,12 +39,14 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Failure> {
         start_log(&self.log)?;
-        let loaded = config::load(&self.options())?;
+        let options = self.options();
+        let loaded = config::load(&options)?;
         // Before anything else is started: a port that is taken is the most common reason not to start.
         let listener = bind(loaded.config.server.listen).await?;
-        let file = loaded.file.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+        let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
-        let app = Callsheet::start(loaded.config, Clock::system()).await?;
+        let app = Callsheet::start(loaded.config.clone(), Clock::system()).await?;
+        app.follow_configuration(options, loaded)?;
         tracing::info!(configuration = file, state, "started");
         super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
         app.stop_on_signal()?;

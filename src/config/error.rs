@@ -34,17 +34,22 @@ impl fmt::Display for ConfigError {
     }
 }
 
+impl Problem {
+    /// Its place, its key and what is wrong, in one line: the first of two when it is displayed.
+    pub fn line(&self) -> String {
+        let place = match &self.origin {
+            Origin::File { path, position: Some(at) } => format!("{}:{}:{}: ", path.display(), at.line, at.column),
+            Origin::File { path, position: None } => format!("{}: ", path.display()),
+            Origin::Default => String::new(),
+            other => format!("{other}: "),
+        };
+        let key = self.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
+        format!("{place}{key}{}", self.message)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.origin {
-            Origin::File { path, position: Some(at) } => write!(f, "{}:{}:{}: ", path.display(), at.line, at.column)?,
-            Origin::File { path, position: None } => write!(f, "{}: ", path.display())?,
-            Origin::Default => {}
-            other => write!(f, "{other}: ")?,
-        }
-        if let Some(key) = &self.key {
-            write!(f, "{key}: ")?;
-        }
-        write!(f, "{}\n  hint: {}", self.message, self.hint)
+        write!(f, "{}\n  hint: {}", self.line(), self.hint)
     }
 }

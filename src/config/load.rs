@@ -69,6 +69,22 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
     Err(ConfigError { problems })
 }
+
+/// Loads the configuration of a daemon that runs with what was read in `before`. Other than at the start, a file that is gone is a
+/// problem: without it everything that it named would be withdrawn because somebody moved a file.
+pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded, ConfigError> {
+    let found = options.find_file();
+    let gone = before.filter(|before| found.as_deref() != Some(*before) && !before.try_exists().unwrap_or(true));
+    let Some(path) = gone else { return load(options) };
+    let problem = Problem {
+        origin: Origin::File { path: path.to_owned(), position: None },
+        key: None,
+        message: "the configuration is not there any more".to_owned(),
+        hint: "put it back, or restart the daemon to run without it".to_owned(),
+    };
+    Err(ConfigError { problems: vec![problem] })
+}
+
 /// The layers that fit, lowest first.
 fn layers(options: &LoadOptions, file: Option<&Path>, whole: &Shape, found: &mut Findings) -> Vec<Layer> {
     // That the built-in text parses is for a test to prove; were it not to, `Config::for_state` says the same.

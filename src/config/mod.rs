@@ -1,8 +1,8 @@
 //! The configuration, valid by construction.
 //!
 //! `raw` is what may be written, `load` puts the layers together, `check` judges every value; this is what was decided. What is wrong
-//! is told all at once, each problem with its key, its place and a hint. Nothing here writes, watches, or reads the process except
-//! [`LoadOptions::from_process`].
+//! is told all at once, each problem with its key, its place and a hint. `reload` says what of another configuration a running daemon can
+//! take. Nothing here writes, watches, or reads the process except [`LoadOptions::from_process`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +27,7 @@ mod mdns;
 mod options;
 mod origin;
 mod raw;
+mod reload;
 mod shown;
 mod suggest;
 mod units;
@@ -36,11 +37,12 @@ pub use cache::Cache;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Problem};
 pub use key::keys;
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_again};
 pub(crate) use mdns::is_id;
 pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
 pub use options::LoadOptions;
 pub use origin::{Origin, Position, ShownValue};
+pub use reload::{RULES, Reloaded, Rule};
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]

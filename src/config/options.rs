@@ -37,9 +37,17 @@ impl LoadOptions {
 
     /// The file to read: the one that is named, whether or not it is there, else the first of the usual places that is.
     pub(super) fn find_file(&self) -> Option<PathBuf> {
-        let named = self.file.clone().or_else(|| self.variable("CALLSHEET_CONFIG").map(PathBuf::from));
-        if let Some(path) = named {
-            return Some(self.cwd.join(path));
+        if self.named_file().is_some() {
+            return self.named_file();
+        }
+        // A place that cannot be looked at counts as there: reading it then says why it cannot be read.
+        self.places().into_iter().find(|path| path.try_exists().unwrap_or(true))
+    }
+
+    /// The places where the file may be, absolute, the first one first: the one that is named, else the usual ones.
+    pub fn places(&self) -> Vec<PathBuf> {
+        if let Some(named) = self.named_file() {
+            return vec![named];
         }
         let name = Path::new("callsheet").join("callsheet.toml");
         let usual = [
@@ -47,8 +55,12 @@ impl LoadOptions {
             self.base_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(&name)),
             Some(self.etc.join(&name)),
         ];
-        // A place that cannot be looked at counts as there: reading it then says why it cannot be read.
-        usual.into_iter().flatten().find(|path| path.try_exists().unwrap_or(true))
+        usual.into_iter().flatten().collect()
+    }
+
+    fn named_file(&self) -> Option<PathBuf> {
+        let named = self.file.clone().or_else(|| self.variable("CALLSHEET_CONFIG").map(PathBuf::from));
+        named.map(|path| self.cwd.join(path))
     }
 
     /// Where the database is by default.

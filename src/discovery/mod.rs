@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::model::{Finding, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
@@ -108,6 +108,24 @@ pub const SOURCES: &[(SourceId, MakeSource)] = &[
     (SourceId::Vrooli, vrooli::make),
     (SourceId::Mdns, mdns::make),
 ];
+
+/// Whether a source would be made the same from both, so that it may go on as it is.
+pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
+    let (mine, theirs) = (&one.discovery, &other.discovery);
+    match source {
+        // Of the program, not of its configuration.
+        SourceId::Embedded => true,
+        SourceId::Static => one.scenarios == other.scenarios,
+        SourceId::Environment => mine.environment == theirs.environment,
+        SourceId::Vrooli => mine.vrooli == theirs.vrooli,
+        // What it announces is no matter of the source.
+        SourceId::Mdns => {
+            let listening =
+                |section: &config::Mdns| config::Mdns { announce: false, name: String::new(), ..section.clone() };
+            listening(&mine.mdns) == listening(&theirs.mdns)
+        }
+    }
+}
 
 /// Sends `set` unless it equals the one in force, so that receivers wake for real changes only.
 pub(crate) fn announce(out: &watch::Sender<EndpointSet>, set: EndpointSet) {

@@ -1,6 +1,6 @@
 //! The scenarios named in the configuration.
 //!
-//! Tells them once and then only waits: a changed configuration makes a new source. It never looks anywhere by itself.
+//! Tells them once and then only waits: when the list changes in a reload, another source takes its place. It never looks anywhere by itself.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::answers;
@@ -14,7 +14,7 @@ use super::losses::reached;
 use super::publish::{Press, Settled};
 use super::record::{Departed, Now, Record};
 use super::roster::Place;
-use super::{Command, EngineError, Event, health, restore};
+use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
@@ -31,7 +31,7 @@ const BATCH: usize = 256;
 const SETTLING: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Of the asks that may be under way at once, one in so many may be of scenarios that wait for an operator's yes.
-const STRANGERS: usize = 4;
+pub(super) const STRANGERS: usize = 4;
 
 /// What the loop uses but does not own the state of.
 pub(super) struct Parts {
@@ -42,6 +42,8 @@ pub(super) struct Parts {
     pub(super) tasks: Tasks,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) saves: mpsc::Sender<Save>,
+    /// Tells the sources of another configuration.
+    pub(super) configured: watch::Sender<Arc<Config>>,
     /// Ends asks under way: nobody needs their answers then.
     pub(super) stop: Stop,
 }
@@ -99,7 +101,7 @@ impl Core {
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
         let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
-        let strangers = Arc::new(Semaphore::new((parts.config.refresh.concurrency / STRANGERS).max(1)));
+        let strangers = configure::strangers(&parts.config.refresh);
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
@@ -203,6 +205,10 @@ impl Core {
                 self.sets.insert(source, set);
                 self.places(now);
             }
+            Event::SourceOff(source) => {
+                self.sets.remove(&source);
+                self.places(now);
+            }
             Event::SourceEnded(error) => {
                 let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
                     .hint("its last endpoints stay in force; restart the daemon to start it again");
@@ -268,7 +274,13 @@ impl Core {
 
     fn command(&mut self, command: Command) {
         let now = self.now();
-        let Command::Refresh(names, reply) = command;
+        let (names, reply) = match command {
+            Command::Refresh(names, reply) => (names, reply),
+            Command::Configure(config, state, reply) => {
+                self.configure(config, state, now);
+                return self.press.after_publish(move |_| _ = reply.send(Ok(())));
+            }
+        };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.
             let asked = self.records.values().filter(|record| record.may_be_asked() && record.is_trusted());

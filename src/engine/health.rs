@@ -6,7 +6,7 @@ use super::record::{Departed, Record};
 use super::schedule;
 use crate::catalog::Standing;
 use crate::config::{HealthRules, ProtocolRules};
-use crate::model::ScenarioState;
+use crate::model::{ScenarioState, SourceId};
 use crate::state::Decision;
 
 /// A judgement.
@@ -58,6 +58,8 @@ pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules, isolate
 pub(super) fn standing(record: &Record, now: Instant, protocol: &ProtocolRules) -> Standing {
     match record.state {
         ScenarioState::Pending | ScenarioState::Blocked => Standing::Hidden(record.reason.clone()),
+        // Who failed keeps its names, so that others are not renamed by it. Who is not wanted any more has none.
+        ScenarioState::Down if record.dismissed => Standing::Hidden(record.reason.clone()),
         ScenarioState::Down => Standing::Withdrawn(record.reason.clone()),
         ScenarioState::Incompatible => match &record.incompatible {
             Some(incompatible) if now < incompatible.since + protocol.incompatible_grace => Standing::Published,
@@ -129,6 +131,12 @@ fn failing(record: &Record) -> String {
 }
 
 fn gone(record: &Record) -> String {
+    if record.dismissed {
+        return match record.source {
+            SourceId::Static => "the configuration does not name it any more".into(),
+            source => format!("`{source}` found it, which the configuration has switched off"),
+        };
+    }
     let error = record.last_error.as_ref().map(|error| error.message.as_str());
     match (record.departed, error) {
         (Some(_), Some(error)) => format!("no source names it any more, and it does not answer: {error}"),

@@ -164,7 +164,7 @@ impl Core {
     }
 
     /// Asks these ahead of their schedule, spread so that it is no storm. Those that are due earlier, or being asked, are left as they are.
-    fn ask_soon(&mut self, names: &[ScenarioName], spread: Duration, now: Now) {
+    pub(super) fn ask_soon(&mut self, names: &[ScenarioName], spread: Duration, now: Now) {
         for name in names {
             let Some(record) = self.records.get_mut(name) else { continue };
             let at = now.mono + spread.mul_f64(fastrand::f64());

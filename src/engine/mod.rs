@@ -4,14 +4,17 @@
 //! network or the disk: asks, saves and operators' changes run beside it and come back as events. It decodes nothing and renders
 //! nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
-use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target};
+use crate::model::{
+    ConfigState, Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target,
+};
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
@@ -22,6 +25,7 @@ mod archive;
 mod ask;
 mod asking;
 mod backoff;
+mod configure;
 mod core;
 mod health;
 mod isolation;
@@ -41,6 +45,7 @@ mod trust;
 use archive::Archive;
 use ask::Answered;
 use keeper::{Keeper, Operation, Reply};
+use sources::Sources;
 
 /// The health of a scenario after its next answer.
 type Waiting = oneshot::Receiver<Result<Arc<Health>, EngineError>>;
@@ -86,12 +91,16 @@ pub struct EngineHandle {
 #[derive(Debug)]
 enum Command {
     Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
+    /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
+    Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
 }
 
 /// What the loop hears of the world.
 enum Event {
     /// A source's whole set.
     Endpoints(SourceId, EndpointSet),
+    /// A source is not wanted any more, and what it told is void.
+    SourceOff(SourceId),
     /// A source ended before it was told to; its last set stays in force.
     SourceEnded(SourceError),
     /// An ask ended.
@@ -146,13 +155,23 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let archive = Archive { store, saves, events: events.clone(), clock, tasks: tasks.clone() };
     tasks.spawn(archive.run(stop.clone()));
     let ids = sources.iter().map(|source| source.id()).collect();
-    let (asks, answers) = (tasks.clone(), events.clone());
+    let (configured, follow) = watch::channel(Arc::clone(&config));
+    let mut run = Sources {
+        running: BTreeMap::new(),
+        config: Arc::clone(&config),
+        events: events.clone(),
+        tasks: tasks.clone(),
+        clock,
+        stop: stop.clone(),
+    };
+    let (asks, stopping) = (tasks.clone(), stop.clone());
     let parts =
-        core::Parts { config, client, protocols, clock, tasks: asks, events: answers, saves: save, stop: stop.clone() };
+        core::Parts { config, client, protocols, clock, tasks: asks, events, saves: save, configured, stop: stopping };
     let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
     for source in sources {
-        sources::start(source, &events, &tasks, stop);
+        run.start(source);
     }
+    tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(heard, commands, stop.clone()));
     (EngineHandle { commands: command, operations: operation, reader: reader.clone() }, reader)
 }
@@ -180,6 +199,15 @@ impl EngineHandle {
             }
         }
         Ok(healths)
+    }
+
+    /// Puts another configuration in force, as far as the engine and the sources follow it (nothing when it is the same), and tells how
+    /// the daemon stands to what is written. What limits the asks is the client's ([`Client::adjust`]).
+    pub async fn configure(&self, config: Option<Arc<Config>>, state: Arc<ConfigState>) -> Result<(), EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Configure(config, state, reply);
+        self.commands.send(command).await.map_err(|_| EngineError::Stopping)?;
+        answer.await.map_err(|_| EngineError::Stopping)?
     }
 
     /// Records (or with `None` takes back) an operator's decision. Acknowledged when durable and published.

@@ -4,10 +4,11 @@ use super::archive::Save;
 use super::core::Core;
 use super::publish::Settled;
 use super::record::{Departed, Now, Record};
-use super::roster::{self, Holder, Known, Place};
+use super::roster::{self, Holder, Known, Place, address_key};
 use super::trust;
 use crate::discovery::Trust;
 use crate::model::{Party, ScenarioName, SourceId};
+use crate::protocols::Protocols;
 use crate::state::Decision;
 
 impl Core {
@@ -103,15 +104,14 @@ impl Core {
         let known = record.place.replace(place.clone());
         let gone = matches!(record.departed.take(), Some(Departed::Gone(_)));
         record.silenced = None;
+        record.dismissed = false;
         record.source = place.source;
         record.trusted = vouched;
         record.party = Some(party);
         self.claims.remove(name);
         self.rule(name, now);
         let Some(record) = self.records.get_mut(name) else { return };
-        if let Some(protocol) = place.endpoint.protocol.as_deref().and_then(|id| self.parts.protocols.by_id(id)) {
-            record.protocol = Some(protocol);
-        }
+        let respoken = speaks(record, known.as_ref(), place, &self.parts.protocols);
         // A record without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| record.upstream.is_some());
         let elsewhere = known
@@ -139,7 +139,7 @@ impl Core {
                     self.asked(name);
                 }
             }
-        } else if restarted && (record.is_trusted() || record.offer.is_none()) {
+        } else if respoken && record.is_trusted() || restarted && (record.is_trusted() || record.offer.is_none()) {
             record.ask_anew(earliest, now);
         } else if restarted {
             let seldom = self.parts.config.refresh.max_interval;
@@ -167,15 +167,33 @@ impl Core {
     /// No source names it any more: its last address is asked once more before its tools go. Whether it went at once.
     fn departed(&mut self, name: &ScenarioName, now: Now) -> bool {
         let Some(record) = self.records.get_mut(name) else { return false };
-        if record.departed.is_some() {
-            return false;
+        // A source that sees nothing any more gives a hint. An operator who takes an entry out of the list, or switches a source off, has
+        // decided.
+        let dismissed = match record.source {
+            SourceId::Static => true,
+            SourceId::Embedded => false,
+            source => !self.sets.contains_key(&source),
+        };
+        match record.departed {
+            Some(Departed::Asking | Departed::Answers) if dismissed => {}
+            Some(_) => return false,
+            None => {}
         }
         record.departed = Some(Departed::Asking);
-        let asked = record.may_be_asked() && record.is_trusted();
+        record.dismissed = dismissed;
+        let asked = record.may_be_asked() && record.is_trusted() && !dismissed;
         record.ask_anew(now.mono, now);
         if !asked {
             // Nothing of it is published, so there is nothing to ask about.
             record.goes(now);
+        }
+        if dismissed {
+            record.kept = None;
+            // A full queue only means that the next start publishes it until its sources have looked.
+            let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
+            if let Some(latch) = self.latches.remove(name) {
+                self.press.after_publish(move |_| drop(latch));
+            }
         }
         self.touch(name, now, Settled::Changed);
         !asked
@@ -184,13 +202,15 @@ impl Core {
     /// Forgets who waited under a name and is known under another one now, such as that of the static list, which was read later.
     fn drop_double(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get(name) else { return };
-        let Some(party) = record.party.as_ref().filter(|_| !record.is_trusted() && !self.decisions.contains_key(name))
-        else {
-            return;
-        };
+        let Some(party) = record.party.as_ref().filter(|_| !self.decisions.contains_key(name)) else { return };
+        let address = record.place.as_ref().filter(|_| record.dismissed).map(|place| address_key(&place.endpoint));
         let now_known = self.places.values().any(|place| {
             let placed = trust::party(&place.endpoint);
-            placed.same_identity(party) || placed.same_origin(party)
+            match &address {
+                // Several entries of the configuration may be behind one origin.
+                Some(address) => *address == address_key(&place.endpoint),
+                None => !record.is_trusted() && (placed.same_identity(party) || placed.same_origin(party)),
+            }
         });
         if now_known {
             if let Some(wake) = record.wake {
@@ -245,6 +265,18 @@ impl Core {
         // Names are held by whom a yes was given to.
         self.places(now);
     }
+}
+
+/// Takes in what a source says that a scenario speaks; what it does not say any more is found out again. Whether that is news of one that
+/// was known.
+fn speaks(record: &mut Record, known: Option<&Place>, place: &Place, protocols: &Protocols) -> bool {
+    let before = record.protocol.as_ref().map(|protocol| protocol.id());
+    let said = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
+    let unsaid = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
+    if said.is_some() || unsaid {
+        record.protocol = said;
+    }
+    known.is_some() && record.protocol.as_ref().map(|protocol| protocol.id()) != before
 }
 
 fn gone(party: &Party) -> Holder {

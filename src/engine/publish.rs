@@ -15,7 +15,10 @@ use super::record::{Now, Record};
 use crate::catalog::{
     self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
 };
-use crate::model::{Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn};
+use crate::config::Config;
+use crate::model::{
+    ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn,
+};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
@@ -67,6 +70,7 @@ pub(super) struct Press {
     unarchived: BTreeSet<ScenarioName>,
     findings: Arc<Vec<Finding>>,
     isolated: Option<Isolated>,
+    configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
     saves: mpsc::Sender<Save>,
 }
@@ -100,6 +104,7 @@ impl Press {
             sequence: 0,
             turns: Turns::default(),
             isolated: None,
+            configuration: None,
         };
         let (writer, reader) = catalog_store(first);
         let press = Self {
@@ -123,6 +128,7 @@ impl Press {
             unarchived: BTreeSet::new(),
             findings,
             isolated: None,
+            configuration: None,
             after: Vec::new(),
             saves: parts.saves.clone(),
         };
@@ -182,6 +188,23 @@ impl Press {
     pub(super) fn isolated(&mut self, isolated: Option<Isolated>) {
         self.findings_changed |= self.isolated != isolated;
         self.isolated = isolated;
+    }
+
+    /// How the daemon stands to its configuration now.
+    pub(super) fn configuration(&mut self, state: Arc<ConfigState>) {
+        self.findings_changed = true;
+        self.configuration = Some(state);
+    }
+
+    /// Puts what another configuration says of names and profiles in force.
+    pub(super) fn configure(&mut self, before: &Config, now: &Config) {
+        if before.naming != now.naming {
+            self.catalog = self.catalog.with(Change::Naming(now.naming));
+        }
+        if before.profiles != now.profiles {
+            self.catalog = self.catalog.with(Change::Profiles(Arc::new(now.profiles.clone())));
+        }
+        self.changed = true;
     }
 
     /// What a scenario's answers have to say now.
@@ -261,6 +284,7 @@ impl Press {
             sequence: self.sequence,
             turns: self.turns.clone(),
             isolated: self.isolated.clone(),
+            configuration: self.configuration.clone(),
         };
         self.writer.publish(snapshot);
         if !self.after.is_empty() {
@@ -291,6 +315,7 @@ impl Press {
     fn gather(&mut self) {
         let scenarios = self.scenarios.values().flatten();
         let mut findings: Vec<Finding> = self.stored.iter().chain(&self.sources).chain(scenarios).cloned().collect();
+        findings.extend(self.configuration.iter().flat_map(|state| state.findings()));
         if let Some(isolated) = &self.isolated {
             let hint = "look at this machine's network; the list stays as it is meanwhile, see `health.isolation_max`";
             findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));

@@ -106,6 +106,8 @@ pub(super) struct Record {
     pub(super) reprieve: Option<Instant>,
     /// It was not named and did not answer, and has given no good answer since.
     pub(super) gone: bool,
+    /// It went because the configuration does not want it any more, so it was not even asked.
+    pub(super) dismissed: bool,
     /// When the loop has to look at it again, as entered in its list of wakes.
     pub(super) wake: Option<Instant>,
 }
@@ -186,6 +188,7 @@ impl Record {
             silenced: None,
             reprieve: None,
             gone: false,
+            dismissed: false,
             wake: None,
         }
     }

@@ -1,24 +1,84 @@
 //! Runs the sources and passes their sets on to the loop.
+//!
+//! A source lives as long as its settings. When a reload changes them it is ended, and one made from the new ones takes its place; its
+//! last set stays in force until the new one tells something. All others run on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
 use super::Event;
-use crate::discovery::{EndpointSet, Source};
+use crate::config::Config;
+use crate::discovery::{self, EndpointSet, SOURCES, Source};
 use crate::model::SourceId;
-use crate::runtime::{Stop, Tasks};
+use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
-/// Runs one source. Only its newest set matters: what it sends while the loop is busy replaces what it sent before.
-pub(super) fn start(source: Box<dyn Source>, events: &mpsc::Sender<Event>, tasks: &Tasks, stop: &Stop) {
-    let id = source.id();
-    let (out, sets) = watch::channel(EndpointSet::default());
-    let (events, stop) = (events.clone(), stop.clone());
-    tasks.spawn(async move {
-        let (ended, ()) = tokio::join!(source.run(out, stop), pass(id, sets, &events));
-        // Told after the source's last set, which stays in force.
-        if let Err(error) = ended {
-            let _ = events.send(Event::SourceEnded(error)).await;
+/// Every source that runs.
+pub(super) struct Sources {
+    pub(super) running: BTreeMap<SourceId, Running>,
+    /// The configuration that they were made from.
+    pub(super) config: Arc<Config>,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) tasks: Tasks,
+    pub(super) clock: Clock,
+    pub(super) stop: Stop,
+}
+
+/// A source that runs.
+pub(super) struct Running {
+    stop: StopTrigger,
+    ended: JoinHandle<()>,
+}
+
+impl Sources {
+    /// Runs one more source. Only its newest set matters: what it sends while the loop is busy replaces what it sent before.
+    pub(super) fn start(&mut self, source: Box<dyn Source>) {
+        let id = source.id();
+        let (out, sets) = watch::channel(EndpointSet::default());
+        let events = self.events.clone();
+        let (trigger, stop) = self.stop.child();
+        let ended = self.tasks.spawn(async move {
+            let (ended, ()) = tokio::join!(source.run(out, stop), pass(id, sets, &events));
+            // Told after the source's last set, which stays in force.
+            if let Err(error) = ended {
+                let _ = events.send(Event::SourceEnded(error)).await;
+            }
+        });
+        self.running.insert(id, Running { stop: trigger, ended });
+    }
+
+    /// Follows the configuration until the end.
+    pub(super) async fn follow(mut self, mut configured: watch::Receiver<Arc<Config>>) {
+        loop {
+            tokio::select! {
+                () = self.stop.wait() => return,
+                changed = configured.changed() => if changed.is_err() { return },
+            }
+            let next = configured.borrow_and_update().clone();
+            for (id, make) in SOURCES {
+                if !discovery::same_settings(*id, &self.config, &next) {
+                    self.exchange(*id, make(&next, self.clock)).await;
+                }
+            }
+            self.config = next;
         }
-    });
+    }
+
+    /// Puts another source, or none, in the place of one.
+    async fn exchange(&mut self, id: SourceId, next: Option<Box<dyn Source>>) {
+        if let Some(Running { stop, ended }) = self.running.remove(&id) {
+            stop.stop();
+            // Waited for, so that nothing it says comes after what its successor says. It fails only when the source panicked.
+            let _ = ended.await;
+        }
+        match next {
+            Some(source) => self.start(source),
+            // Fails only when the loop is gone.
+            None => _ = self.events.send(Event::SourceOff(id)).await,
+        }
+    }
 }
 
 /// Passes sets on until the source drops its sender, or the loop is gone.

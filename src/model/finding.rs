@@ -128,6 +128,10 @@ codes! {
     BaseUrlRefused = "base-url-refused", Warning;
     /// So many scenarios were lost at once that the daemon takes itself to be cut off; nothing is withdrawn meanwhile.
     Isolated = "isolated", Error;
+    /// What is written as the configuration cannot be used; the one before stays in force.
+    ConfigRefused = "config-refused", Error;
+    /// A key of the configuration was changed that keeps its value until the daemon is restarted.
+    ConfigWaiting = "config-waiting", Warning;
     /// A preference speaks of something that no scenario offers now. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
     /// Something stored could not be read and was moved aside.

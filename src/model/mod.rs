@@ -2,6 +2,7 @@
 //!
 //! Pure values. No IO, no async, no clock, nothing of the other modules; wire shapes live with the module that owns the wire.
 
+pub mod config_state;
 pub mod finding;
 pub mod json;
 pub mod manifest;
@@ -14,6 +15,7 @@ pub mod tool;
 pub mod version;
 pub mod view;
 
+pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};

@@ -1,9 +1,10 @@
-//! What every part needs to live in one process: the clock, the tasks, stopping and readiness.
+//! What every part needs to live in one process: the clock, the tasks, stopping, signals, watched files and readiness.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml` refuses both elsewhere.
 //! It never knows what the tasks do.
 
 pub mod clock;
+pub mod files;
 pub mod ready;
 pub mod signal;
 pub mod stop;

@@ -1,4 +1,4 @@
-//! The signals with which operators and service managers end a process.
+//! The signals with which operators and service managers end a process, or have it read its configuration anew.
 
 use std::future::Future;
 use std::io;
@@ -27,4 +27,36 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send +
         }
         "Ctrl-C"
     })
+}
+
+/// The signals that ask for the configuration to be read anew (SIGHUP). Once this exists, a terminal that is closed does not end the
+/// process any more. On systems without that signal it never comes.
+#[derive(Debug)]
+pub struct Hangups {
+    #[cfg(unix)]
+    signal: tokio::signal::unix::Signal,
+}
+
+impl Hangups {
+    /// Registered when this returns, so that no signal is missed after it.
+    #[cfg(unix)]
+    pub fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { signal: signal(SignalKind::hangup())? })
+    }
+
+    /// Never comes.
+    #[cfg(not(unix))]
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Completes at the next one. Cancel-safe.
+    pub async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signal.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }

@@ -29,6 +29,12 @@ impl Stop {
         self.0.cancelled().await;
     }
 
+    /// A trigger and its listener for one part, which also stops when this one does.
+    pub fn child(&self) -> (StopTrigger, Stop) {
+        let token = self.0.child_token();
+        (StopTrigger(token.clone()), Self(token))
+    }
+
     /// Whether stopping was asked for.
     pub fn is_stopped(&self) -> bool {
         self.0.is_cancelled()

@@ -15,14 +15,20 @@ pub(super) async fn live() -> Result<Response, Problem> {
 }
 
 /// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
-/// `isolated` says since when and why: the list is served all the same, so it stays ready.
+/// `isolated` says since when and why: the list is served all the same, so it stays ready. `configuration` tells of a daemon that follows
+/// its file since when what is in force is so, what the last reload changed, which keys wait for a restart, and what is wrong with
+/// what is written now, if that cannot be used: the one before is in force then, so it stays ready too.
 pub(super) async fn ready(State(shared): State<App>) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
     let (status, text) =
         if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
     let mut answer = json!({"status": text, "awaited": awaited});
-    if let Some(isolated) = &shared.reader.snapshot().isolated {
+    let snapshot = shared.reader.snapshot();
+    if let Some(isolated) = &snapshot.isolated {
         answer["isolated"] = wire::isolated(isolated);
+    }
+    if let Some(state) = &snapshot.configuration {
+        answer["configuration"] = wire::configuration(state);
     }
     Ok((status, wire::json(&answer)?).into_response())
 }

@@ -110,6 +110,7 @@ mod tests {
             sequence: 1,
             turns: crate::catalog::Turns::default(),
             isolated: None,
+            configuration: None,
         })
     }
 

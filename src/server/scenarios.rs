@@ -16,7 +16,8 @@ use crate::model::{Finding, Health, ScenarioName, ScenarioState};
 use crate::state::Decision;
 
 /// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
-/// takes itself to be cut off, `isolated` says since when, until when at most, and why.
+/// takes itself to be cut off, `isolated` says since when, until when at most, and why. While the configuration in force is not what is
+/// written, `configuration` says so, as in `/readyz`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), &[many("state")])?;
     let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
@@ -26,6 +27,9 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     let mut answer = json!({"scenarios": shown});
     if let Some(isolated) = &snapshot.isolated {
         answer["isolated"] = wire::isolated(isolated);
+    }
+    if let Some(state) = snapshot.configuration.as_ref().filter(|state| !state.is_as_written()) {
+        answer["configuration"] = wire::configuration(state);
     }
     wire::json(&answer)
 }

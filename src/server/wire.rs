@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Problem;
-use crate::model::{Finding, Health, Isolated, Scope, Settings, Target};
+use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioChanges, Scope, Settings, Target};
 
 /// 200 with a JSON document that no cache may keep.
 pub(super) fn json(document: &impl Serialize) -> Result<Response, Problem> {
@@ -96,6 +96,24 @@ pub(super) fn isolated(isolated: &Isolated) -> Value {
         "lost": isolated.lost,
         "of": isolated.of,
         "reason": isolated.reason(),
+    })
+}
+
+/// How the daemon stands to its configuration: `{"file", "since", "reloads", "changed", "scenarios", "waiting_for_restart", "refused"}`.
+pub(super) fn configuration(state: &ConfigState) -> Value {
+    let ScenarioChanges { added, removed, changed } = state.scenarios;
+    let refused = state.refused.as_ref().map(|refused| {
+        let problems = refused.problems.iter().map(|problem| json!({"message": problem.message, "hint": problem.hint}));
+        json!({"since": time(Some(refused.since)), "problems": problems.collect::<Vec<_>>()})
+    });
+    json!({
+        "file": state.file,
+        "since": time(Some(state.since)),
+        "reloads": state.reloads,
+        "changed": state.changed,
+        "scenarios": {"added": added, "removed": removed, "changed": changed},
+        "waiting_for_restart": state.waiting,
+        "refused": refused,
     })
 }
 

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use tokio::sync::{Mutex, Semaphore};
@@ -41,18 +42,24 @@ enum Take {
 /// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
 /// only.
 pub struct Client {
-    http: reqwest::Client,
-    /// The same, but connecting where each request says; made when the first is needed.
-    dialling: OnceLock<reqwest::Client>,
+    settings: ArcSwap<Settings>,
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
-    /// How much of a manifest is taken, once that was said.
-    bounds: OnceLock<Bounds>,
-    limits: Limits,
-    permits: Semaphore,
-    rules: Rules,
     clock: Clock,
     tasks: Tasks,
+}
+
+/// What may be exchanged while requests are under way, which keep what they began with.
+struct Settings {
+    http: reqwest::Client,
+    /// The same, but connecting where each request says; made when the first is needed.
+    dialling: Arc<OnceLock<reqwest::Client>>,
+    limits: Limits,
+    permits: Arc<Semaphore>,
+    concurrency: usize,
+    rules: Rules,
+    /// How much of a manifest is taken.
+    bounds: Bounds,
 }
 
 impl Client {
@@ -68,10 +75,24 @@ impl Client {
         clock: Clock,
         tasks: Tasks,
     ) -> Result<Arc<Self>, AskError> {
-        let http = set_up(&limits, false)?;
-        let permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        let (dialling, own_id, bounds, rules) = (OnceLock::new(), OnceLock::new(), OnceLock::new(), rules.into());
-        Ok(Arc::new(Self { http, dialling, own_id, bounds, limits, permits, rules, clock, tasks }))
+        let settings = Settings::new(limits, concurrency, rules.into(), Bounds::NONE)?;
+        Ok(Arc::new(Self { settings: ArcSwap::from_pointee(settings), own_id: OnceLock::new(), clock, tasks }))
+    }
+
+    /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
+    /// so that for a moment more than `concurrency` may be. Setting up TLS anew, for another time to connect, blocks for some
+    /// milliseconds.
+    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<(), AskError> {
+        let before = self.settings.load_full();
+        let shared = before.share();
+        let permits = if concurrency == before.concurrency { shared.permits } else { places(concurrency) };
+        let next = if limits.connect == before.limits.connect {
+            Settings { limits, permits, concurrency, rules, bounds, ..shared }
+        } else {
+            Settings { permits, ..Settings::new(limits, concurrency, rules, bounds)? }
+        };
+        self.settings.store(Arc::new(next));
+        Ok(())
     }
 
     /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
@@ -79,9 +100,9 @@ impl Client {
         let _ = self.own_id.set(id.into());
     }
 
-    /// Says how much of a manifest is taken; everything until then. Only the first call counts.
+    /// Says how much of a manifest is taken; everything until then.
     pub fn bound(&self, bounds: Bounds) {
-        let _ = self.bounds.set(bounds);
+        self.settings.rcu(|settings| Settings { bounds, ..settings.share() });
     }
 
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
@@ -90,18 +111,10 @@ impl Client {
         Ok(Upstream { client: Arc::clone(self), address, dial: None, turn })
     }
 
-    /// The client for requests that bring their address.
-    fn dialling(&self) -> Result<&reqwest::Client, AskError> {
-        if let Some(client) = self.dialling.get() {
-            return Ok(client);
-        }
-        let client = set_up(&self.limits, true)?;
-        Ok(self.dialling.get_or_init(|| client))
-    }
-
     /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
     async fn exchange(
         &self,
+        limits: &Limits,
         http: &reqwest::Client,
         mut address: Address,
         conditions: HeaderMap,
@@ -110,13 +123,13 @@ impl Client {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
-            let (response, head) = self.send(http, &address, &conditions, &mut may_retry).await?;
+            let (response, head) = self.send(limits, http, &address, &conditions, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, !conditions.is_empty()) {
-                Verdict::Take => return self.read(&address, response, head).await,
+                Verdict::Take => return self.read(limits, &address, response, head).await,
                 Verdict::Follow(location) => {
                     let refuse = |target| AskError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
-                    if followed == self.limits.max_redirects {
+                    if followed == limits.max_redirects {
                         return Err(refuse(next.to_string()));
                     }
                     followed += 1;
@@ -126,7 +139,7 @@ impl Client {
                     let message = "it answered 304 to a request without conditions".to_owned();
                     return Err(AskError::Broken { url: address.to_string(), message });
                 }
-                Verdict::Refuse if take == Take::Any => return self.read(&address, response, head).await,
+                Verdict::Refuse if take == Take::Any => return self.read(limits, &address, response, head).await,
                 Verdict::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
                     return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
@@ -139,6 +152,7 @@ impl Client {
     /// connection was closed before that. The race with a server that closes is no failure of the scenario.
     async fn send(
         &self,
+        limits: &Limits,
         http: &reqwest::Client,
         address: &Address,
         conditions: &HeaderMap,
@@ -155,7 +169,7 @@ impl Client {
                     tracing::debug!(%address, "the connection was closed before an answer, asking once more");
                     *may_retry = false;
                 }
-                Err(error) => return Err(failure::explain(address, &error, self.limits.connect)),
+                Err(error) => return Err(failure::explain(address, &error, limits.connect)),
             }
         }
     }
@@ -172,6 +186,7 @@ impl Client {
 
     async fn read(
         &self,
+        limits: &Limits,
         address: &Address,
         response: reqwest::Response,
         head: ResponseHead,
@@ -182,7 +197,7 @@ impl Client {
             let message = format!("its content coding {coding:?} was not asked for");
             return Err(AskError::Broken { url: url(), message });
         }
-        let limit = self.limits.max_body;
+        let limit = limits.max_body;
         let body = body::read(response, limit).await.map_err(|error| match error {
             BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
             BodyError::Broken(error) => failure::broken(address, &error),
@@ -191,9 +206,45 @@ impl Client {
     }
 }
 
+impl Settings {
+    fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<Self, AskError> {
+        let (http, dialling) = (set_up(&limits, false)?, Arc::default());
+        Ok(Self { http, dialling, limits, permits: places(concurrency), concurrency, rules, bounds })
+    }
+
+    /// The same once more; places and connections are shared.
+    fn share(&self) -> Self {
+        let Self { http, dialling, limits, permits, concurrency, rules, bounds } = self;
+        let (http, dialling, permits) = (http.clone(), Arc::clone(dialling), Arc::clone(permits));
+        Self {
+            http,
+            dialling,
+            limits: limits.clone(),
+            permits,
+            concurrency: *concurrency,
+            rules: *rules,
+            bounds: *bounds,
+        }
+    }
+
+    /// The client for requests that bring their address.
+    fn dialling(&self) -> Result<&reqwest::Client, AskError> {
+        if let Some(client) = self.dialling.get() {
+            return Ok(client);
+        }
+        let client = set_up(&self.limits, true)?;
+        Ok(self.dialling.get_or_init(|| client))
+    }
+}
+
+/// So many places for requests, at least one.
+fn places(concurrency: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)))
+}
+
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Client").field("limits", &self.settings.load().limits).finish_non_exhaustive()
     }
 }
 
@@ -215,15 +266,19 @@ impl Upstream {
         let address = self.address.join(path)?;
         let client = &self.client;
         let _turn = self.turn.lock().await;
+        let settings = client.settings.load_full();
         // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
         // not take another scenario's place.
-        let _permit = client.permits.acquire().await;
-        let limit = client.limits.whole;
+        let _permit = settings.permits.acquire().await;
+        let (limits, limit) = (&settings.limits, settings.limits.whole);
         let (to, conditions) = (address.clone(), validators.map(conditions).unwrap_or_default());
         let exchange = async {
             match self.dial {
-                None => client.exchange(&client.http, to, conditions, take).await,
-                Some(target) => TARGET.scope(target, client.exchange(client.dialling()?, to, conditions, take)).await,
+                None => client.exchange(limits, &settings.http, to, conditions, take).await,
+                Some(target) => {
+                    let exchange = client.exchange(limits, settings.dialling()?, to, conditions, take);
+                    TARGET.scope(target, exchange).await
+                }
             }
         };
         match tokio::time::timeout(limit, exchange).await {
@@ -246,7 +301,7 @@ impl Upstream {
 
     /// How much of a manifest is taken.
     pub fn bounds(&self) -> Bounds {
-        self.client.bounds.get().copied().unwrap_or(Bounds::NONE)
+        self.client.settings.load().bounds
     }
 
     /// What runs the reading of large answers beside the async threads.
@@ -267,13 +322,13 @@ impl Upstream {
             ResponseHead { status: StatusCode::OK, headers, requested: now, received: now, received_at: clock.wall() };
         Freshness {
             no_store: true,
-            ..cache_policy::freshness(&head, Rules { default_lifetime: lifetime, ..self.client.rules })
+            ..cache_policy::freshness(&head, Rules { default_lifetime: lifetime, ..self.client.settings.load().rules })
         }
     }
 
     /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
     pub fn freshness(&self, answer: &Answer) -> Freshness {
-        cache_policy::freshness(&answer.head, self.client.rules)
+        cache_policy::freshness(&answer.head, self.client.settings.load().rules)
     }
 
     /// The base address without credentials, for people.

@@ -62,6 +62,7 @@ pub(crate) fn snapshot(inputs: &Inputs, health: Vec<Health>, findings: Vec<Findi
         sequence: 1,
         turns: Turns::default(),
         isolated: None,
+        configuration: None,
     }
 }
 

@@ -5,7 +5,6 @@
 //! what listens on one address is announced on its interface: nobody is told an address where nothing answers.
 
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -142,13 +141,8 @@ impl Announcement {
 
 /// Announces this daemon, when that is switched on, until `until` completes. What stands in the way is logged: a daemon that cannot be
 /// heard of still serves whoever knows it.
-pub(crate) async fn own(
-    section: &config::Mdns,
-    listen: io::Result<SocketAddr>,
-    clock: Clock,
-    until: impl Future<Output = ()>,
-) {
-    let (true, Ok(listen), Some(id)) = (section.announce, listen, &section.id) else { return };
+pub(crate) async fn own(section: &config::Mdns, listen: SocketAddr, clock: Clock, until: impl Future<Output = ()>) {
+    let (true, Some(id)) = (section.announce, &section.id) else { return };
     if listen.ip().is_loopback() {
         tracing::info!("announced on this machine only: nothing else can reach a loopback address");
     }

@@ -1,0 +1,222 @@
+//! Follows the configuration of a running daemon: looks when its file may have changed or an operator asks for it, and puts in force what
+//! is valid.
+//!
+//! It decides nothing about scenarios: what is in force is taken by the engine, the sources, the client and the announcement, each for
+//! its part. An equal configuration changes nothing, and one that cannot be used changes nothing but what is told of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Callsheet;
+use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, StaticScenario};
+use crate::engine::EngineHandle;
+use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
+use crate::runtime::files::FileWatch;
+use crate::runtime::signal::Hangups;
+use crate::runtime::{Clock, Stop, Tasks};
+use crate::upstream::Client;
+
+/// After a sign of a change, it has to be quiet for this long before the file is read: editors empty a file before they write it.
+const QUIET: Duration = Duration::from_millis(250);
+/// But no change waits for longer than this.
+const LONGEST: Duration = Duration::from_secs(2);
+/// How often the file is read even when nothing was heard of it: network file systems tell nothing.
+const POLL: Duration = Duration::from_secs(60);
+/// Problems that are told at most.
+const TOLD: usize = 100;
+
+/// Follows one daemon's configuration.
+pub(super) struct Follower {
+    options: LoadOptions,
+    /// What is in force, as it was loaded: who we are is not filled in.
+    config: Config,
+    file: Option<PathBuf>,
+    state: ConfigState,
+    id: Arc<str>,
+    in_force: watch::Sender<Arc<Config>>,
+    client: Arc<Client>,
+    engine: EngineHandle,
+    tasks: Tasks,
+    clock: Clock,
+}
+
+impl Follower {
+    /// Follows what `app` was started with.
+    pub(super) fn new(app: &Callsheet, options: LoadOptions, loaded: Loaded) -> Self {
+        let Loaded { config, file, .. } = loaded;
+        let state = ConfigState {
+            file: file.as_ref().map(|path| path.display().to_string().into()),
+            since: app.clock.wall(),
+            reloads: 0,
+            changed: Vec::new(),
+            scenarios: ScenarioChanges::default(),
+            waiting: Vec::new(),
+            refused: None,
+        };
+        let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
+        let (id, in_force) = (Arc::clone(&app.id), app.config.clone());
+        Self { options, config, file, state, id, in_force, client, engine, tasks, clock: app.clock }
+    }
+
+    /// Runs until `stop`.
+    pub(super) async fn run(mut self, mut hangups: Hangups, stop: Stop) {
+        let mut files = FileWatch::new(self.options.places());
+        // Fails only when the engine is gone.
+        let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
+        let (mut asked, mut watched) = (false, true);
+        while !stop.is_stopped() {
+            // Watched first and read then, so that nothing happens unseen between the two.
+            let renewed = self.tasks.spawn_blocking(move || (files.renew(), files)).await;
+            let Ok((renewed, back)) = renewed else { return };
+            files = back;
+            if let Err(error) = &renewed
+                && watched
+            {
+                tracing::warn!(
+                    "the configuration cannot be watched, so it is read every {POLL:?} and on SIGHUP: {error}"
+                );
+            }
+            watched = renewed.is_ok();
+            self.look(asked).await;
+            asked = tokio::select! {
+                () = stop.wait() => return,
+                () = hangups.next() => true,
+                () = files.changed() => tokio::select! {
+                    () = stop.wait() => return,
+                    () = hangups.next() => true,
+                    () = self.quiet(&mut files) => false,
+                },
+                () = self.clock.sleep(POLL) => false,
+            };
+        }
+    }
+
+    /// Waits until nothing has happened to the file for a moment.
+    async fn quiet(&self, files: &mut FileWatch) {
+        let end = self.clock.now() + LONGEST;
+        loop {
+            tokio::select! {
+                () = files.changed() => {}
+                () = self.clock.sleep(QUIET) => return,
+                () = self.clock.sleep_until(end) => return,
+            }
+        }
+    }
+
+    /// Reads the configuration, and does what is to be done about it. `asked` is whether an operator wants to hear of it in any case.
+    async fn look(&mut self, asked: bool) {
+        let (options, file) = (self.options.clone(), self.file.clone());
+        let loading = self.tasks.spawn_blocking(move || config::load_again(&options, file.as_deref()));
+        match loading.await {
+            Ok(Ok(loaded)) => self.take(loaded, asked).await,
+            Ok(Err(error)) => self.refuse(problems(&error), asked).await,
+            // The runtime goes down.
+            Err(_) => {}
+        }
+    }
+
+    async fn take(&mut self, loaded: Loaded, asked: bool) {
+        let Reloaded { config, changed, waiting } = self.config.reloaded(loaded.config);
+        let waiting: Vec<Arc<str>> = waiting.into_iter().map(Into::into).collect();
+        let same = changed.is_empty() && waiting == self.state.waiting && loaded.file == self.file;
+        if same && self.state.refused.is_none() {
+            if asked {
+                tracing::info!("the configuration was read again, and is the same");
+            } else {
+                tracing::debug!("the configuration was read again, and is the same");
+            }
+            return;
+        }
+        if !changed.is_empty()
+            && let Err(error) = self.adjust(&config).await
+        {
+            return self.refuse(vec![error], asked).await;
+        }
+        if self.state.refused.take().is_some() {
+            tracing::info!("the configuration can be used again");
+        }
+        for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
+            tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
+        }
+        self.state.waiting = waiting;
+        self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
+        self.file = loaded.file;
+        let next = (!changed.is_empty()).then(|| self.exchange(config, &changed));
+        let reloaded = next.is_some();
+        // Fails only when the engine is gone.
+        let _ = self.engine.configure(next, Arc::new(self.state.clone())).await;
+        if reloaded {
+            let ScenarioChanges { added, removed, changed: moved } = self.state.scenarios;
+            let keys = changed.join(", ");
+            tracing::info!(keys, added, removed, changed = moved, "the configuration was reloaded");
+        }
+    }
+
+    /// Takes another configuration for the one in force.
+    fn exchange(&mut self, config: Config, changed: &[&str]) -> Arc<Config> {
+        self.state.since = self.clock.wall();
+        self.state.reloads += 1;
+        self.state.changed = changed.iter().map(|key| (*key).into()).collect();
+        self.state.scenarios = between(&self.config.scenarios, &config.scenarios);
+        self.config = config.clone();
+        let mut config = config;
+        config.discovery.mdns.id = Some(self.id.to_string());
+        let config = Arc::new(config);
+        self.in_force.send_replace(Arc::clone(&config));
+        config
+    }
+
+    /// Gives the client its limits. Beside the async threads: it may have to set up TLS anew.
+    async fn adjust(&self, config: &Config) -> Result<(), ConfigProblem> {
+        let (client, concurrency) = (Arc::clone(&self.client), config.refresh.concurrency);
+        let (limits, rules, bounds) = (config.limits(), config.caching(), config.bounds());
+        let adjusting = self.tasks.spawn_blocking(move || client.adjust(limits, concurrency, rules, bounds));
+        match adjusting.await {
+            Ok(Err(error)) => Err(ConfigProblem {
+                message: error.to_string().into(),
+                hint: "restart the daemon to have it try again".into(),
+            }),
+            // The other error is that the runtime goes down.
+            _ => Ok(()),
+        }
+    }
+
+    async fn refuse(&mut self, problems: Vec<ConfigProblem>, asked: bool) {
+        let before = self.state.refused.as_ref();
+        if !asked && before.is_some_and(|refused| refused.problems == problems) {
+            return;
+        }
+        for problem in &problems {
+            tracing::error!(hint = &*problem.hint, "the configuration is not reloaded: {}", problem.message);
+        }
+        let since = before.map_or_else(|| self.clock.wall(), |refused| refused.since);
+        self.state.refused = Some(RefusedConfig { since, problems });
+        // Fails only when the engine is gone.
+        let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
+    }
+}
+
+/// What is wrong, with its place.
+fn problems(error: &ConfigError) -> Vec<ConfigProblem> {
+    let problems = error.problems.iter().take(TOLD);
+    let told =
+        problems.map(|problem| ConfigProblem { message: problem.line().into(), hint: problem.hint.as_str().into() });
+    told.collect()
+}
+
+/// What differs between two lists of scenarios.
+fn between(before: &[StaticScenario], after: &[StaticScenario]) -> ScenarioChanges {
+    let by_name = |list: &[StaticScenario]| -> BTreeMap<_, _> {
+        list.iter().map(|entry| (entry.name.clone(), entry.clone())).collect()
+    };
+    let (before, after) = (by_name(before), by_name(after));
+    ScenarioChanges {
+        added: after.keys().filter(|name| !before.contains_key(*name)).count(),
+        removed: before.keys().filter(|name| !after.contains_key(*name)).count(),
+        changed: after.iter().filter(|(name, entry)| before.get(*name).is_some_and(|old| old != *entry)).count(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Whether the configuration in force is the one that is written.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::finding::{CappedFindings, Finding, FindingCode};
+
+/// How a daemon that follows its configuration stands to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigState {
+    /// The file that what is in force was read from, if there was one.
+    pub file: Option<Arc<str>>,
+    /// Since when that is in force.
+    pub since: Timestamp,
+    /// How often another configuration was put in force since the start.
+    pub reloads: u64,
+    /// The keys that the last of them changed.
+    pub changed: Vec<Arc<str>>,
+    /// What the last of them changed in the list of scenarios.
+    pub scenarios: ScenarioChanges,
+    /// The keys that are written otherwise, but keep their value until a restart.
+    pub waiting: Vec<Arc<str>>,
+    /// Set while what is written cannot be used.
+    pub refused: Option<RefusedConfig>,
+}
+
+/// How many entries of a list of scenarios changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScenarioChanges {
+    /// Of names that were not there.
+    pub added: usize,
+    /// Of names that are not there any more.
+    pub removed: usize,
+    /// With another address or protocol.
+    pub changed: usize,
+}
+
+/// A configuration that cannot be used: the one before stays in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedConfig {
+    /// Since when that is so.
+    pub since: Timestamp,
+    /// What is wrong: with its place and key in one line each, and what to do about it.
+    pub problems: Vec<ConfigProblem>,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The place (file, line and column), the key and what is wrong.
+    pub message: Arc<str>,
+    /// What to do about it.
+    pub hint: Arc<str>,
+}
+
+impl ConfigState {
+    /// Whether everything that is written is in force.
+    pub fn is_as_written(&self) -> bool {
+        self.waiting.is_empty() && self.refused.is_none()
+    }
+
+    /// What a person should know of it.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = CappedFindings::default();
+        for problem in self.refused.iter().flat_map(|refused| &refused.problems) {
+            let message = format!("the configuration is not reloaded: {}", problem.message);
+            findings.push(Finding::new(FindingCode::ConfigRefused, message).hint(&*problem.hint));
+        }
+        for key in &self.waiting {
+            let message =
+                format!("`{key}` is written otherwise, but keeps its value: it cannot be changed while running");
+            findings.push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
+        }
+        findings.finish()
+    }
+}
