@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::prefer::Rules;
 use super::resolve::{Claim, Names};
+use super::search::Indexed;
 use super::{Entry, Linted, Offer, Standing};
 use crate::lint;
 use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
@@ -70,7 +71,7 @@ impl Entry {
             tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
         };
         let digest = digest(&name, manifest.digest, &tools);
-        Self { name, manifest, standing, tools, listed, digest, linted: Linted::default() }
+        Self { name, manifest, standing, tools, listed, digest, linted: Linted::default(), indexed: Indexed::default() }
     }
 
     /// The offer that it was made from.

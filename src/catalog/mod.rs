@@ -21,12 +21,14 @@ mod lens;
 mod merge;
 mod prefer;
 mod resolve;
+pub mod search;
 pub mod snapshot;
 pub mod view;
 
 pub use diff::{Difference, Named, Touched, difference, findings_between};
 pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
+pub use search::{Field, Fields, Hit};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
 pub use view::{Part, View, ViewQuery};
 
@@ -124,6 +126,8 @@ pub struct Entry {
     pub digest: Digest,
     /// Kept by [`Entry::lint`].
     pub linted: Linted,
+    /// Kept by [`Entry::warm`].
+    pub indexed: search::Indexed,
 }
 
 /// What [`Entry::lint`] found, once it was asked.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use callsheet::catalog::search::Indexed;
 use callsheet::catalog::view::Part;
 use callsheet::catalog::{Entry, Linted, Standing, View};
 use callsheet::model::{
@@ -91,6 +92,7 @@ pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Categor
         listed: tools.clone().into(),
         digest: Digest::default(),
         linted: Linted::default(),
+        indexed: Indexed::default(),
     };
     Part { entry: Arc::new(entry), tools: tools.into(), whole: true }
 }
