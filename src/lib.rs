@@ -32,6 +32,8 @@ pub mod model;
 
 pub mod runtime;
 
+pub mod metrics;
+
 pub mod config;
 
 pub mod discovery;

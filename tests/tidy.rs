@@ -85,25 +85,40 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("model", &[][..]),
         ("runtime", &[][..]),
+        ("metrics", &[][..]),
         ("catalog", &["model", "lint"][..]),
         ("formats", &["model"][..]),
-        ("views", &["model", "catalog", "formats", "runtime"][..]),
+        ("views", &["model", "catalog", "formats", "metrics", "runtime"][..]),
         ("config", &["model", "catalog", "protocols", "upstream"][..]),
         ("state", &["model", "runtime"][..]),
-        ("upstream", &["model", "runtime"][..]),
+        ("upstream", &["model", "metrics", "runtime"][..]),
         ("lint", &["model"][..]),
         ("protocols", &["model", "lint", "upstream", "runtime"][..]),
         ("discovery", &["model", "config", "runtime"][..]),
         ("conditional", &[][..]),
         // Announcing is mDNS, whose library lives in one room.
         ("provide", &["model", "runtime", "discovery", "conditional"][..]),
-        ("engine", &["model", "config", "runtime", "state", "upstream", "protocols", "discovery", "catalog"][..]),
-        ("events", &["model", "config", "runtime", "catalog"][..]),
+        (
+            "engine",
+            &["model", "config", "metrics", "runtime", "state", "upstream", "protocols", "discovery", "catalog"][..],
+        ),
+        ("events", &["model", "config", "metrics", "runtime", "catalog"][..]),
         ("native", &["model", "runtime", "discovery", "protocols", "provide", "upstream"][..]),
         (
             "server",
-            &["model", "config", "runtime", "catalog", "formats", "views", "engine", "events", "state", "conditional"]
-                [..],
+            &[
+                "model",
+                "config",
+                "metrics",
+                "runtime",
+                "catalog",
+                "formats",
+                "views",
+                "engine",
+                "events",
+                "state",
+                "conditional",
+            ][..],
         ),
     ])
 }
@@ -137,6 +152,7 @@ fn each_library_lives_in_its_room() {
         ("reqwest::", &["src/upstream/", "src/cli/client.rs"]),
         ("figment::", &["src/config/load"]),
         ("moka::", &["src/views/"]),
+        ("prometheus_client::", &["src/metrics/"]),
         ("rusqlite::", &["src/state/sqlite"]),
         ("axum::", &["src/server/", "src/provide/"]),
         // `upstream/failure.rs` reads the error that reqwest wraps.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use crate::metrics::Listings;
 use crate::model::{Accept, ScenarioName};
 use crate::protocols::{Known, ListError, Listing, Protocol, Protocols, probe};
 use crate::upstream::Upstream;
@@ -21,6 +22,8 @@ pub(super) struct Question {
     pub(super) accept: Accept,
     /// Absent for an unconditional ask.
     pub(super) known: Option<Known>,
+    /// Where what comes of it is counted.
+    pub(super) listings: Arc<Listings>,
 }
 
 /// What came of it.
@@ -32,9 +35,15 @@ pub(super) struct Answered {
 
 /// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, or its scenario would wait for ever.
 pub(super) async fn ask(question: Question) -> Answered {
-    let (name, generation) = (question.name.clone(), question.generation);
+    let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
     let result = AssertUnwindSafe(list(question)).catch_unwind().await.unwrap_or_else(|_| {
         Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
+    });
+    listings.ended(match &result {
+        Ok((_, Listing::Manifest { .. })) => "manifest",
+        Ok((_, Listing::Unchanged(_))) => "unchanged",
+        Err(ListError::Ask(_)) => "unanswered",
+        Err(error) => error.kind(),
     });
     Answered { name, generation, result }
 }
@@ -93,6 +102,7 @@ mod tests {
             protocols: Protocols::built_in(),
             accept: Accept::read(">=1.0").unwrap(),
             known: None,
+            listings: Arc::default(),
         };
         let answered = ask(question).await;
         assert_eq!((answered.name.as_str(), answered.generation), ("files", 7));

@@ -30,6 +30,7 @@ impl Core {
             protocols: self.parts.protocols.clone(),
             accept: self.parts.config.protocol.accept.clone(),
             known,
+            listings: Arc::clone(&self.parts.listings),
         };
         let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
         let strangers = (!record.is_trusted()).then(|| Arc::clone(&self.strangers));

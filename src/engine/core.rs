@@ -18,6 +18,7 @@ use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
+use crate::metrics::Listings;
 use crate::model::{Finding, FindingCode, Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
@@ -44,6 +45,7 @@ pub(super) struct Parts {
     pub(super) saves: mpsc::Sender<Save>,
     /// Tells the sources of another configuration.
     pub(super) configured: watch::Sender<Arc<Config>>,
+    pub(super) listings: Arc<Listings>,
     /// Ends asks under way: nobody needs their answers then.
     pub(super) stop: Stop,
 }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::catalog::CatalogReader;
 use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
+use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
     ConfigState, Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target,
 };
@@ -85,6 +86,18 @@ pub struct EngineHandle {
     commands: mpsc::Sender<Command>,
     operations: mpsc::Sender<Operation>,
     reader: CatalogReader,
+    counts: Counts,
+}
+
+/// What is counted while the engine works. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Requests to scenarios.
+    pub fetches: Arc<Fetches>,
+    /// What they came to.
+    pub listings: Arc<Listings>,
+    /// Loads of the configuration: whoever puts another one in force says so here.
+    pub loads: Arc<ConfigLoads>,
 }
 
 /// What may be asked of the loop.
@@ -164,22 +177,38 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         clock,
         stop: stop.clone(),
     };
-    let (asks, stopping) = (tasks.clone(), stop.clone());
-    let parts =
-        core::Parts { config, client, protocols, clock, tasks: asks, events, saves: save, configured, stop: stopping };
+    let counts = Counts { fetches: Arc::clone(client.fetches()), ..Counts::default() };
+    counts.loads.started(clock.wall());
+    let parts = core::Parts {
+        config,
+        client,
+        protocols,
+        clock,
+        tasks: tasks.clone(),
+        events,
+        saves: save,
+        configured,
+        listings: Arc::clone(&counts.listings),
+        stop: stop.clone(),
+    };
     let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
     for source in sources {
         run.start(source);
     }
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(heard, commands, stop.clone()));
-    (EngineHandle { commands: command, operations: operation, reader: reader.clone() }, reader)
+    (EngineHandle { commands: command, operations: operation, reader: reader.clone(), counts }, reader)
 }
 
 impl EngineHandle {
     /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
     pub fn ended(reader: CatalogReader) -> Self {
-        Self { commands: mpsc::channel(1).0, operations: mpsc::channel(1).0, reader }
+        Self { commands: mpsc::channel(1).0, operations: mpsc::channel(1).0, reader, counts: Counts::default() }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Asks scenarios at once (all that may be asked when `names` is empty), past the usual schedule, and waits for their answers.

@@ -13,6 +13,7 @@ use super::subscription::{Parts, Subscription};
 use super::topic::{Moment, Opening, Topic};
 use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
 use crate::config;
+use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
 
 /// After telling a change the next look waits this many times as long as the telling took, so that a burst is told together and telling
@@ -38,6 +39,7 @@ struct Shared {
     state: Mutex<State>,
     /// The sequence of the latest snapshot that was told.
     told: watch::Sender<u64>,
+    counts: Arc<EventCounts>,
 }
 
 #[derive(Debug)]
@@ -84,7 +86,8 @@ impl Hub {
         let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
         let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
-        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, state, told });
+        let counts = Arc::default();
+        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, state, told, counts });
         shared.tasks.spawn(Arc::clone(&shared).follow(followed));
         Self(shared)
     }
@@ -110,7 +113,22 @@ impl Hub {
         let begun = topic.begin(cursor, shared.config.reader_queue);
         state.forget_idle(shared);
         let (clock, tasks, stop) = (shared.clock, shared.tasks.clone(), shared.stop.clone());
-        Ok(Subscription::new(topic, begun, Parts { kinds, clock, tasks, stop, place }))
+        Ok(Subscription::new(
+            topic,
+            begun,
+            Parts { kinds, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
+        ))
+    }
+
+    /// What was told to how many.
+    pub fn counts(&self) -> &EventCounts {
+        &self.0.counts
+    }
+
+    /// How many follow now.
+    pub fn subscribers(&self) -> usize {
+        let places = self.0.config.max_subscribers.min(Semaphore::MAX_PERMITS);
+        places.saturating_sub(self.0.places.available_permits())
     }
 
     /// How often a stream in which nothing happens should show that it lives (`events.keep_alive`).
@@ -159,8 +177,9 @@ impl Shared {
             // A filter that somebody began to follow meanwhile has seen nothing of this yet.
             let messages = told.remove(&topic.query);
             let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment));
-            let overrun = topic.push(messages, &moment, &self.config);
+            let (overrun, unread) = topic.push(messages, &moment, &self.config);
             if overrun > 0 {
+                self.counts.overrun(overrun, unread);
                 tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
             }
         }

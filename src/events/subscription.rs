@@ -7,6 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::message::{Kind, Message};
 use super::topic::{Begun, Fate, Opening, Reader, Topic};
+use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
 
 /// Follows what happens. Dropping it ends that.
@@ -20,6 +21,7 @@ pub struct Subscription {
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
+    counts: Arc<EventCounts>,
     /// Held: one of so many.
     _place: OwnedSemaphorePermit,
 }
@@ -56,17 +58,26 @@ pub(super) struct Parts {
     pub(super) tasks: Tasks,
     pub(super) stop: Stop,
     pub(super) place: OwnedSemaphorePermit,
+    pub(super) counts: Arc<EventCounts>,
 }
 
 impl Subscription {
     pub(super) fn new(topic: Arc<Topic>, begun: Begun, parts: Parts) -> Self {
         let Begun { reader, opening, pushed } = begun;
-        let Parts { kinds, clock, tasks, stop, place } = parts;
-        Self { topic, reader, opening, pushed, kinds, clock, tasks, stop, _place: place }
+        let Parts { kinds, clock, tasks, stop, place, counts } = parts;
+        Self { topic, reader, opening, pushed, kinds, clock, tasks, stop, counts, _place: place }
     }
 
     /// Waits for the next message. Cancel-safe.
     pub async fn next(&mut self) -> Next {
+        let next = self.wait().await;
+        if let Next::Message(message) = &next {
+            self.counts.sent(message.event.name());
+        }
+        next
+    }
+
+    async fn wait(&mut self) -> Next {
         if let Some(opening) = self.opening.clone() {
             let told = self.tasks.off_thread(move || opening.told()).await;
             self.opening = None;

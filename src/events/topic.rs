@@ -139,13 +139,19 @@ impl Topic {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells its readers what happened, and takes this moment for the present. Answers how many readers did not keep up.
-    pub(super) fn push(&self, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, limits: &config::Events) -> usize {
+    /// Tells its readers what happened, and takes this moment for the present. Answers how many readers did not keep up, and how
+    /// many messages they had before them.
+    pub(super) fn push(
+        &self,
+        messages: Vec<Arc<Message>>,
+        moment: &Arc<Moment>,
+        limits: &config::Events,
+    ) -> (u64, u64) {
         let opening = Opening::of(moment, &self.query);
         let mut ring = self.ring();
         ring.opening = opening;
         if messages.is_empty() {
-            return 0;
+            return (0, 0);
         }
         for message in messages {
             ring.bytes += message.weight();
@@ -158,19 +164,20 @@ impl Topic {
             ring.floor = oldest.id.seq;
         }
         let (first, end) = (ring.first, ring.end());
-        let mut overrun = 0;
+        let (mut overrun, mut unread) = (0, 0);
         ring.readers.retain(|reader| {
             let Some(reader) = reader.upgrade() else { return false };
             let next = reader.next.load(Ordering::Acquire);
             let keeps_up = next >= first && end - next <= reader.leeway;
             if !keeps_up {
                 overrun += 1;
+                unread += end.saturating_sub(next);
                 reader.fate.send_replace(Fate::Overrun);
             }
             keeps_up
         });
         self.pushed.send_replace(end);
-        overrun
+        (overrun, unread)
     }
 
     /// Lets a reader in: behind `cursor` if the ring still has everything that was told since, else with a snapshot.

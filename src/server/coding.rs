@@ -54,7 +54,7 @@ fn weighted(element: &str) -> Option<(&str, u16)> {
 }
 
 /// Reads a `qvalue`: `0` or `1` with up to three decimals, at most one.
-fn thousandths(text: &str) -> Option<u16> {
+pub(super) fn thousandths(text: &str) -> Option<u16> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let whole: u16 = match whole {
         "0" => 0,

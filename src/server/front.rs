@@ -24,14 +24,19 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
+use tokio::time::Instant;
 
 use super::error::Problem;
 use super::events::LetGo;
 use super::guard::Pass;
 use super::{App, routes, tools};
+use crate::metrics::Requests;
+use crate::metrics::requests::{MethodPlace, RoutePlace};
 
 /// Where the prepared routes live.
 const TOOLS: &str = "/api/v1/tools";
+/// The route of single tools, as it stands in the table.
+const TOOL: &str = "/api/v1/tools/{*name}";
 
 type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 type Answer = Response<AnswerBody>;
@@ -44,6 +49,25 @@ pub(super) struct Front(Arc<Inner>);
 struct Inner {
     shared: App,
     router: Router,
+    places: Places,
+}
+
+/// Where the requests are counted that need no router.
+#[derive(Debug)]
+struct Places {
+    list: RoutePlace,
+    tool: RoutePlace,
+    refused: RoutePlace,
+    preflight: RoutePlace,
+    slip: RoutePlace,
+}
+
+/// What there is to count about a request before it is answered.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    at: Instant,
+    method: MethodPlace,
+    head_only: bool,
 }
 
 /// What needs no router.
@@ -58,7 +82,15 @@ impl Front {
     /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
     pub(super) fn new(shared: App, max_body: usize) -> Self {
         let router = routes::router(Arc::clone(&shared), max_body);
-        Self(Arc::new(Inner { shared, router }))
+        let place = |route| shared.requests.route(route);
+        let places = Places {
+            list: place(TOOLS),
+            tool: place(TOOL),
+            refused: place(routes::REFUSED),
+            preflight: place(routes::PREFLIGHT),
+            slip: place(routes::UNMATCHED),
+        };
+        Self(Arc::new(Inner { shared, router, places }))
     }
 
     /// The service of one connection, which came to the address `local` and is ended by `let_go`.
@@ -69,21 +101,24 @@ impl Front {
     ) -> impl Service<Request<Incoming>, Response = Answer, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
         service_fn(move |request: Request<Incoming>| {
-            let head_only = request.method() == Method::HEAD;
+            let begin = inner.note(request.method());
             // One request that hits a bug of ours costs that request, not the others of its connection. What is shared is immutable or
             // guards itself, so there is no half-changed state to see.
             let begun = catch_unwind(AssertUnwindSafe(|| inner.begin(local, request)));
             match begun {
-                Ok(Begun::Answered(answer)) => EitherFuture::Left(ready(Ok(finished(answer, head_only)))),
+                Ok(Begun::Answered(answer, route)) => {
+                    EitherFuture::Left(ready(Ok(inner.finished(answer, route, begin))))
+                }
                 Ok(Begun::Passed(passed)) => {
                     let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
                     // In a box: hyper moves the future of each request, and this one is many times that of an answer at hand.
                     EitherFuture::Right(Box::pin(async move {
                         let answered = AssertUnwindSafe(inner.go_on(*passed, let_go)).catch_unwind().await;
-                        Ok(finished(answered.unwrap_or_else(|panic| slip(&*panic)), head_only))
+                        let (answer, route) = answered.unwrap_or_else(|panic| (slip(&*panic), inner.places.slip));
+                        Ok(inner.finished(answer, route, begin))
                     }))
                 }
-                Err(panic) => EitherFuture::Left(ready(Ok(finished(slip(&*panic), head_only)))),
+                Err(panic) => EitherFuture::Left(ready(Ok(inner.finished(slip(&*panic), inner.places.slip, begin)))),
             }
         })
     }
@@ -91,8 +126,8 @@ impl Front {
 
 /// What came of a request before anything had to be waited for.
 enum Begun {
-    /// Its answer.
-    Answered(Answer),
+    /// Its answer, and where that is counted.
+    Answered(Answer, RoutePlace),
     /// It may pass the guard, and needs time.
     Passed(Box<Passed>),
 }
@@ -111,34 +146,51 @@ impl Inner {
         let (head, body) = request.into_parts();
         let pass = match self.shared.guard.check(&head, local, has_body) {
             Ok(pass) => pass,
-            Err(problem) => return Begun::Answered(short(problem.into_answer())),
+            Err(problem) => return Begun::Answered(short(problem.into_answer()), self.places.refused),
         };
         let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let at_hand = if preflight && pass.origin.is_some() {
-            Some(preflight_answer())
+            Some((preflight_answer(), self.places.preflight))
         } else {
             match thin(&head.method, head.uri.path()) {
-                Some(Thin::List) => tools::list_again(&self.shared, head.uri.query(), &head.headers),
-                Some(Thin::Tool(rest)) => Some(tools::one(&self.shared, rest, head.uri.query(), &head.headers)),
+                Some(Thin::List) => tools::list_again(&self.shared, head.uri.query(), &head.headers)
+                    .map(|answer| (answer, self.places.list)),
+                Some(Thin::Tool(rest)) => {
+                    Some((tools::one(&self.shared, rest, head.uri.query(), &head.headers), self.places.tool))
+                }
                 None => None,
             }
         };
         match at_hand {
-            Some(answer) => Begun::Answered(self.shared_with(pass, short(answer))),
+            Some((answer, route)) => Begun::Answered(self.shared_with(pass, short(answer)), route),
             None => Begun::Passed(Box::new(Passed { head, body, pass })),
         }
     }
 
-    /// Answers what has to be made or is the router's.
-    async fn go_on(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> Answer {
-        let answer = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
-            short(tools::list(&self.shared, head.uri.query(), &head.headers).await)
+    /// Answers what has to be made or is the router's, and tells where that is counted.
+    async fn go_on(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
+        let (answer, route) = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
+            (short(tools::list(&self.shared, head.uri.query(), &head.headers).await), self.places.list)
         } else {
             head.extensions.insert(let_go);
             let routed = tower::Service::call(&mut self.router.clone(), Request::from_parts(head, body)).await;
-            routed.map_or_else(|never: Infallible| match never {}, |answer| answer.map(Either::Right))
+            let answer = routed.unwrap_or_else(|never: Infallible| match never {});
+            let route = self.shared.requests.route(routes::answered_by(&answer));
+            (answer.map(Either::Right), route)
         };
-        self.shared_with(pass, answer)
+        (self.shared_with(pass, answer), route)
+    }
+
+    /// Notes what is counted of a request when it is answered.
+    fn note(&self, method: &Method) -> Begin {
+        Begin { at: self.shared.clock.now(), method: Requests::method(method), head_only: method == Method::HEAD }
+    }
+
+    /// The answer as it is sent. It is counted here, whoever made it.
+    fn finished(&self, answer: Answer, route: RoutePlace, begin: Begin) -> Answer {
+        let took = self.shared.clock.now() - begin.at;
+        self.shared.requests.answered(route, begin.method, answer.status(), took);
+        if begin.head_only { without_body(answer) } else { answer }
     }
 
     /// Lets pages of a configured origin read the answer, and tells caches that it differs by origin.
@@ -153,10 +205,6 @@ impl Inner {
 /// The answer to a request that hit a bug of ours.
 fn slip(panic: &(dyn Any + Send)) -> Answer {
     short(Problem::internal(&panic_text(panic)).into_answer())
-}
-
-fn finished(answer: Answer, head_only: bool) -> Answer {
-    if head_only { without_body(answer) } else { answer }
 }
 
 fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {

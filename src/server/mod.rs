@@ -16,6 +16,7 @@ use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::events::Hub;
+use crate::metrics::Requests;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::Views;
 
@@ -32,6 +33,7 @@ mod health;
 mod inbox;
 mod inbox_wire;
 mod lookup;
+mod metrics;
 mod preferences;
 mod query;
 mod repeats;
@@ -88,6 +90,7 @@ struct Shared {
     tasks: Tasks,
     guard: guard::Guard,
     repeats: repeats::Repeats,
+    requests: Requests,
 }
 
 /// The state of the axum routes.
@@ -105,10 +108,9 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
     let Parts { reader, views, engine, events, readiness, config, clock, tasks } = parts;
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
-    let repeats = repeats::Repeats::default();
-    let shared =
-        Arc::new(Shared { reader, views, engine, events, readiness, clock, tasks: tasks.clone(), guard, repeats });
-    let front = front::Front::new(shared, config.max_body);
+    let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
+    let shared = Shared { reader, views, engine, events, readiness, clock, tasks: of_all, guard, repeats, requests };
+    let front = front::Front::new(Arc::new(shared), config.max_body);
     tracing::info!(address = %local, "serving");
     let serve = move |stream: &TcpStream, let_go| {
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(let_go))

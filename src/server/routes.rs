@@ -1,16 +1,28 @@
 //! The table of routes, and the router made from it. To add a route: a function in `server/` and a line here.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, events, findings, health, inbox, preferences, scenarios, tools, wire};
+use super::{App, events, findings, health, inbox, metrics, preferences, scenarios, tools, wire};
+use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
 /// published name is reached as `scenario/tool`.
 pub(super) const RESERVED: &[&str] = &["set", "scenarios", "config", "config/approval", "sync", "search", "execute"];
+
+/// How requests are counted that the guard did not let pass.
+pub(super) const REFUSED: &str = "refused";
+/// How questions of browsers are counted before a request.
+pub(super) const PREFLIGHT: &str = "preflight";
+/// How requests are counted that no route answers.
+pub(super) const UNMATCHED: &str = "unmatched";
+/// The list of routes itself.
+const INDEX: &str = "/";
 
 /// One path and what it answers.
 pub(super) struct Route {
@@ -38,6 +50,7 @@ pub(super) const ROUTES: &[Route] = &[
     route("GET,HEAD", "/readyz", "whether every scenario that is configured was asked, else 503", || {
         get(health::ready)
     }),
+    route("GET,HEAD", "/metrics", "what was counted, for Prometheus", || get(metrics::scrape)),
     route("GET,HEAD", "/api/v1/tools", "the list of tools", || get(tools::list_route)),
     route("GET,HEAD", "/api/v1/tools/{*name}", "one tool, or with `/explain` why it is or is not in the list", || {
         get(tools::one_route)
@@ -74,11 +87,32 @@ pub(super) fn router(shared: App, max_body: usize) -> Router {
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, (route.handler)()));
     let index = health::index(ROUTES);
     router
-        .route("/", get(async move || wire::json(&index)))
+        .route(INDEX, get(async move || wire::json(&index)))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))
+        .layer(from_fn(name_route))
         .with_state(shared)
+}
+
+/// Counters for every route there is.
+pub(super) fn counted() -> Requests {
+    Requests::new(ROUTES.iter().map(|route| route.path).chain([INDEX, REFUSED, PREFLIGHT, UNMATCHED]))
+}
+
+/// The route that a request was counted under, from its answer.
+pub(super) fn answered_by(answer: &http::response::Response<impl Sized>) -> &str {
+    answer.extensions().get::<MatchedPath>().map_or(UNMATCHED, MatchedPath::as_str)
+}
+
+/// Leaves with the answer which route it came from.
+async fn name_route(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let mut answer = next.run(request).await;
+    if let Some(route) = route {
+        answer.extensions_mut().insert(route);
+    }
+    answer
 }
 
 /// 404 for a path that no route has.

@@ -56,6 +56,7 @@ pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderM
 /// The same answer, if it was given since the last change to someone who asked in the same words.
 pub(super) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
     let ready = shared.repeats.find(&shared.reader.snapshot(), query.unwrap_or_default(), coding::choose(headers))?;
+    shared.views.counts().repeated();
     Some(ready.answer(headers))
 }
 

@@ -20,6 +20,7 @@ use super::cache_policy::{self, Rules};
 use super::dial::{Given, TARGET};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use crate::metrics::Fetches;
 use crate::model::Bounds;
 use crate::runtime::{Clock, Tasks};
 
@@ -45,6 +46,7 @@ pub struct Client {
     settings: ArcSwap<Settings>,
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
+    fetches: Arc<Fetches>,
     clock: Clock,
     tasks: Tasks,
 }
@@ -75,8 +77,9 @@ impl Client {
         clock: Clock,
         tasks: Tasks,
     ) -> Result<Arc<Self>, AskError> {
-        let settings = Settings::new(limits, concurrency, rules.into(), Bounds::NONE)?;
-        Ok(Arc::new(Self { settings: ArcSwap::from_pointee(settings), own_id: OnceLock::new(), clock, tasks }))
+        let settings = ArcSwap::from_pointee(Settings::new(limits, concurrency, rules.into(), Bounds::NONE)?);
+        let (own_id, fetches) = (OnceLock::new(), Arc::default());
+        Ok(Arc::new(Self { settings, own_id, fetches, clock, tasks }))
     }
 
     /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
@@ -103,6 +106,21 @@ impl Client {
     /// Says how much of a manifest is taken; everything until then.
     pub fn bound(&self, bounds: Bounds) {
         self.settings.rcu(|settings| Settings { bounds, ..settings.share() });
+    }
+
+    /// How often was asked, and what came of it.
+    pub fn fetches(&self) -> &Arc<Fetches> {
+        &self.fetches
+    }
+
+    /// Counts a request that was sent at `begun`.
+    fn count(&self, answered: &Result<Answer, AskError>, begun: Instant) {
+        let (outcome, bytes) = match answered {
+            Ok(answer) if answer.head.status == StatusCode::NOT_MODIFIED => ("not-modified", 0),
+            Ok(answer) => ("ok", answer.body.len()),
+            Err(error) => (error.kind(), 0),
+        };
+        self.fetches.ended(outcome, self.clock.now() - begun, bytes);
     }
 
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
@@ -281,10 +299,11 @@ impl Upstream {
                 }
             }
         };
-        match tokio::time::timeout(limit, exchange).await {
-            Ok(answer) => answer,
-            Err(_) => Err(AskError::Timeout { url: address.to_string(), limit }),
-        }
+        let begun = client.clock.now();
+        let timeout = |_| Err(AskError::Timeout { url: address.to_string(), limit });
+        let answer = tokio::time::timeout(limit, exchange).await.unwrap_or_else(timeout);
+        client.count(&answer, begun);
+        answer
     }
 
     /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use moka::Entry;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
 use crate::catalog::{Revision, Snapshot, View, ViewQuery};
 use crate::formats::Format;
+use crate::metrics::ViewCounts;
 use crate::model::{Finding, ScenarioName};
 use crate::runtime::Tasks;
 
@@ -60,6 +62,7 @@ pub struct Views {
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
     own_id: Option<Arc<str>>,
+    counts: Arc<ViewCounts>,
 }
 
 /// Everything that the bytes of a body depend on.
@@ -116,7 +119,25 @@ impl Views {
             .support_invalidation_closures()
             .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
-        Self { bodies, latest: Latest::default(), max_bytes, tasks, newest: Arc::default(), own_id: None }
+        Self {
+            bodies,
+            latest: Latest::default(),
+            max_bytes,
+            tasks,
+            newest: Arc::default(),
+            own_id: None,
+            counts: Arc::default(),
+        }
+    }
+
+    /// How often was asked, and how much of the work was done already.
+    pub fn counts(&self) -> &ViewCounts {
+        &self.counts
+    }
+
+    /// How many bodies are kept, and what they cost in memory, in bytes, roughly: what changed in the last moment may not be in it.
+    pub fn kept(&self) -> (u64, u64) {
+        (self.bodies.entry_count(), self.bodies.weighted_size())
     }
 
     /// Writes into lists for other daemons that they came through the daemon with this id.
@@ -140,18 +161,28 @@ impl Views {
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
         let identity = Key { stamp, scoped, query, format: format.id(), coding: Coding::Identity };
         if coding == Coding::Identity {
-            return self.identity(snapshot, format, identity).await;
+            return self.counted(self.identity(snapshot, format, identity).await);
         }
         let key = Key { coding, ..identity.clone() };
         let encode = async {
-            let plain = self.identity(snapshot, format, identity).await;
+            let plain = self.identity(snapshot, format, identity).await.into_value();
             self.tasks.off_thread(move || encoded(&plain, coding)).await
         };
-        self.bodies.get_with(key, encode).await
+        self.counted(self.bodies.entry(key).or_insert_with(encode).await)
+    }
+
+    fn counted(&self, found: Entry<Key, Arc<Prepared>>) -> Arc<Prepared> {
+        self.counts.looked_up(!found.is_fresh());
+        found.into_value()
     }
 
     /// The body as it is, from which the codings are made.
-    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Arc<Prepared> {
+    async fn identity(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        format: &'static dyn Format,
+        key: Key,
+    ) -> Entry<Key, Arc<Prepared>> {
         let (latest, snapshot, query) = (self.latest.clone(), Arc::clone(snapshot), key.query.clone());
         let (max_bytes, own_id) = (self.max_bytes, self.own_id.clone());
         let make = self.tasks.off_thread(move || {
@@ -165,7 +196,7 @@ impl Views {
             }
             Arc::new(prepared)
         });
-        self.bodies.get_with(key, make).await
+        self.bodies.entry(key).or_insert_with(make).await
     }
 
     /// Frees what was made of older contents as soon as a newer one is asked for.

@@ -1,0 +1,97 @@
+//! Whether the configuration in force is the one that was last written.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use jiff::Timestamp;
+
+use super::family::{Family, Kind};
+use super::tally::Tally;
+
+/// What a reload may come to.
+const OUTCOMES: &[&str] = &[APPLIED, REFUSED];
+const APPLIED: &str = "applied";
+const REFUSED: &str = "refused";
+
+/// Counts loads of the configuration.
+#[derive(Debug)]
+pub struct ConfigLoads {
+    reloads: Tally,
+    refused: AtomicBool,
+    /// Seconds since 1970 of the load that is in force; none yet: 0.
+    applied_at: AtomicI64,
+}
+
+impl Default for ConfigLoads {
+    fn default() -> Self {
+        Self { reloads: Tally::new(OUTCOMES), refused: AtomicBool::new(false), applied_at: AtomicI64::new(0) }
+    }
+}
+
+impl ConfigLoads {
+    /// The configuration that the process starts with came into force.
+    pub fn started(&self, at: Timestamp) {
+        self.refused.store(false, Ordering::Relaxed);
+        self.applied_at.store(at.as_second(), Ordering::Relaxed);
+    }
+
+    /// A changed configuration came into force.
+    pub fn applied(&self, at: Timestamp) {
+        self.reloads.count(APPLIED);
+        self.started(at);
+    }
+
+    /// A changed configuration was refused; the one before stays in force.
+    pub fn refused(&self) {
+        self.reloads.count(REFUSED);
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// The metrics.
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^53")]
+    pub fn families(&self) -> Vec<Family> {
+        let reloads = Family::new(
+            Kind::Counter,
+            "callsheet_config_reloads",
+            "Changes of the configuration while running, by whether they came into force.",
+        );
+        let valid = Family::new(
+            Kind::Gauge,
+            "callsheet_config_valid",
+            "Whether the configuration that was last read is in force; 0 after one that was refused.",
+        );
+        let at = Family::new(
+            Kind::Gauge,
+            "callsheet_config_applied_timestamp_seconds",
+            "When the configuration in force came into force.",
+        );
+        vec![
+            self.reloads.of("outcome", reloads),
+            valid.value(!self.refused.load(Ordering::Relaxed)),
+            at.value(self.applied_at.load(Ordering::Relaxed) as f64),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Value;
+
+    #[test]
+    fn a_refused_change_shows_until_one_comes_into_force() {
+        let loads = ConfigLoads::default();
+        let shown = || {
+            let [reloads, valid, at] = loads.families().try_into().unwrap();
+            let value = |family: &Family, at: usize| family.samples[at].value.clone();
+            (value(&reloads, 0), value(&reloads, 1), value(&valid, 0), value(&at, 0))
+        };
+        let (none, one) = (Value::Whole(0), Value::Whole(1));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        loads.started(at(5));
+        assert_eq!(shown(), (none.clone(), none.clone(), one.clone(), Value::Real(5.0)));
+        loads.refused();
+        assert_eq!(shown(), (none.clone(), one.clone(), none, Value::Real(5.0)));
+        loads.applied(at(9));
+        assert_eq!(shown(), (one.clone(), one.clone(), one, Value::Real(9.0)));
+    }
+}

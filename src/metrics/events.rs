@@ -1,0 +1,62 @@
+//! Events on their way to readers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::family::{Family, Kind};
+use super::tally::Tally;
+
+/// Every name of an event.
+const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding"];
+
+/// Counts events and the readers that were let go.
+#[derive(Debug)]
+pub struct EventCounts {
+    sent: Tally,
+    dropped: AtomicU64,
+    overrun: AtomicU64,
+}
+
+impl Default for EventCounts {
+    fn default() -> Self {
+        Self { sent: Tally::new(EVENTS), dropped: AtomicU64::new(0), overrun: AtomicU64::new(0) }
+    }
+}
+
+impl EventCounts {
+    /// An event of this name was given to one reader.
+    pub fn sent(&self, event: &str) {
+        self.sent.count(event);
+    }
+
+    /// So many readers did not keep up, and were let go with so many events before them.
+    pub fn overrun(&self, readers: u64, events: u64) {
+        self.overrun.fetch_add(readers, Ordering::Relaxed);
+        self.dropped.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// The metrics, with how many follow now.
+    pub fn families(&self, subscribers: usize) -> Vec<Family> {
+        let sent = Family::new(
+            Kind::Counter,
+            "callsheet_events_sent",
+            "Events that were given to readers; one that 10 readers get counts 10 times.",
+        );
+        let dropped = Family::new(
+            Kind::Counter,
+            "callsheet_events_dropped",
+            "Events that readers had before them when they were let go for not keeping up; they may resume.",
+        );
+        let overrun = Family::new(
+            Kind::Counter,
+            "callsheet_event_readers_dropped",
+            "Readers of events that did not keep up and were let go.",
+        );
+        let follow = Family::new(Kind::Gauge, "callsheet_event_subscribers", "Readers that follow events now.");
+        vec![
+            self.sent.of("event", sent),
+            dropped.value(self.dropped.load(Ordering::Relaxed)),
+            overrun.value(self.overrun.load(Ordering::Relaxed)),
+            follow.value(subscribers),
+        ]
+    }
+}

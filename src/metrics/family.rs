@@ -1,0 +1,107 @@
+//! One metric with its samples at one moment, as plain data.
+
+use super::times::Measured;
+
+/// A metric: what it is called and means, and its samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// The name without the endings that a kind brings (`_total`, `_info`, `_bucket`), with the unit at its end if it has one.
+    pub name: &'static str,
+    /// One sentence for people.
+    pub help: &'static str,
+    /// What kind it is.
+    pub kind: Kind,
+    /// The samples; none writes the metric without a value.
+    pub samples: Vec<Sample>,
+}
+
+/// The kinds of metrics (OpenMetrics 1.0, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from zero at the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// How often something took how long.
+    Histogram,
+    /// Facts that do not change while the process runs.
+    Info,
+}
+
+/// One value with its labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Names and values; a value may be any text.
+    pub labels: Vec<(&'static str, String)>,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value of a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A count.
+    Whole(u64),
+    /// Anything else: seconds, shares, points in time as seconds since 1970.
+    Real(f64),
+    /// Of a histogram.
+    Times(Measured),
+    /// Of facts, which are their labels.
+    Fact,
+}
+
+impl Family {
+    /// A metric whose samples have no labels, or one label each.
+    pub fn new(kind: Kind, name: &'static str, help: &'static str) -> Self {
+        Self { name, help, kind, samples: Vec::new() }
+    }
+
+    /// With one more sample that has no labels.
+    #[must_use]
+    pub fn value(self, value: impl Into<Value>) -> Self {
+        self.sample(Vec::new(), value)
+    }
+
+    /// With one more sample that has one label.
+    #[must_use]
+    pub fn of(self, label: &'static str, text: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.sample(vec![(label, text.into())], value)
+    }
+
+    /// With one more sample.
+    #[must_use]
+    pub fn sample(mut self, labels: Vec<(&'static str, String)>, value: impl Into<Value>) -> Self {
+        self.samples.push(Sample { labels, value: value.into() });
+        self
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        Self::Whole(value as u64)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Whole(u64::from(value))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
+}
+
+impl From<Measured> for Value {
+    fn from(value: Measured) -> Self {
+        Self::Times(value)
+    }
+}

@@ -1,0 +1,67 @@
+//! Requests to scenarios, by what came of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::family::{Family, Kind};
+use super::times::Times;
+
+/// Every outcome: an answer, or the kind of the error. What is none of these counts for the last.
+const OUTCOMES: [&str; 11] = [
+    "ok",
+    "not-modified",
+    "refused",
+    "unresolved",
+    "timeout",
+    "broken",
+    "status",
+    "too-large",
+    "redirect",
+    "address",
+    "other",
+];
+
+/// Counts requests to scenarios.
+#[derive(Debug, Default)]
+pub struct Fetches {
+    times: [Times; OUTCOMES.len()],
+    bytes: AtomicU64,
+}
+
+impl Fetches {
+    /// A request ended: with `ok`, with `not-modified`, or with the kind of an error; after so long, with a body of so many bytes after
+    /// decoding.
+    pub fn ended(&self, outcome: &str, took: Duration, bytes: usize) {
+        let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
+        if let Some(times) = self.times.get(place) {
+            times.took(took);
+        }
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The metrics.
+    pub fn families(&self) -> Vec<Family> {
+        let mut counts = Family::new(
+            Kind::Counter,
+            "callsheet_fetches",
+            "Requests to scenarios by outcome; those that a scenario answered with 304 are `not-modified`.",
+        );
+        let mut times = Family::new(
+            Kind::Histogram,
+            "callsheet_fetch_duration_seconds",
+            "How long requests to scenarios took, from the start to the last byte or the failure.",
+        );
+        for (outcome, measured) in OUTCOMES.iter().zip(self.times.iter().map(Times::measured)) {
+            counts = counts.of("outcome", *outcome, measured.count);
+            if measured.count > 0 {
+                times = times.of("outcome", *outcome, measured);
+            }
+        }
+        let bytes = Family::new(
+            Kind::Counter,
+            "callsheet_fetch_received_bytes",
+            "Bytes of bodies that scenarios answered, after decoding.",
+        );
+        vec![counts, times, bytes.value(self.bytes.load(Ordering::Relaxed))]
+    }
+}

@@ -1,0 +1,32 @@
+//! What asking scenarios for their tools came to, beyond the requests themselves.
+
+use super::family::{Family, Kind};
+use super::tally::Tally;
+
+/// Every outcome: a manifest, the confirmation of the known one, or the kind of the error. Those of requests are `unanswered`.
+const OUTCOMES: &[&str] =
+    &["manifest", "unchanged", "unanswered", "unknown-protocol", "malformed", "incompatible", "other"];
+
+/// Counts listings.
+#[derive(Debug)]
+pub struct Listings(Tally);
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self(Tally::new(OUTCOMES))
+    }
+}
+
+impl Listings {
+    /// A listing ended like this.
+    pub fn ended(&self, outcome: &str) {
+        self.0.count(outcome);
+    }
+
+    /// The metric.
+    pub fn families(&self) -> Vec<Family> {
+        let help =
+            "Listings of scenarios by outcome, those inside the process and probes of unknown protocols included.";
+        vec![self.0.of("outcome", Family::new(Kind::Counter, "callsheet_listings", help))]
+    }
+}

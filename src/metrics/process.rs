@@ -1,0 +1,69 @@
+//! The process itself, under the names that every Prometheus client uses. Read from `/proc` (proc(5)); nothing where there is none.
+
+use std::fs;
+
+use super::family::{Family, Kind};
+
+/// Clock ticks per second in `/proc/self/stat`: what the kernel shows to programs, whatever it counts in (`USER_HZ`).
+const TICKS: f64 = 100.0;
+/// `/proc/self/status` counts memory in KiB.
+const KIB: f64 = 1024.0;
+
+/// The metrics of this process. What cannot be read is left out. Reads files, so not for async threads.
+pub fn families() -> Vec<Family> {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    // One of them is the folder itself, which is open while it is read.
+    let fds = fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1));
+    let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
+    let started = field(&stat, 22).zip(line(&machine, "btime")).map(|(ticks, boot)| boot + ticks / TICKS);
+    let memory = |name| line(&status, name).map(|kib| kib * KIB);
+    let counter = |name, help, value: Option<f64>| Some(Family::new(Kind::Counter, name, help).value(value?));
+    let gauge = |name, help, value: Option<f64>| Some(Family::new(Kind::Gauge, name, help).value(value?));
+    let fds = fds.and_then(|count| u32::try_from(count).ok()).map(f64::from);
+    let all = [
+        counter("process_cpu_seconds", "Processor time of the process, its own and the kernel's for it.", cpu),
+        gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.", memory("VmRSS:")),
+        gauge("process_virtual_memory_bytes", "Memory that the process has mapped.", memory("VmSize:")),
+        gauge("process_open_fds", "Open file descriptors, sockets included.", fds),
+        gauge("process_max_fds", "How many file descriptors may be open.", line(&limits, "Max open files")),
+        gauge("process_threads", "Threads of the process.", line(&status, "Threads:")),
+        gauge("process_start_time_seconds", "When the process began.", started),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// A field of `/proc/self/stat`, counted from 1 as in proc(5). The second is the program's name in brackets, which may hold anything.
+fn field(stat: &str, number: usize) -> Option<f64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+/// The number behind a name at the beginning of a line; nothing for `unlimited`.
+fn line(text: &str, name: &str) -> Option<f64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_any_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 3 0 12345 1000 20";
+        assert_eq!((field(stat, 14), field(stat, 15), field(stat, 22)), (Some(250.0), Some(50.0), Some(12345.0)));
+        assert_eq!((field("", 14), field(stat, 1), field(stat, 99)), (None, None, None));
+        assert_eq!(line("Max open files            1024                 4096   files", "Max open files"), Some(1024.0));
+        assert_eq!(line("VmRSS:\t  12 kB\nThreads:\t3", "Threads:"), Some(3.0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_tells_all_of_it() {
+        let names: Vec<_> = families().iter().map(|family| family.name).collect();
+        assert_eq!(names.len(), 7, "{names:?}");
+    }
+}

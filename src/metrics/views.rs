@@ -1,0 +1,43 @@
+//! Lists that were asked for, by how much of the work was done already.
+
+use super::family::{Family, Kind};
+use super::tally::Tally;
+
+const REPEATED: usize = 0;
+const HIT: usize = 1;
+const MISS: usize = 2;
+const OUTCOMES: &[&str] = &["repeated", "hit", "miss"];
+
+/// Counts lists.
+#[derive(Debug)]
+pub struct ViewCounts(Tally);
+
+impl Default for ViewCounts {
+    fn default() -> Self {
+        Self(Tally::new(OUTCOMES))
+    }
+}
+
+impl ViewCounts {
+    /// The whole answer was there, as it had been sent before.
+    pub fn repeated(&self) {
+        self.0.add(REPEATED, 1);
+    }
+
+    /// The body was looked up, and was there (`kept`) or had to be made.
+    pub fn looked_up(&self, kept: bool) {
+        self.0.add(if kept { HIT } else { MISS }, 1);
+    }
+
+    /// The metrics, with what the cache of bodies holds now.
+    pub fn families(&self, entries: u64, bytes: u64) -> Vec<Family> {
+        let lists = Family::new(
+            Kind::Counter,
+            "callsheet_view_requests",
+            "Lists that were asked for: answered as sent before (`repeated`), from a prepared body (`hit`), or made (`miss`).",
+        );
+        let count = Family::new(Kind::Gauge, "callsheet_view_cache_entries", "Prepared bodies that are kept.");
+        let size = Family::new(Kind::Gauge, "callsheet_view_cache_bytes", "Memory that prepared bodies take, roughly.");
+        vec![self.0.of("outcome", lists), count.value(entries), size.value(bytes)]
+    }
+}
