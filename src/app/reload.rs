@@ -137,6 +137,7 @@ impl Follower {
             return self.refuse(vec![error], asked).await;
         }
         if self.state.refused.take().is_some() {
+            self.engine.counts().loads.mended();
             tracing::info!("the configuration can be used again");
         }
         for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
@@ -160,6 +161,7 @@ impl Follower {
     fn exchange(&mut self, config: Config, changed: &[&str]) -> Arc<Config> {
         self.state.since = self.clock.wall();
         self.state.reloads += 1;
+        self.engine.counts().loads.applied(self.state.since);
         self.state.changed = changed.iter().map(|key| (*key).into()).collect();
         self.state.scenarios = between(&self.config.scenarios, &config.scenarios);
         self.config = config.clone();
@@ -190,6 +192,7 @@ impl Follower {
         if !asked && before.is_some_and(|refused| refused.problems == problems) {
             return;
         }
+        self.engine.counts().loads.refused();
         for problem in &problems {
             tracing::error!(hint = &*problem.hint, "the configuration is not reloaded: {}", problem.message);
         }

@@ -30,7 +30,6 @@ impl Default for ConfigLoads {
 impl ConfigLoads {
     /// The configuration that the process starts with came into force.
     pub fn started(&self, at: Timestamp) {
-        self.refused.store(false, Ordering::Relaxed);
         self.applied_at.store(at.as_second(), Ordering::Relaxed);
     }
 
@@ -38,12 +37,18 @@ impl ConfigLoads {
     pub fn applied(&self, at: Timestamp) {
         self.reloads.count(APPLIED);
         self.started(at);
+        self.mended();
     }
 
     /// A changed configuration was refused; the one before stays in force.
     pub fn refused(&self) {
         self.reloads.count(REFUSED);
         self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// What is written can be used again, whether or not it differs from what is in force.
+    pub fn mended(&self) {
+        self.refused.store(false, Ordering::Relaxed);
     }
 
     /// The metrics.
