@@ -71,6 +71,11 @@ impl Problem {
         self
     }
 
+    /// The status and the text for the client.
+    pub(super) fn told(&self) -> (StatusCode, &str) {
+        (self.0.status, &self.0.detail)
+    }
+
     /// The answer.
     pub(super) fn into_answer(self) -> http::Response<Full<Bytes>> {
         let Details { status, detail, extras, header } = *self.0;

@@ -23,6 +23,7 @@ use crate::views::Views;
 mod accept;
 mod body;
 mod coding;
+mod dashboard;
 mod error;
 mod event_wire;
 mod events;
@@ -91,6 +92,7 @@ struct Shared {
     guard: guard::Guard,
     repeats: repeats::Repeats,
     requests: Requests,
+    dashboard: dashboard::Dashboard,
 }
 
 /// The state of the axum routes.
@@ -109,7 +111,20 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
-    let shared = Shared { reader, views, engine, events, readiness, clock, tasks: of_all, guard, repeats, requests };
+    let dashboard = dashboard::Dashboard::start(reader.clone(), clock, &tasks, stop.clone());
+    let shared = Shared {
+        reader,
+        views,
+        engine,
+        events,
+        readiness,
+        clock,
+        tasks: of_all,
+        guard,
+        repeats,
+        requests,
+        dashboard,
+    };
     let front = front::Front::new(Arc::new(shared), config.max_body);
     tracing::info!(address = %local, "serving");
     let serve = move |stream: &TcpStream, let_go| {

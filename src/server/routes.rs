@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, events, findings, health, inbox, metrics, preferences, scenarios, tools, wire};
+use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, tools};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -44,7 +44,7 @@ const fn route(
     Route { methods, path, answers, handler }
 }
 
-/// Every route there is, but `/`, which shows this table.
+/// Every route there is, but `/`, which shows this table, and the pages of the dashboard.
 pub(super) const ROUTES: &[Route] = &[
     route("GET,HEAD", "/healthz", "whether the daemon lives", || get(health::live)),
     route("GET,HEAD", "/readyz", "whether every scenario that is configured was asked, else 503", || {
@@ -85,9 +85,8 @@ pub(super) const ROUTES: &[Route] = &[
 /// The router of all routes, with bodies of at most `max_body` bytes.
 pub(super) fn router(shared: App, max_body: usize) -> Router {
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, (route.handler)()));
-    let index = health::index(ROUTES);
     router
-        .route(INDEX, get(async move || wire::json(&index)))
+        .merge(dashboard::router())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))

@@ -1,0 +1,128 @@
+//! What pages show of the past: how long each scenario's latest answers took, and where it stood in the last day.
+//!
+//! Bounded, in memory, since the daemon started. The engine keeps none of this: it needs none of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use imbl::ordmap::DiffItem;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::catalog::{CatalogReader, Snapshot};
+use crate::model::{Health, ScenarioName, Turn};
+use crate::runtime::{Clock, Stop, Tasks};
+
+/// Latencies kept of each scenario.
+const LATENCIES: usize = 60;
+/// Changes of state kept of each scenario.
+const TURNS: usize = 200;
+/// How far back changes of state are kept.
+pub(super) const SPAN: SignedDuration = SignedDuration::from_hours(24);
+/// The least time between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Remembers. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    begun: Timestamp,
+    pasts: Arc<Mutex<BTreeMap<ScenarioName, Past>>>,
+}
+
+/// What is remembered of one scenario, the oldest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Past {
+    /// Milliseconds of its latest answers.
+    pub(super) latencies: VecDeque<u64>,
+    /// Where it turned.
+    pub(super) turns: VecDeque<Arc<Turn>>,
+}
+
+impl History {
+    /// Follows what is published until `stop`.
+    pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
+        let history = Self { begun: clock.wall(), pasts: Arc::default() };
+        let learning = history.clone();
+        tasks.spawn(async move {
+            let mut known = reader.snapshot();
+            learning.begin(&known);
+            loop {
+                let snapshot = tokio::select! {
+                    () = stop.wait() => return,
+                    snapshot = reader.changed() => snapshot,
+                };
+                let Some(snapshot) = snapshot else { return };
+                learning.learn(&known, &snapshot, clock.wall());
+                known = snapshot;
+                clock.sleep(PAUSE).await;
+            }
+        });
+        history
+    }
+
+    /// Since when anything is remembered.
+    pub(super) fn begun(&self) -> Timestamp {
+        self.begun
+    }
+
+    /// What is remembered of a scenario.
+    pub(super) fn of(&self, name: &ScenarioName) -> Past {
+        self.pasts().get(name).cloned().unwrap_or_default()
+    }
+
+    /// The latest latencies of a scenario.
+    pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<u64> {
+        self.pasts().get(name).map(|past| past.latencies.iter().copied().collect()).unwrap_or_default()
+    }
+
+    fn pasts(&self) -> MutexGuard<'_, BTreeMap<ScenarioName, Past>> {
+        self.pasts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, first: &Snapshot) {
+        let mut pasts = self.pasts();
+        for health in first.health.values() {
+            measure(&mut pasts, None, health);
+        }
+        for turn in first.turns.since(&crate::catalog::Turns::default()).unwrap_or_default() {
+            pasts.entry(turn.name.clone()).or_default().turns.push_back(turn);
+        }
+    }
+
+    fn learn(&self, before: &Snapshot, after: &Snapshot, now: Timestamp) {
+        let mut pasts = self.pasts();
+        for change in before.health.diff(&after.health) {
+            match change {
+                DiffItem::Add(_, health) => measure(&mut pasts, None, health),
+                DiffItem::Update { old: (_, old), new: (_, new) } => measure(&mut pasts, Some(old), new),
+                DiffItem::Remove(name, _) => {
+                    pasts.remove(name);
+                }
+            }
+        }
+        for turn in after.turns.since(&before.turns).unwrap_or_default() {
+            if !after.health.contains_key(&turn.name) {
+                continue;
+            }
+            let turns = &mut pasts.entry(turn.name.clone()).or_default().turns;
+            turns.push_back(turn);
+            // The last one before the span tells where it stood when the span begins.
+            while turns.len() > TURNS || turns.get(1).is_some_and(|second| now.duration_since(second.at) > SPAN) {
+                turns.pop_front();
+            }
+        }
+    }
+}
+
+/// Keeps how long an answer took that was not known before.
+fn measure(pasts: &mut BTreeMap<ScenarioName, Past>, before: Option<&Arc<Health>>, after: &Health) {
+    let Some(took) = after.latency_ms else { return };
+    let answered = after.last_success.is_some() && after.last_success != before.and_then(|before| before.last_success);
+    if answered {
+        let latencies = &mut pasts.entry(after.name.clone()).or_default().latencies;
+        latencies.push_back(took);
+        if latencies.len() > LATENCIES {
+            latencies.pop_front();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `GET /dashboard/live`: tells an open page which of its parts to fetch again.
+//!
+//! A stream of server-sent events beside that of the API, since pages also show what is no event there: each ask moves the freshness,
+//! the latency and the next try of a scenario. Named `health` (states, freshness, isolation), `catalog` (tools, preferences, findings) and
+//! `news`, a sentence for people. Changes in quick succession are told once.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Version};
+use maud::html;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::super::App;
+use super::super::error::Problem;
+use super::super::query::{Query, once};
+use super::page::guard;
+use super::text::foreign;
+use crate::catalog::{CatalogReader, Snapshot};
+use crate::model::Turn;
+use crate::runtime::{Clock, Stop};
+
+/// The least time between two tellings.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How often a silent stream shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Sentences told at once at most.
+const SENTENCES: usize = 3;
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// One page's stream.
+struct Stream {
+    reader: CatalogReader,
+    known: Arc<Snapshot>,
+    waiting: VecDeque<Bytes>,
+    clock: Clock,
+    next_look: Instant,
+    stop: Stop,
+    _place: OwnedSemaphorePermit,
+}
+
+/// `seen` is the sequence of the snapshot that the page was made from: what changed since is told at once.
+pub(super) async fn follow(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    version: Version,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &[once("seen")])?;
+    let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
+    let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
+    let reader = shared.reader.clone();
+    let known = reader.snapshot();
+    let mut waiting = VecDeque::from([Bytes::from_static(b"retry: 1000\n\n")]);
+    if query.one("seen") != Some(known.sequence.to_string().as_str()) {
+        waiting.extend([event("health", "1"), event("catalog", "1")]);
+    }
+    let (clock, stop) = (shared.clock, shared.dashboard.stop.clone());
+    let stream = Stream { reader, known, waiting, clock, next_look: clock.now(), stop, _place: place };
+    let mut response = Response::new(Body::from_stream(unfold(stream, next)));
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(BUFFERING, HeaderValue::from_static("no"));
+    if version < Version::HTTP_2 {
+        fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    guard(fields);
+    Ok(response)
+}
+
+async fn next(mut stream: Stream) -> Option<(Result<Bytes, Infallible>, Stream)> {
+    loop {
+        if let Some(bytes) = stream.waiting.pop_front() {
+            return Some((Ok(bytes), stream));
+        }
+        tokio::select! {
+            biased;
+            () = stream.stop.wait() => return None,
+            changed = stream.reader.changed() => {
+                changed?;
+                // What comes within the pause is told with it.
+                stream.clock.sleep_until(stream.next_look).await;
+                let snapshot = stream.reader.snapshot();
+                stream.waiting = told(&stream.known, &snapshot);
+                stream.known = snapshot;
+                stream.next_look = stream.clock.now() + PAUSE;
+            }
+            () = stream.clock.sleep(KEEP_ALIVE) => return Some((Ok(Bytes::from_static(b": alive\n\n")), stream)),
+        }
+    }
+}
+
+/// What changed between two snapshots, as events.
+fn told(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
+    let mut events = VecDeque::new();
+    if !before.health.ptr_eq(&after.health) || before.isolated != after.isolated {
+        events.push_back(event("health", "1"));
+    }
+    let findings = !Arc::ptr_eq(&before.findings, &after.findings) && before.findings != after.findings;
+    let preferences = !std::ptr::eq(before.catalog.preferences(), after.catalog.preferences());
+    let turned = after.turns.since(&before.turns);
+    let moved = turned.as_ref().is_none_or(|turns| !turns.is_empty());
+    if before.catalog.revision() != after.catalog.revision() || findings || preferences || moved {
+        events.push_back(event("catalog", "1"));
+    }
+    let turns = turned.unwrap_or_default();
+    if !turns.is_empty() {
+        events.push_back(event("news", &news(&turns)));
+    }
+    events
+}
+
+/// The latest changes of state in a few words.
+fn news(turns: &[Arc<Turn>]) -> String {
+    let shown = turns.len().saturating_sub(SENTENCES);
+    let text = html! {
+        @for turn in &turns[shown..] {
+            span { (turn.name) @match turn.to { Some(state) => { " is " (state) ": " (foreign(&turn.reason, 200)) } None => " is gone" } ". " }
+        }
+    };
+    // A line end would end the event.
+    text.into_string().replace(['\n', '\r'], " ")
+}
+
+fn event(name: &str, data: &str) -> Bytes {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}

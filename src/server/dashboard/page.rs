@@ -1,0 +1,226 @@
+//! What all pages have in common: the frame, the headers, the content coding, and what a refusal looks like.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, html};
+
+use super::super::error::Problem;
+use super::super::{Shared, coding};
+use super::assets;
+use super::text::foreign;
+use crate::catalog::Snapshot;
+use crate::views::Coding;
+
+/// Nothing is loaded from anywhere else, nothing inline runs or styles, nobody frames us (CSP level 3).
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+     base-uri 'none'; frame-ancestors 'none'",
+);
+/// htmx without what the policy forbids: no inline style, no code from texts, no request to others, no page kept in the browser's store.
+const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"defaultSwapStyle":"innerHTML","scrollIntoViewOnBoost":false}"#;
+/// Below this a coding gains nothing.
+const WORTH_CODING: usize = 1_000;
+
+/// The pages that the navigation names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Scenarios,
+    Tools,
+    Findings,
+    Preferences,
+    Configuration,
+}
+
+impl Place {
+    const ALL: [Self; 5] = [Self::Scenarios, Self::Tools, Self::Findings, Self::Preferences, Self::Configuration];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Scenarios => "/",
+            Self::Tools => "/dashboard/tools",
+            Self::Findings => "/dashboard/findings",
+            Self::Preferences => "/dashboard/preferences",
+            Self::Configuration => "/dashboard/configuration",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scenarios => "Scenarios",
+            Self::Tools => "Tools",
+            Self::Findings => "Findings",
+            Self::Preferences => "Preferences",
+            Self::Configuration => "Configuration",
+        }
+    }
+}
+
+/// A page of one moment.
+pub(super) struct Page<'a> {
+    pub(super) place: Place,
+    pub(super) title: &'a str,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) now: Timestamp,
+}
+
+impl Page<'_> {
+    /// The whole document around `main`.
+    pub(super) fn around(&self, main: &Markup) -> Markup {
+        let live = format!("/dashboard/live?seen={}", self.snapshot.sequence);
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                (head(self.title, self.now))
+                body hx-ext="sse,json-body" sse-connect=(live) {
+                    a class="skip" href="#main" { "Skip to the content" }
+                    (self.banner())
+                    main id="main" tabindex="-1" { (main) }
+                    footer {
+                        span { "callsheet " (env!("CARGO_PKG_VERSION")) }
+                        " · revision " code { (self.snapshot.catalog.revision()) }
+                        " · page made " (super::text::minute(self.now))
+                    }
+                    div id="toasts" role="alert" aria-live="assertive" {}
+                }
+            }
+        }
+    }
+
+    fn banner(&self) -> Markup {
+        html! {
+            header class="top" {
+                a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
+                nav aria-label="Pages" {
+                    @for place in Place::ALL {
+                        a href=(place.path()) aria-current=[(place == self.place).then_some("page")] { (place.name()) }
+                    }
+                }
+                p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
+            }
+            p id="news" class="news" role="status" aria-live="polite" sse-swap="news" {}
+        }
+    }
+}
+
+fn head(title: &str, now: Timestamp) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta name="htmx-config" content=(HTMX);
+            meta name="now" content=(now.as_millisecond());
+            title { (title) " · callsheet" }
+            link rel="icon" type="image/svg+xml" href=(assets::href("icon.svg"));
+            link rel="stylesheet" href=(assets::href("style.css"));
+            script src=(assets::href("htmx.min.js")) defer {}
+            script src=(assets::href("htmx-ext-sse.min.js")) defer {}
+            script src=(assets::href("app.js")) defer {}
+        }
+    }
+}
+
+/// A page or a part of one, which no cache may keep.
+pub(super) fn answer(asked: &HeaderMap, markup: Markup) -> Result<Response, Refused> {
+    answer_as(asked, StatusCode::OK, markup)
+}
+
+fn answer_as(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, Refused> {
+    let plain = markup.into_string().into_bytes();
+    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { coding::choose(asked) };
+    let body = coding.encode(&plain).map_err(|error| Problem::internal(&error))?;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    if coding != Coding::Identity {
+        fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
+    }
+    guard(fields);
+    Ok(response)
+}
+
+/// The headers that keep a page to itself.
+pub(super) fn guard(fields: &mut HeaderMap) {
+    fields.insert(CONTENT_SECURITY_POLICY, POLICY);
+    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    fields.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+}
+
+/// Whether the asker wants a page rather than data: it names `text/html`, as browsers do. `*/*` alone, as of scripts, means data.
+pub(super) fn wants_page(asked: &HeaderMap) -> bool {
+    let lines = asked.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let mut weights = lines.flat_map(|line| line.split(',')).filter_map(|element| {
+        let mut parts = element.split(';');
+        let is_page = parts.next()?.trim().eq_ignore_ascii_case("text/html");
+        let refused = parts.any(|part| part.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0_f32)));
+        is_page.then_some(!refused)
+    });
+    weights.any(|wanted| wanted)
+}
+
+/// A refusal as a page, in plain words.
+#[derive(Debug)]
+pub(super) struct Refused(Problem);
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let (status, detail) = self.0.told();
+        let title = status.canonical_reason().unwrap_or("Refused");
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " · callsheet" }
+                    link rel="stylesheet" href=(assets::href("style.css"));
+                }
+                body {
+                    main id="main" class="card" {
+                        h1 { (title) }
+                        p { (foreign(detail, 2_000)) }
+                        p { a href="/" { "Back to the scenarios" } }
+                    }
+                }
+            }
+        };
+        answer_as(&HeaderMap::new(), status, page).unwrap_or_else(|refused| refused.0.into_response())
+    }
+}
+
+/// What a page is made of, taken once.
+pub(super) fn moment(shared: &Shared) -> (std::sync::Arc<Snapshot>, Timestamp) {
+    (shared.reader.snapshot(), shared.clock.wall())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_get_pages_and_scripts_get_data() {
+        let wants = |accept: &'static str| {
+            wants_page(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]))
+        };
+        assert!(wants("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        for accept in ["*/*", "application/json", "text/html;q=0", "text/plain", "application/json, text/*;q=0.1"] {
+            assert!(!wants(accept), "{accept}");
+        }
+        assert!(!wants_page(&HeaderMap::new()));
+    }
+}

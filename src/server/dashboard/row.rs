@@ -1,0 +1,137 @@
+//! One scenario as a row of the table, which narrow screens show as a card.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::plots;
+use super::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, when};
+use crate::model::{Health, ScenarioState, SourceId};
+
+/// A state as a word beside a colour and a shape.
+pub(super) fn badge(state: ScenarioState) -> Markup {
+    let shape = match state {
+        ScenarioState::Pending => "?",
+        ScenarioState::Connecting => "…",
+        ScenarioState::Live => "●",
+        ScenarioState::Stale => "◐",
+        ScenarioState::Down => "✕",
+        ScenarioState::Incompatible => "≠",
+        ScenarioState::Blocked => "⊘",
+    };
+    html! { span class={ "badge state-" (state) } { span aria-hidden="true" { (shape) } " " (state) } }
+}
+
+/// Where it was found, in words.
+pub(super) fn found(source: SourceId) -> &'static str {
+    match source {
+        SourceId::Embedded => "in this program",
+        SourceId::Static => "in the configuration",
+        SourceId::Environment => "in the environment",
+        SourceId::Vrooli => "in the Vrooli process files",
+        SourceId::Mdns => "on the local network",
+    }
+}
+
+/// The row.
+pub(super) fn row(health: &Health, latencies: &[u64], now: Timestamp) -> Markup {
+    html! {
+        tr id={ "scenario-" (health.name) } data-scenario=(health.name) data-state=(health.state) {
+            th scope="row" data-label="Scenario" {
+                a class="name" href={ "/dashboard/scenarios/" (segment(health.name.as_str())) } { (health.name) }
+                @if let Some(description) = health.description.as_deref().filter(|text| !text.is_empty()) {
+                    p class="quiet clip" { (foreign(description, 120)) }
+                }
+                p class="quiet" { "found " (found(health.source)) @if !health.trusted { ", not trusted" } }
+            }
+            td data-label="State" { (standing(health, now)) }
+            td data-label="Tools" { (tools(health)) }
+            td data-label="Freshness" { (freshness(health, now)) }
+            td data-label="Answers" { (answers(health, now)) }
+            td data-label="Latency" class="number" {
+                (plots::spark(latencies))
+                p { @match health.latency_ms { Some(took) => { (took) " ms" } None => span class="quiet" { "not measured" } } }
+            }
+            td data-label="Protocol" {
+                p { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 20)) } }
+                @if health.restarts > 0 { p class="quiet" { (count(health.restarts as usize, "restart")) } }
+            }
+            td data-label="Actions" class="actions" { (actions(health)) }
+        }
+    }
+}
+
+/// State, since when, and why.
+pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
+    html! {
+        p { (badge(health.state)) " " span class="quiet" { (when(health.since, now, FOR)) } }
+        p class="quiet clip" title=(foreign_plain(&health.reason, 300)) { (foreign(&health.reason, 160)) }
+    }
+}
+
+fn tools(health: &Health) -> Markup {
+    let counts = &health.tools;
+    html! {
+        p { strong { (counts.published) } " published" }
+        @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " off" } }
+        @if counts.quarantined > 0 { p class="bad" { (counts.quarantined) " quarantined" } }
+    }
+}
+
+/// How long what it said may still be used.
+pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
+    html! {
+        @match health.freshness {
+            Some(fresh) => {
+                (plots::bar(fresh.received_at, fresh.fresh_until, now))
+                p class="quiet" { (when(fresh.fresh_until, now, FRESH)) }
+            }
+            None => span class="quiet" { "no answer yet" },
+        }
+    }
+}
+
+/// The last good answer, the last error, the next try.
+pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
+    html! {
+        @if let Some(at) = health.last_success { p { "answered " (when(at, now, AGO)) } }
+        @if let Some(error) = &health.last_error {
+            p class="bad clip" title=(foreign_plain(&error.message, 300)) { "failed " (when(error.at, now, AGO)) ": " (foreign(&error.message, 160)) }
+            @if health.failures_in_a_row > 1 { p class="quiet" { (health.failures_in_a_row) " failures in a row" } }
+        }
+        @if let Some(at) = health.next_attempt { p class="quiet" { "next try " (when(at, now, IN)) } }
+    }
+}
+
+/// What an operator may do about it. Each goes to the API's own route; the row is renewed when the change is published.
+pub(super) fn actions(health: &Health) -> Markup {
+    let name = &health.name;
+    let base = format!("/api/v1/scenarios/{}", segment(name.as_str()));
+    let blocked = health.state == ScenarioState::Blocked;
+    let origin = health.party.origin.as_deref();
+    let at = origin.unwrap_or("an unknown address");
+    let tools = count(health.tools.offered, "tool");
+    html! {
+        @if !blocked && health.url.is_some() {
+            button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none" hx-disabled-elt="this"
+                aria-label={ "Refresh " (name) } { "Refresh" }
+        }
+        @if let Some(origin) = origin.filter(|_| !health.trusted && !blocked) {
+            button id={ "trust-" (name) } type="button" class="primary" hx-post={ (base) "/trust?origin=" (segment(origin)) } hx-swap="none" hx-disabled-elt="this"
+                hx-confirm={ "Trust " (name) " at " (at) "? Its " (tools) " will be offered to your agents." }
+                aria-label={ "Trust " (name) } { "Trust" }
+        }
+        @if health.trusted && !blocked && health.source == SourceId::Mdns {
+            button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none" hx-disabled-elt="this"
+                hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
+                aria-label={ "Take back the trust in " (name) } { "Distrust" }
+        }
+        @if blocked {
+            button id={ "unblock-" (name) } type="button" hx-delete={ (base) "/block" } hx-swap="none" hx-disabled-elt="this"
+                aria-label={ "Take back the block of " (name) } { "Unblock" }
+        } @else {
+            button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none" hx-disabled-elt="this"
+                hx-confirm={ "Block " (name) "? It is not asked any more, and its " (tools) " leave the list." }
+                aria-label={ "Block " (name) } { "Block" }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The first page: every scenario at a glance.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use url::form_urlencoded;
+
+use super::super::{App, Shared};
+use super::page::{Page, Place, Refused, answer, moment};
+use super::row::{badge, row};
+use super::text::{IN, count, foreign, when};
+use crate::catalog::Snapshot;
+use crate::model::{Health, ScenarioState};
+
+/// Rows shown at most before more are asked for.
+const ROWS: usize = 200;
+/// Bytes of the words to look for.
+const LONGEST_SEARCH: usize = 200;
+
+/// What the page is asked to show. What cannot be read is as if it were not given: the address is typed by people.
+#[derive(Debug, Default)]
+struct Wanted {
+    words: String,
+    state: Option<ScenarioState>,
+    sort: Sort,
+    rows: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Sort {
+    /// What needs a person first.
+    #[default]
+    Urgency,
+    Name,
+    Since,
+    Latency,
+    Tools,
+}
+
+impl Sort {
+    const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Urgency, "urgency", "Needs attention first"),
+        (Self::Name, "name", "Name"),
+        (Self::Since, "since", "Latest change"),
+        (Self::Latency, "latency", "Slowest"),
+        (Self::Tools, "tools", "Most tools"),
+    ];
+}
+
+impl Wanted {
+    fn read(raw: Option<&str>) -> Self {
+        let mut wanted = Self { rows: ROWS, ..Self::default() };
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "q" => wanted.words = value.chars().take(LONGEST_SEARCH).collect(),
+                "state" => wanted.state = ScenarioState::ALL.into_iter().find(|state| state.as_str() == value),
+                "sort" => {
+                    let known = Sort::ALL.iter().find(|(_, id, _)| *id == value);
+                    wanted.sort = known.map_or(Sort::default(), |(sort, _, _)| *sort);
+                }
+                "rows" => wanted.rows = value.parse().unwrap_or(ROWS).max(ROWS),
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    fn takes(&self, health: &Health) -> bool {
+        let text = format!("{} {} {}", health.name, health.description.as_deref().unwrap_or_default(), health.reason);
+        let text = text.to_lowercase();
+        self.state.is_none_or(|state| state == health.state)
+            && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    }
+
+    fn order(&self, rows: &mut [&Arc<Health>]) {
+        match self.sort {
+            Sort::Name => {}
+            Sort::Urgency => rows.sort_by_key(|health| urgency(health.state)),
+            Sort::Since => rows.sort_by_key(|health| Reverse(health.since)),
+            Sort::Latency => rows.sort_by_key(|health| Reverse(health.latency_ms)),
+            Sort::Tools => rows.sort_by_key(|health| Reverse(health.tools.published)),
+        }
+    }
+}
+
+fn urgency(state: ScenarioState) -> u8 {
+    match state {
+        ScenarioState::Pending => 0,
+        ScenarioState::Down => 1,
+        ScenarioState::Incompatible => 2,
+        ScenarioState::Stale => 3,
+        ScenarioState::Connecting => 4,
+        ScenarioState::Live => 5,
+        ScenarioState::Blocked => 6,
+    }
+}
+
+/// `GET /` for browsers. Parameters: `q`, `state`, `sort`, `rows`.
+pub(super) async fn page(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let wanted = Wanted::read(raw.as_deref());
+    let main = html! {
+        h1 { "Scenarios" }
+        form id="filter" class="filter" method="get" action="/" role="search" {
+            label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name or words" data-search autocomplete="off"; }
+            label { "State" select name="state" {
+                option value="" { "every state" }
+                @for state in ScenarioState::ALL { option value=(state) selected[wanted.state == Some(state)] { (state) } }
+            } }
+            label { "Order" select name="sort" {
+                @for (sort, id, told) in Sort::ALL { option value=(id) selected[wanted.sort == sort] { (told) } }
+            } }
+            noscript { button type="submit" { "Show" } }
+        }
+        div id="scenarios" hx-get="/dashboard/scenarios" hx-include="#filter" hx-sync="this:replace"
+            hx-trigger="sse:health, input delay:150ms from:#filter, submit from:#filter" {
+            (list(&shared, &snapshot, &wanted, now))
+        }
+    };
+    let page = Page { place: Place::Scenarios, title: "Scenarios", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/scenarios`: the part of the page that changes.
+pub(super) async fn part(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    answer(&asked, list(&shared, &snapshot, &Wanted::read(raw.as_deref()), now))
+}
+
+fn list(shared: &Shared, snapshot: &Snapshot, wanted: &Wanted, now: Timestamp) -> Markup {
+    let mut rows: Vec<&Arc<Health>> = snapshot.health.values().filter(|health| wanted.takes(health)).collect();
+    wanted.order(&mut rows);
+    let history = &shared.dashboard.history;
+    html! {
+        (isolation(snapshot, now))
+        (summary(snapshot))
+        @if snapshot.health.is_empty() {
+            (empty())
+        } @else if rows.is_empty() {
+            p class="card" { "No scenario is like that. " a href="/" { "Show all" } }
+        } @else {
+            div class="scroll" tabindex="0" role="region" aria-label="Table of scenarios" {
+                table class="cards" {
+                    caption class="hidden" { "Scenarios with their health and actions" }
+                    thead { tr { @for head in ["Scenario", "State", "Tools", "Freshness", "Answers", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
+                    tbody {
+                        @for health in rows.iter().take(wanted.rows) { (row(health, &history.latencies(&health.name), now)) }
+                    }
+                }
+            }
+            @if rows.len() > wanted.rows {
+                p { "The first " (wanted.rows) " of " (rows.len()) " are shown. "
+                    label { "Show " input form="filter" type="number" name="rows" min=(ROWS) step=(ROWS) value=(wanted.rows + ROWS); }
+                }
+            }
+        }
+    }
+}
+
+/// How many there are of each state, and of tools.
+fn summary(snapshot: &Snapshot) -> Markup {
+    let mut states: BTreeMap<ScenarioState, usize> = BTreeMap::new();
+    let (mut published, mut quarantined) = (0, 0);
+    for health in snapshot.health.values() {
+        *states.entry(health.state).or_default() += 1;
+        published += health.tools.published;
+        quarantined += health.tools.quarantined;
+    }
+    html! {
+        ul class="summary" aria-label="At a glance" {
+            @for (state, number) in &states { li { strong { (number) } " " (badge(*state)) } }
+            li { a href="/dashboard/tools" { strong { (published) } " tools published" } }
+            @if quarantined > 0 { li class="bad" { a href="/dashboard/findings" { strong { (quarantined) } " quarantined" } } }
+        }
+    }
+}
+
+fn isolation(snapshot: &Snapshot, now: Timestamp) -> Markup {
+    html! {
+        @if let Some(isolated) = &snapshot.isolated {
+            section id="isolated" class="banner" aria-labelledby="isolated-title" {
+                h2 id="isolated-title" { "This daemon seems to be cut off" }
+                p { (foreign(&isolated.reason(), 600)) }
+                p { "Check the network of this machine. Withdrawals go on " (when(isolated.until, now, IN)) " at the latest; "
+                    (count(isolated.lost, "scenario")) " of " (isolated.of) " were lost." }
+            }
+        }
+    }
+}
+
+/// What to do when there is nothing to see.
+fn empty() -> Markup {
+    html! {
+        section id="empty" class="card" {
+            h2 { "No scenario is known yet" }
+            p { "A scenario is a running program that offers tools. callsheet finds it by itself when it is announced on the local network or "
+                "runs under Vrooli. To name one yourself, add this to " code { "callsheet.toml" } " and start callsheet again:" }
+            pre { code { "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:8080\"" } }
+            p { "To see what an address answers before you add it: " code { "callsheet check http://127.0.0.1:8080" } }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Texts for people: foreign ones made harmless, times, spans and counts.
+//!
+//! Markup is escaped by the templates. What is left to do here is what escaping does not see: characters that reorder or hide others.
+
+use jiff::Timestamp;
+use maud::{Markup, PreEscaped, html};
+
+/// A text that somebody else wrote, at most `max` characters of it. It cannot reorder what stands around it (`bdi`), and characters that
+/// control or hide are shown by their number.
+pub(super) fn foreign(text: &str, max: usize) -> Markup {
+    let mut shown = String::new();
+    for c in text.chars().take(max) {
+        if hides(c) {
+            shown.push_str("<span class=\"mark\">");
+            shown.push_str(&format!("U+{:04X}", u32::from(c)));
+            shown.push_str("</span>");
+        } else {
+            // The only places where a foreign character becomes markup.
+            match c {
+                '&' => shown.push_str("&amp;"),
+                '<' => shown.push_str("&lt;"),
+                '>' => shown.push_str("&gt;"),
+                '"' => shown.push_str("&quot;"),
+                '\'' => shown.push_str("&#39;"),
+                c => shown.push(c),
+            }
+        }
+    }
+    let cut = text.chars().nth(max).is_some();
+    html! { bdi { (PreEscaped(shown)) @if cut { "…" } } }
+}
+
+/// The same for an attribute such as a title or a label, where no markup can be.
+pub(super) fn foreign_plain(text: &str, max: usize) -> String {
+    text.chars().take(max).map(|c| if hides(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a character would act on the text around it, or be there without being seen.
+fn hides(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A span in the two words that matter: `34 s`, `5 min`, `3 h`, `2 d`.
+pub(super) fn span(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..90 => format!("{seconds} s"),
+        90..5_400 => format!("{} min", (seconds + 30) / 60),
+        5_400..172_800 => format!("{} h", (seconds + 1_800) / 3_600),
+        _ => format!("{} d", (seconds + 43_200) / 86_400),
+    }
+}
+
+/// How a moment is told, before it and after it; `{}` stands for the span. The page keeps it true as time goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    before: &'static str,
+    after: &'static str,
+}
+
+/// What lies behind: `12 s ago`.
+pub(super) const AGO: Told = Told { before: "now", after: "{} ago" };
+/// What has lasted: `for 12 s`.
+pub(super) const FOR: Told = Told { before: "since now", after: "for {}" };
+/// What will be: `in 12 s`.
+pub(super) const IN: Told = Told { before: "in {}", after: "now" };
+/// How long an answer is still fresh.
+pub(super) const FRESH: Told = Told { before: "fresh for {}", after: "not fresh since {}" };
+
+/// A moment relative to `now`.
+pub(super) fn when(at: Timestamp, now: Timestamp, told: Told) -> Markup {
+    let seconds = at.duration_since(now).as_secs();
+    let (form, seconds) = if at > now { (told.before, seconds) } else { (told.after, -seconds) };
+    let text = form.replace("{}", &span(seconds));
+    html! {
+        time datetime=(at) title=(minute(at)) data-at=(at.as_millisecond()) data-before=(told.before) data-after=(told.after) { (text) }
+    }
+}
+
+/// A moment for a title: to the second, in UTC.
+pub(super) fn minute(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// `1 tool`, `2 tools`.
+pub(super) fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// A text as one segment of a path (RFC 3986 section 3.3): everything but letters, digits, `-`, `.`, `_` and `~` is encoded.
+pub(super) fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_texts_are_escaped_isolated_and_show_what_hides() {
+        let shown = foreign("<b>a\u{202e}b & \"c\"", 100).into_string();
+        let expected =
+            "<bdi>&lt;b&gt;a<span class=\"mark\">U+202E</span>b &amp; &quot;c&quot;</bdi>";
+        assert_eq!(shown, expected);
+        assert_eq!(foreign("abcdef", 3).into_string(), "<bdi>abc…</bdi>");
+        assert_eq!(foreign_plain("a\u{202e}\nb", 9), "a\u{fffd}\u{fffd}b");
+    }
+
+    #[test]
+    fn spans_have_one_unit() {
+        for (seconds, told) in [(-3, "0 s"), (89, "89 s"), (90, "2 min"), (5_399, "90 min"), (7_200, "2 h"), (200_000, "2 d")] {
+            assert_eq!(span(seconds), told);
+        }
+    }
+
+    #[test]
+    fn segments_hold_no_slash() {
+        assert_eq!(segment("a/b c?#é"), "a%2Fb%20c%3F%23%C3%A9");
+    }
+}
