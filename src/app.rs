@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, LoadOptions, Loaded};
+use crate::config::{Config, LoadOptions, Loaded, ShownValue};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
@@ -56,6 +56,8 @@ const FINISH: Duration = Duration::from_secs(5);
 pub struct Callsheet {
     /// What is in force. Another one is put here by a reload.
     config: watch::Sender<Arc<Config>>,
+    /// Every value of it with its origin, where it was loaded from files; for showing.
+    settings: watch::Sender<Arc<[ShownValue]>>,
     /// Who this daemon is to others.
     id: Arc<str>,
     client: Arc<Client>,
@@ -103,6 +105,7 @@ impl Callsheet {
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.borrow().server.clone(),
+            settings: self.settings.subscribe(),
             clock: self.clock,
             tasks: self.tasks.clone(),
         };

@@ -139,6 +139,7 @@ impl Builder {
         let (config, id) = (watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
+            settings: watch::Sender::new(Arc::default()),
             id,
             client,
             reader,

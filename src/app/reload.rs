@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Callsheet;
-use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, StaticScenario};
+use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 use crate::runtime::files::FileWatch;
@@ -38,6 +38,7 @@ pub(super) struct Follower {
     state: ConfigState,
     id: Arc<str>,
     in_force: watch::Sender<Arc<Config>>,
+    settings: watch::Sender<Arc<[ShownValue]>>,
     client: Arc<Client>,
     engine: EngineHandle,
     tasks: Tasks,
@@ -47,7 +48,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Follows what `app` was started with.
     pub(super) fn new(app: &Callsheet, options: LoadOptions, loaded: Loaded) -> Self {
-        let Loaded { config, file, .. } = loaded;
+        let Loaded { config, values, file } = loaded;
         let state = ConfigState {
             file: file.as_ref().map(|path| path.display().to_string().into()),
             since: app.clock.wall(),
@@ -58,8 +59,9 @@ impl Follower {
             refused: None,
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
-        let (id, in_force) = (Arc::clone(&app.id), app.config.clone());
-        Self { options, config, file, state, id, in_force, client, engine, tasks, clock: app.clock }
+        let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
+        settings.send_replace(values.into());
+        Self { options, config, file, state, id, in_force, settings, client, engine, tasks, clock: app.clock }
     }
 
     /// Runs until `stop`.
@@ -143,6 +145,7 @@ impl Follower {
         for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
             tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
         }
+        self.settings.send_replace(loaded.values.into());
         self.state.waiting = waiting;
         self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
         self.file = loaded.file;

@@ -12,7 +12,6 @@ use tracing_subscriber::EnvFilter;
 use super::Failure;
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
-use crate::runtime::Clock;
 use crate::runtime::tasks::Finish;
 use crate::server::ServeError;
 
@@ -45,7 +44,7 @@ impl Serve {
         let listener = bind(loaded.config.server.listen).await?;
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
-        let app = Callsheet::start(loaded.config.clone(), Clock::system()).await?;
+        let app = Callsheet::builder(loaded.config.clone()).start().await?;
         app.follow_configuration(options, loaded)?;
         tracing::info!(configuration = file, state, "started");
         super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));

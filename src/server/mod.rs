@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::catalog::CatalogReader;
 use crate::config;
@@ -59,6 +60,8 @@ pub struct Parts {
     pub readiness: Readiness,
     /// `[server]` of the configuration.
     pub config: config::Server,
+    /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
+    pub settings: watch::Receiver<Arc<[config::ShownValue]>>,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the connections.
@@ -107,11 +110,11 @@ type App = Arc<Shared>;
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
-    let Parts { reader, views, engine, events, readiness, config, clock, tasks } = parts;
+    let Parts { reader, views, engine, events, readiness, config, settings, clock, tasks } = parts;
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
-    let dashboard = dashboard::Dashboard::start(reader.clone(), clock, &tasks, stop.clone());
+    let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
     let shared = Shared {
         reader,
         views,

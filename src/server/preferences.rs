@@ -61,7 +61,8 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Probl
     Ok((scope, target, patch))
 }
 
-fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPatch), Problem> {
+/// What the body of a change asks for.
+pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPatch), Problem> {
     body.only(&["scope", "target", "enabled", "approval", "alias", "priority"])?;
     let scope: Scope = body.text("scope")?.parse()?;
     let target: Target = body.text("target")?.parse()?;

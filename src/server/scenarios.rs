@@ -111,7 +111,8 @@ fn shown_now(shared: &Shared, name: &str) -> Result<Response, Problem> {
     wire::json(&wire::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
 }
 
-fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
+/// The health of a scenario; 404 offers near names.
+pub(super) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
         let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
@@ -124,7 +125,7 @@ fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Probl
 }
 
 /// What sources, manifests, the store and the merge found about one scenario, in order, each once.
-fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
+pub(super) fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_of(name);
     findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
     findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());

@@ -10,22 +10,30 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
 use http::HeaderMap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::{App, health, routes, wire};
 use crate::catalog::CatalogReader;
+use crate::config::ShownValue;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
+mod configuration;
+mod findings;
 mod history;
 mod live;
 mod page;
 mod plots;
+mod preferences;
 mod row;
+mod scenario;
 mod scenarios;
+mod schema;
 mod text;
+mod tool;
+mod tools;
 
 /// Pages that are followed at once at most.
 const STREAMS: usize = 128;
@@ -36,13 +44,20 @@ pub(super) struct Dashboard {
     history: history::History,
     streams: Arc<Semaphore>,
     stop: Stop,
+    settings: watch::Receiver<Arc<[ShownValue]>>,
 }
 
 impl Dashboard {
-    /// Begins to remember what pages show of the past.
-    pub(super) fn start(reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
+    /// Begins to remember what pages show of the past. `settings` is the configuration in force.
+    pub(super) fn start(
+        reader: CatalogReader,
+        settings: watch::Receiver<Arc<[ShownValue]>>,
+        clock: Clock,
+        tasks: &Tasks,
+        stop: Stop,
+    ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
-        Self { history, streams: Arc::new(Semaphore::new(STREAMS)), stop }
+        Self { history, streams: Arc::new(Semaphore::new(STREAMS)), stop, settings }
     }
 }
 
@@ -53,6 +68,21 @@ pub(super) fn router() -> Router<App> {
         .route("/dashboard/assets/{name}", get(assets::serve))
         .route("/dashboard/live", get(live::follow))
         .route("/dashboard/scenarios", get(scenarios::part))
+        .route("/dashboard/scenarios/{name}", get(scenario::page))
+        .route("/dashboard/scenarios/{name}/now", get(scenario::now))
+        .route("/dashboard/scenarios/{name}/offer", get(scenario::offer_part))
+        .route("/dashboard/scenarios/{name}/model", get(scenario::model))
+        .route("/dashboard/tools", get(tools::page))
+        .route("/dashboard/tools/rows", get(tools::part))
+        .route("/dashboard/tools/formats", get(tools::formats))
+        .route("/dashboard/tools/preference", put(tools::prefer))
+        .route("/dashboard/tool", get(tool::page))
+        .route("/dashboard/tool/format", get(tool::format))
+        .route("/dashboard/findings", get(findings::page))
+        .route("/dashboard/findings/now", get(findings::part))
+        .route("/dashboard/preferences", get(preferences::page))
+        .route("/dashboard/preferences/now", get(preferences::part))
+        .route("/dashboard/configuration", get(configuration::page))
 }
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.

@@ -170,6 +170,13 @@ pub(super) fn wants_page(asked: &HeaderMap) -> bool {
 #[derive(Debug)]
 pub(super) struct Refused(Problem);
 
+impl Refused {
+    /// The problem itself, for actions, whose answers are read by the page's script.
+    pub(super) fn into_problem(self) -> Problem {
+        self.0
+    }
+}
+
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
         Self(problem)

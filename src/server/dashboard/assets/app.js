@@ -94,12 +94,18 @@
     if (event.target.id === 'filter') event.preventDefault();
   });
 
+  // Another filter begins with its first rows.
+  document.addEventListener('input', function (event) {
+    var rows = document.querySelector('input[data-rows]');
+    if (rows && event.target.form && event.target.form.id === 'filter') rows.value = '';
+  }, true);
+
   // So many rows are shown now; when the list is fetched again, it is fetched as long.
   document.addEventListener('htmx:afterSettle', function () {
     tick();
     var rows = document.querySelector('input[data-rows]');
     var body = document.getElementById('tool-rows');
-    if (rows && body) rows.value = body.children.length;
+    if (rows && body) rows.value = body.querySelectorAll('tr[data-tool]').length;
   });
 
   if (!window.htmx) return;
@@ -113,7 +119,10 @@
     },
     encodeParameters: function (xhr, parameters, control) {
       var body = {};
-      parameters.forEach(function (value, key) { body[key] = value === 'null' ? null : value; });
+      // What is empty is left as it is; "null" resets it.
+      parameters.forEach(function (value, key) {
+        if (value !== '') body[key] = value === 'null' ? null : key === 'enabled' ? value === 'true' : value;
+      });
       var member = control.dataset.member;
       if (member) body[member] = control.type === 'checkbox' ? control.checked : control.value || null;
       return JSON.stringify(body);

@@ -1,0 +1,42 @@
+//! What is in force, and where each value comes from. Credentials are masked where the values are made.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use maud::html;
+
+use super::super::App;
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::foreign;
+use crate::config::Origin;
+
+/// Values shown at most: a file may name thousands of scenarios.
+const SHOWN: usize = 2_000;
+
+/// `GET /dashboard/configuration`.
+pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let values = shared.dashboard.settings.borrow().clone();
+    let main = html! {
+        h1 { "Configuration" }
+        @if values.is_empty() {
+            p class="card" id="empty" { "The program that runs callsheet made this configuration itself, so there are no files or variables to show. "
+                "With " code { "callsheet serve" } " each value is shown here with where it comes from." }
+        } @else {
+            p class="quiet" { "Set values in the configuration file, in the environment as " code { "CALLSHEET_SECTION__KEY" } ", or by flags; later ones win. Credentials are masked." }
+            div class="scroll" tabindex="0" role="region" aria-label="Values" { table class="cards" {
+                thead { tr { @for head in ["Key", "Value", "From"] { th scope="col" { (head) } } } }
+                tbody { @for value in values.iter().take(SHOWN) {
+                    tr data-key=(value.key) {
+                        th scope="row" data-label="Key" { code { (foreign(&value.key, 200)) } }
+                        td data-label="Value" { code { (foreign(&value.value, 1_000)) } }
+                        td data-label="From" { @if value.origin == Origin::Default { span class="quiet" { "default" } } @else { strong { (foreign(&value.origin.to_string(), 300)) } } }
+                    }
+                } }
+            } }
+            @if values.len() > SHOWN { p class="quiet" { (values.len() - SHOWN) " more: " code { "callsheet config show --origin" } } }
+        }
+    };
+    let page = Page { place: Place::Configuration, title: "Configuration", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}

@@ -1,0 +1,125 @@
+//! Every open finding, grouped by kind, with what to do about each.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+
+use super::super::App;
+use super::super::findings::all_open;
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::{count, foreign, segment};
+use super::tool;
+use crate::model::{Finding, FindingCode, Severity, ToolId};
+
+/// How many findings of one kind are told.
+pub(super) mod told {
+    /// On the page of all findings.
+    pub(in super::super) const OF_KIND: usize = 30;
+    /// On the page of a scenario.
+    pub(in super::super) const OF_SCENARIO: usize = 100;
+}
+
+/// `GET /dashboard/findings`.
+pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let findings = all_open(&shared, &snapshot).await;
+    let main = html! {
+        h1 { "Findings" }
+        p class="quiet" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
+        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" { (groups(&findings)) }
+    };
+    let page = Page { place: Place::Findings, title: "Findings", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/findings/now`: the part that changes.
+pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let snapshot = shared.reader.snapshot();
+    answer(&asked, groups(&all_open(&shared, &snapshot).await))
+}
+
+fn groups(findings: &[Finding]) -> Markup {
+    let mut kinds: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
+    for finding in findings {
+        // The worst first.
+        kinds.entry((std::cmp::Reverse(finding.severity()), finding.code.as_str())).or_default().push(finding);
+    }
+    html! {
+        @if kinds.is_empty() {
+            p class="card" id="empty" { "Nothing was found: every tool that is offered is in the list as it was offered." }
+        }
+        @for ((severity, code), of_kind) in &kinds {
+            section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
+                h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
+                @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (what) } }
+                (finding_list(of_kind.iter().copied(), told::OF_KIND))
+                @if of_kind.len() > told::OF_KIND {
+                    p class="quiet" { (of_kind.len() - told::OF_KIND) " more: " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
+                }
+            }
+        }
+    }
+}
+
+/// `name-collision` as `Name collision`.
+fn title(code: &str) -> String {
+    let mut text = code.replace('-', " ");
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
+/// How much a finding matters, as a word beside a colour.
+pub(super) fn severity_badge(severity: Severity) -> Markup {
+    html! { span class={ "badge " (severity.as_str()) } { (severity.as_str()) } }
+}
+
+/// The first `most` findings.
+pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize) -> Markup {
+    html! {
+        ul class="findings" {
+            @for finding in findings.into_iter().take(most) {
+                li data-code=(finding.code) {
+                    (about(finding)) (severity_badge(finding.severity())) " " (foreign(&finding.message, 600))
+                    @if let Some(pointer) = &finding.pointer { " " code { (foreign(pointer, 200)) } }
+                    @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (foreign(hint, 400)) } }
+                }
+            }
+        }
+    }
+}
+
+fn about(finding: &Finding) -> Markup {
+    html! {
+        @match (&finding.scenario, &finding.tool) {
+            (Some(scenario), Some(name)) => { a href=(tool::address(&ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
+            (Some(scenario), None) => { a href={ "/dashboard/scenarios/" (segment(scenario.as_str())) } { (scenario) } " " }
+            _ => {}
+        }
+    }
+}
+
+/// What a person can do about findings of a kind, where each finding does not say it itself.
+fn advice(code: FindingCode) -> Option<&'static str> {
+    Some(match code {
+        FindingCode::NameCollision => "give one of the tools an alias, or leave it: both are in the list under longer names.",
+        FindingCode::AliasRefused => "choose an alias that no other tool has.",
+        FindingCode::ToolQuarantined => "tell the author of the scenario; `callsheet check` shows the place in its manifest.",
+        FindingCode::VersionRefused => "update the scenario or callsheet, or widen `protocol.accept`.",
+        FindingCode::ManifestRefused => "look at the scenario's log; its last good tools stay meanwhile.",
+        FindingCode::Disabled => "switch a tool on where it is needed, on its own page or for all with a preference.",
+        FindingCode::Withdrawn => "see why the scenario does not answer; its tools come back with its next good answer.",
+        FindingCode::OverLimit => "switch off what is not needed, or raise the priority of what must stay.",
+        FindingCode::TrustWithheld => "look at who answers there now, and trust it again if that is right.",
+        FindingCode::PreferenceUnmatched => "nothing, if the tool comes back; else reset the preference.",
+        FindingCode::SourceFailed => "mend what the finding names; until then the last known addresses stay in force.",
+        FindingCode::StateFailed | FindingCode::StateRepaired => "look at the disk and the rights of the state folder.",
+        FindingCode::Isolated => "look at the network of this machine.",
+        FindingCode::Lossy => "nothing, unless a tool needs what a vendor does not take.",
+        _ => return None,
+    })
+}

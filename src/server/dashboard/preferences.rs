@@ -1,0 +1,87 @@
+//! What users and operators want, by scope.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+
+use super::super::App;
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::{count, foreign, segment};
+use crate::catalog::Snapshot;
+use crate::model::{Approval, Scope, Settings, Target};
+
+/// Preferences of one scope that are shown at most.
+const SHOWN: usize = 500;
+
+/// `GET /dashboard/preferences`.
+pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let main = html! {
+        h1 { "Preferences" }
+        p class="quiet" { "A chat goes before a profile, a profile before global, global before what the scenario says. Within a scope a tool goes before a tag, a category and a scenario." }
+        (form())
+        div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" { (groups(&snapshot)) }
+    };
+    let page = Page { place: Place::Preferences, title: "Preferences", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/preferences/now`: the part that changes.
+pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    answer(&asked, groups(&shared.reader.snapshot()))
+}
+
+fn form() -> Markup {
+    html! {
+        form id="prefer" class="card filter" hx-put="/api/v1/preferences" hx-swap="none" hx-disabled-elt="find button" aria-labelledby="prefer-title" {
+            h2 id="prefer-title" { "Set one, also for many tools at once" }
+            label { "Scope" input name="scope" value="global" required placeholder="global, profile:NAME or chat:ID"; }
+            label { "For" input name="target" required placeholder="scenario:NAME, category:ID, tag:NAME or tool:SCENARIO/TOOL"; }
+            label { "In the list" select name="enabled" { option value="" { "leave" } option value="true" { "on" } option value="false" { "off" } } }
+            label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "ask a person first" } option value="skip" { "not needed" } } }
+            button type="submit" class="primary" { "Set" }
+        }
+    }
+}
+
+fn groups(snapshot: &Snapshot) -> Markup {
+    let mut scopes: BTreeMap<&Scope, Vec<(&Target, &Settings)>> = BTreeMap::new();
+    for (scope, target, settings) in snapshot.catalog.preferences().iter() {
+        scopes.entry(scope).or_default().push((target, settings));
+    }
+    html! {
+        @if scopes.is_empty() {
+            p class="card" id="empty" { "None is set: every tool is as its scenario wants it. Set one above, or switch tools on " a href="/dashboard/tools" { "their page" } "." }
+        }
+        @for (scope, all) in &scopes {
+            section class="card" data-scope=(scope) {
+                h2 { (foreign(&scope.to_string(), 220)) " " span class="quiet" { (count(all.len(), "preference")) } }
+                table class="cards" {
+                    thead { tr { @for head in ["For", "In the list", "Approval", "Alias", "Priority", "Actions"] { th scope="col" { (head) } } } }
+                    tbody { @for (target, settings) in all.iter().take(SHOWN) { (row(scope, target, settings)) } }
+                }
+                @if all.len() > SHOWN { p class="quiet" { (all.len() - SHOWN) " more: " a href={ "/api/v1/preferences?scope=" (segment(&scope.to_string())) } { "all as JSON" } } }
+            }
+        }
+    }
+}
+
+fn row(scope: &Scope, target: &Target, settings: &Settings) -> Markup {
+    let inherits = || html! { span class="quiet" { "inherits" } };
+    let at = format!("/api/v1/preferences?scope={}&target={}", segment(&scope.to_string()), segment(&target.to_string()));
+    html! {
+        tr data-target=(target) {
+            th scope="row" data-label="For" { (foreign(&target.to_string(), 300)) }
+            td data-label="In the list" { span { @match settings.enabled { Some(true) => "on", Some(false) => "off", None => (inherits()) } } }
+            td data-label="Approval" { span { @match settings.approval { Some(Approval::Require) => "ask a person first", Some(Approval::Skip) => "not needed", None => (inherits()) } } }
+            td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
+            td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
+            td data-label="Actions" class="actions" {
+                button type="button" hx-delete=(at) hx-swap="none" hx-disabled-elt="this" hx-confirm={ "Reset the preference for " (target) "?" } { "Reset" }
+            }
+        }
+    }
+}

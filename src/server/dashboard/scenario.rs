@@ -1,0 +1,202 @@
+//! One scenario: where it stood in the last day, what was found about it, what it offers.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::super::scenarios::{find, findings_of};
+use super::super::{App, Shared};
+use super::findings::{finding_list, told};
+use super::page::{Page, Place, Refused, answer, moment};
+use super::row::{actions, answers, badge, found, freshness};
+use super::text::{AGO, FOR, count, foreign, minute, segment, when};
+use super::{plots, tool};
+use crate::catalog::{Snapshot, Standing};
+use crate::formats;
+use crate::model::Health;
+
+/// Changes of state told at most.
+const TURNS: usize = 50;
+/// Tools told at most; the page of the tools has all.
+const TOOLS: usize = 200;
+/// Bytes of the model that are shown at most.
+const MODEL: usize = 400_000;
+
+/// `GET /dashboard/scenarios/{name}`.
+pub(super) async fn page(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let health = find(&snapshot, &name)?;
+    let main = html! {
+        p { a href="/" { "Scenarios" } " / " }
+        div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" {
+            (present(&shared, health, now))
+        }
+        div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" {
+            (offer(&snapshot, health))
+        }
+        (model_box(&name))
+    };
+    let page = Page { place: Place::Scenarios, title: health.name.as_str(), snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/scenarios/{name}/now`: its health.
+pub(super) async fn now(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let health = find(&snapshot, &name)?;
+    answer(&asked, present(&shared, health, now))
+}
+
+/// `GET /dashboard/scenarios/{name}/offer`: its findings and tools.
+pub(super) async fn offer_part(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let snapshot = shared.reader.snapshot();
+    let health = find(&snapshot, &name)?;
+    answer(&asked, offer(&snapshot, health))
+}
+
+/// `GET /dashboard/scenarios/{name}/model`: what was understood of its manifest.
+pub(super) async fn model(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let snapshot = shared.reader.snapshot();
+    let health = find(&snapshot, &name)?;
+    let mut text = String::new();
+    for tool in snapshot.catalog.entry(&health.name).into_iter().flat_map(|entry| entry.tools.iter()) {
+        let json = formats::FORMATS[0].encode(tool).json.unwrap_or_default();
+        let pretty = serde_json::from_slice::<Value>(&json).and_then(|value| serde_json::to_string_pretty(&value));
+        text.push_str(&pretty.unwrap_or_default());
+        text.push('\n');
+        if text.len() > MODEL {
+            break;
+        }
+    }
+    answer(&asked, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
+}
+
+fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
+    let history = &shared.dashboard.history;
+    let past = history.of(&health.name);
+    let latencies: Vec<u64> = past.latencies.iter().copied().collect();
+    html! {
+        h1 { (health.name) " " (badge(health.state)) }
+        p { (when(health.since, now, FOR)) ": " (foreign(&health.reason, 600)) }
+        div class="actions wide row" { (actions(health)) }
+        section class="card" aria-labelledby="timeline-title" {
+            h2 id="timeline-title" { "The last 24 hours" }
+            (plots::timeline(&past, health, history.begun(), now))
+            p class="quiet" { "Remembered since the daemon started " (when(history.begun(), now, AGO)) "." }
+            (turns(&past, now))
+        }
+        div class="columns" {
+            section class="card" aria-labelledby="health-title" {
+                h2 id="health-title" { "Health" }
+                dl {
+                    dt { "Freshness" } dd { (freshness(health, now)) }
+                    dt { "Answers" } dd { (answers(health, now)) }
+                    dt { "Latency" } dd { (plots::spark(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
+                    dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (when(at, now, AGO)) } }
+                }
+            }
+            (identity(health))
+        }
+    }
+}
+
+fn identity(health: &Health) -> Markup {
+    html! {
+        section class="card" aria-labelledby="who-title" {
+            h2 id="who-title" { "Who it is" }
+            dl {
+                dt { "Found" } dd { (found(health.source)) @if health.trusted { ", trusted" } @else { ", not trusted" } }
+                dt { "Address" } dd { @match &health.url { Some(url) => code { (foreign(url, 300)) } None => "none known" } }
+                @if let Some(identity) = &health.party.identity { dt { "Identity" } dd { code { (foreign(identity, 120)) } } }
+                @if let Some(own) = &health.own_name { dt { "Calls itself" } dd { (foreign(own, 120)) } }
+                dt { "Protocol" } dd { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 40)) } }
+                @if let Some(version) = &health.version { dt { "Version" } dd { (foreign(version, 60)) } }
+                @if let Some(text) = &health.description { dt { "Says it is" } dd { (foreign(text, 600)) } }
+            }
+        }
+    }
+}
+
+/// The time line in words, the latest first.
+fn turns(past: &super::history::Past, now: Timestamp) -> Markup {
+    html! {
+        @if !past.turns.is_empty() {
+            details {
+                summary { (count(past.turns.len(), "change")) " of state" }
+                div class="scroll" tabindex="0" role="region" aria-label="Changes of state" { table {
+                    thead { tr { @for head in ["When", "From", "To", "Why"] { th scope="col" { (head) } } } }
+                    tbody { @for turn in past.turns.iter().rev().take(TURNS) {
+                        tr {
+                            td title=(minute(turn.at)) { (when(turn.at, now, AGO)) }
+                            td { @match turn.from { Some(state) => (badge(state)), None => "not known" } }
+                            td { @match turn.to { Some(state) => (badge(state)), None => "gone" } }
+                            td { (foreign(&turn.reason, 200)) }
+                        }
+                    } }
+                } }
+            }
+        }
+    }
+}
+
+fn offer(snapshot: &Snapshot, health: &Health) -> Markup {
+    let findings = findings_of(snapshot, &health.name);
+    let entry = snapshot.catalog.entry(&health.name);
+    html! {
+        section class="card" aria-labelledby="findings-title" {
+            h2 id="findings-title" { "Findings" }
+            @if findings.is_empty() { p { "Nothing was found wrong, left out or changed." } } @else { (finding_list(&findings, told::OF_SCENARIO)) }
+        }
+        section class="card" aria-labelledby="tools-title" {
+            h2 id="tools-title" { "Tools" }
+            @match entry {
+                None => p { "It has not said yet what it offers." },
+                Some(entry) => {
+                    @match &entry.standing {
+                        Standing::Published => {},
+                        Standing::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (foreign(why, 300)) },
+                        Standing::Hidden(why) => p class="bad" { "Not in the list: " (foreign(why, 300)) },
+                    }
+                    @if entry.tools.is_empty() { p { "It offers no tool." } }
+                    ul {
+                        @for offered in entry.tools.iter().take(TOOLS) {
+                            li { a href=(tool::address(&offered.id)) { (foreign(&offered.id.tool, 100)) }
+                                @if !offered.effective.enabled { " (off)" } " "
+                                span class="quiet" { (foreign(&offered.tool.description, 120)) } }
+                        }
+                    }
+                    p { a href={ "/dashboard/tools?scenario=" (segment(health.name.as_str())) } { "All its tools with their settings" } }
+                }
+            }
+        }
+    }
+}
+
+fn model_box(name: &str) -> Markup {
+    html! {
+        details class="card" id="model" hx-get={ "/dashboard/scenarios/" (segment(name)) "/model" } hx-trigger="toggle once" hx-target="#model-text" {
+            summary { "What callsheet understood of its manifest" }
+            p class="quiet" { "The answer as it came is not kept; " code { "callsheet check ADDRESS" } " asks for it and shows what is wrong in it." }
+            div id="model-text" {}
+        }
+    }
+}

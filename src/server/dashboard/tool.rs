@@ -1,0 +1,113 @@
+//! One tool: its settings and why they are so, its parameters as a form, and what each format makes of it.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::super::query::{Query, once};
+use super::super::{App, lookup};
+use super::findings::finding_list;
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::{foreign, segment};
+use super::tools::{in_scope, tool_row};
+use super::{findings::told, schema};
+use crate::catalog::explain;
+use crate::formats;
+use crate::model::{Scope, ToolId, ViewTool};
+
+/// Bytes of a document that are shown at most.
+const SHOWN: usize = 200_000;
+/// The format that is shown first: the one that most others are like.
+const FIRST: &str = "openai";
+
+/// Where the page of a tool is.
+pub(super) fn address(id: &ToolId) -> String {
+    format!("/dashboard/tool?id={}", segment(&id.to_string()))
+}
+
+/// What so many bytes of JSON cost an LLM, roughly: there are four bytes to a token in most of them.
+pub(super) fn tokens(bytes: usize) -> usize {
+    bytes.div_ceil(4)
+}
+
+/// `GET /dashboard/tool`. Parameters: `id` (`scenario/tool`), `scope`, `format`.
+pub(super) async fn page(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let query = Query::read(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
+    let scope: Scope = query.one("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
+    let view = in_scope(&scope);
+    let tool = lookup::tool(&snapshot.catalog, &view, query.required("id")?)?;
+    let explained = explain(&snapshot.catalog, &view, &tool);
+    let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
+    let main = html! {
+        p { a href="/dashboard/tools" { "Tools" } " / " }
+        h1 { (foreign(tool.name.as_str(), 64)) " " span class="badge" { @if explained.listed { "in the list" } @else { "not in the list" } } }
+        p class="lines" { (foreign(&tool.tool.description, 4_000)) }
+        table class="card cards" {
+            caption class="hidden" { "Settings in the scope " (scope) }
+            tbody { (tool_row(&snapshot, &scope, &tool, published)) }
+        }
+        div class="columns" {
+            section class="card" aria-labelledby="parameters-title" { h2 id="parameters-title" { "Parameters" } (schema::form(tool.tool.parameters.get())) }
+            section class="card" aria-labelledby="why-title" {
+                h2 id="why-title" { "Why it is as it is" }
+                table { tbody { @for step in &explained.steps {
+                    tr { th scope="row" { (step.subject) } td { (foreign(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
+                } } }
+                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO)) }
+            }
+        }
+        section class="card" aria-labelledby="formats-title" {
+            h2 id="formats-title" { "What LLMs get" }
+            div id="format" { (in_format(&tool, query.one("format").unwrap_or(FIRST))) }
+        }
+        details class="card" { summary { "Metadata as the scenario wrote it" } pre tabindex="0" { code { (pretty(tool.tool.metadata.get())) } } }
+    };
+    let page = Page { place: Place::Tools, title: &super::text::foreign_plain(tool.name.as_str(), 64), snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/tool/format`: what one format makes of it. Parameters: `id`, `format`.
+pub(super) async fn format(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let query = Query::read(raw.as_deref(), &[once("id"), once("format")])?;
+    let snapshot = shared.reader.snapshot();
+    let tool = lookup::tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
+    answer(&asked, in_format(&tool, query.format()?.id()))
+}
+
+fn in_format(tool: &ViewTool, id: &str) -> Markup {
+    let format = formats::by_id(id).unwrap_or(formats::FORMATS[0]);
+    let encoded = format.encode(tool);
+    html! {
+        div class="tabs" role="group" aria-label="Format" {
+            @for other in formats::FORMATS {
+                @let at = format!("id={}&format={}", segment(&tool.id.to_string()), other.id());
+                a id={ "format-" (other.id()) } href={ "/dashboard/tool?" (at) } hx-get={ "/dashboard/tool/format?" (at) } hx-target="#format"
+                    aria-current=[(other.id() == format.id()).then_some("true")] { (other.id()) }
+            }
+        }
+        @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO)) }
+        @match &encoded.json {
+            Some(json) => {
+                p { (json.len()) " bytes, about " (tokens(json.len())) " tokens (a quarter of the bytes)" }
+                pre tabindex="0" { code { (pretty(&String::from_utf8_lossy(json))) } }
+            }
+            None => p class="bad" { "This format leaves the tool out." },
+        }
+    }
+}
+
+fn pretty(text: &str) -> Markup {
+    let pretty = serde_json::from_str::<Value>(text).and_then(|value| serde_json::to_string_pretty(&value));
+    foreign(pretty.as_deref().unwrap_or(text), SHOWN)
+}

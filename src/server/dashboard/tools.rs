@@ -1,0 +1,330 @@
+//! Every tool of every scenario, in pages that come as one scrolls, with the settings of one scope.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use maud::{Markup, html};
+use url::form_urlencoded;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::super::body::JsonBody;
+use super::super::error::Problem;
+use super::super::preferences::read_change;
+use super::super::{App, lookup};
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::{count, foreign, segment};
+use super::tool;
+use crate::catalog::{Catalog, Snapshot, Standing, View, ViewQuery};
+use crate::formats;
+use crate::model::{Approval, Provenance, ScenarioName, Scope, Target, ViewTool};
+use crate::views::Coding;
+
+/// Rows of one page.
+const PAGE: usize = 100;
+/// Rows that are fetched again at once at most.
+const MOST: usize = 2_000;
+/// Characters of a filter.
+const LONGEST: usize = 200;
+
+/// What the page is asked to show. What cannot be read is as if it were not given.
+#[derive(Debug, Clone, Default)]
+struct Wanted {
+    words: String,
+    scenario: String,
+    category: String,
+    tag: String,
+    state: String,
+    scope: String,
+    from: usize,
+    rows: usize,
+}
+
+/// The states that a tool can be looked for by.
+const STATES: [(&str, &str); 6] = [
+    ("", "every state"),
+    ("on", "on"),
+    ("off", "off"),
+    ("approval", "needs approval"),
+    ("internal", "internal"),
+    ("unpublished", "scenario not published"),
+];
+
+/// A tool and whether its scenario is published.
+struct Row {
+    tool: Arc<ViewTool>,
+    published: bool,
+}
+
+impl Wanted {
+    fn read(raw: Option<&str>) -> Self {
+        let mut wanted = Self::default();
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            let text = || value.trim().chars().take(LONGEST).collect();
+            match &*name {
+                "q" => wanted.words = text(),
+                "scenario" => wanted.scenario = text(),
+                "category" => wanted.category = text(),
+                "tag" => wanted.tag = text(),
+                "state" => wanted.state = text(),
+                "scope" => wanted.scope = text(),
+                "from" => wanted.from = value.parse().unwrap_or_default(),
+                "rows" => wanted.rows = value.parse().unwrap_or_default(),
+                _ => {}
+            }
+        }
+        wanted.rows = wanted.rows.div_ceil(PAGE).max(1).saturating_mul(PAGE).min(MOST);
+        wanted
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope.parse().unwrap_or(Scope::Global)
+    }
+
+    fn query(&self) -> ViewQuery {
+        let some = |text: &String| (!text.is_empty()).then(|| text.clone()).into_iter().collect();
+        ViewQuery {
+            scenarios: self.scenario.parse::<ScenarioName>().into_iter().collect(),
+            categories: some(&self.category),
+            tags: some(&self.tag),
+            words: self.words.split_whitespace().map(str::to_owned).collect(),
+            ..in_scope(&self.scope())
+        }
+    }
+
+    /// The tools that are looked for, in order.
+    fn rows(&self, catalog: &Catalog) -> Vec<Row> {
+        let listed = View::select(catalog, &self.query());
+        let mut rows: Vec<Row> = listed.tools().map(|tool| Row { tool: Arc::clone(tool), published: true }).collect();
+        let hidden = catalog.entries().filter(|entry| entry.standing != Standing::Published);
+        let hidden = hidden.flat_map(|entry| entry.tools.iter()).filter(|tool| self.takes_hidden(tool));
+        rows.extend(hidden.map(|tool| Row { tool: Arc::clone(tool), published: false }));
+        rows.retain(|row| self.state_is(row));
+        rows
+    }
+
+    fn takes_hidden(&self, tool: &ViewTool) -> bool {
+        let text = format!("{} {} {}", tool.id, tool.name, &*tool.tool.description).to_lowercase();
+        (self.scenario.is_empty() || tool.id.scenario.as_str() == self.scenario)
+            && (self.category.is_empty() || tool.tool.category.as_deref() == Some(&*self.category))
+            && (self.tag.is_empty() || tool.tool.facts.tags.iter().any(|tag| **tag == *self.tag))
+            && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    }
+
+    fn state_is(&self, row: &Row) -> bool {
+        let Row { tool, published } = row;
+        match &*self.state {
+            "on" => *published && tool.effective.enabled,
+            "off" => !tool.effective.enabled,
+            "approval" => tool.effective.requires_approval,
+            "internal" => tool.tool.facts.internal_only,
+            "unpublished" => !published,
+            _ => true,
+        }
+    }
+}
+
+/// Everything that is in a scope.
+pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
+    let (profile, chat) = match scope {
+        Scope::Global => (None, None),
+        Scope::Profile(name) => (Some(name.clone()), None),
+        Scope::Chat(id) => (None, Some(id.clone())),
+    };
+    ViewQuery { profile, chat, include_disabled: true, include_internal: true, ..ViewQuery::default() }
+}
+
+/// `GET /dashboard/tools`. Parameters: `q`, `scenario`, `category`, `tag`, `state`, `scope`.
+pub(super) async fn page(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let wanted = Wanted::read(raw.as_deref());
+    let main = html! {
+        h1 { "Tools" }
+        (filter(&snapshot, &wanted))
+        details class="card" id="formats" hx-get="/dashboard/tools/formats" hx-trigger="toggle once, sse:catalog" hx-target="#formats-table" {
+            summary { "What the list is for each LLM vendor" }
+            div id="formats-table" {}
+        }
+        table class="card cards" {
+            caption class="hidden" { "Tools with their settings" }
+            thead { tr { @for head in ["Tool", "Scenario", "Category and tags", "In the list", "Approval"] { th scope="col" { (head) } } } }
+            tbody id="tool-rows" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-sync="this:replace"
+                hx-trigger="sse:catalog, input delay:150ms from:#filter, submit from:#filter" {
+                (rows(&snapshot, &wanted))
+            }
+        }
+    };
+    let page = Page { place: Place::Tools, title: "Tools", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+fn filter(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
+    let published = || snapshot.catalog.entries();
+    let categories: std::collections::BTreeSet<&str> =
+        published().flat_map(|entry| &entry.tools[..]).filter_map(|tool| tool.tool.category.as_deref()).collect();
+    let choice = |value: &str, chosen: &str, all: &str| {
+        html! { option value=(value) selected[value == chosen] { @if value.is_empty() { (all) } @else { (foreign(value, 80)) } } }
+    };
+    html! {
+        form id="filter" class="filter" method="get" action="/dashboard/tools" role="search" {
+            label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name, words, tag" data-search autocomplete="off"; }
+            label { "Scenario" select name="scenario" { (choice("", &wanted.scenario, "every scenario"))
+                @for entry in published() { (choice(entry.name.as_str(), &wanted.scenario, "")) } } }
+            label { "Category" select name="category" { (choice("", &wanted.category, "every category"))
+                @for category in categories.iter().take(500) { (choice(category, &wanted.category, "")) } } }
+            label { "Tag" input name="tag" value=(wanted.tag) placeholder="any"; }
+            label { "State" select name="state" { @for (id, told) in STATES { option value=(id) selected[id == wanted.state] { (told) } } } }
+            label { "Settings of" input name="scope" value=(wanted.scope()) list="scopes" placeholder="global, profile:NAME or chat:ID"; }
+            datalist id="scopes" { option value="global" {} @for scope in scopes(snapshot) { option value=(scope) {} } }
+            input type="hidden" name="rows" data-rows value="";
+            noscript { button type="submit" { "Show" } }
+        }
+    }
+}
+
+fn scopes(snapshot: &Snapshot) -> Vec<String> {
+    let mut scopes: Vec<String> = snapshot.catalog.preferences().iter().map(|(scope, _, _)| scope.to_string()).collect();
+    scopes.dedup();
+    scopes.truncate(200);
+    scopes
+}
+
+/// `GET /dashboard/tools/rows`: the rows `from` on, or the first `rows`.
+pub(super) async fn part(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    asked: HeaderMap,
+) -> Result<Response, Refused> {
+    let mut wanted = Wanted::read(raw.as_deref());
+    if wanted.from > 0 {
+        wanted.rows = PAGE;
+    }
+    answer(&asked, rows(&shared.reader.snapshot(), &wanted))
+}
+
+fn rows(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
+    let found = wanted.rows(&snapshot.catalog);
+    let scope = wanted.scope();
+    let end = wanted.from.saturating_add(wanted.rows);
+    html! {
+        @if wanted.from == 0 {
+            tr class="count" { td colspan="5" { span role="status" { (count(found.len(), "tool")) }
+                @if found.is_empty() { " like that. " a href="/dashboard/tools" { "Show all" } } } }
+        }
+        @for row in found.iter().skip(wanted.from).take(wanted.rows) { (tool_row(snapshot, &scope, &row.tool, row.published)) }
+        @if found.len() > end {
+            tr class="more" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-vals={ "{\"from\":\"" (end) "\"}" } hx-trigger="revealed" hx-swap="outerHTML" {
+                td colspan="5" class="quiet" { "More tools are loaded as you scroll." }
+            }
+        }
+    }
+}
+
+/// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` of one tool, but answers its row as it is then.
+pub(super) async fn prefer(State(shared): State<App>, asked: HeaderMap, body: JsonBody) -> Result<Response, Problem> {
+    let (scope, target, patch) = read_change(&body)?;
+    let Target::Tool(id) = &target else {
+        return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
+    };
+    let id = id.clone();
+    shared.engine.prefer(scope.clone(), target, patch).await?;
+    let snapshot = shared.reader.snapshot();
+    let found = lookup::tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
+    let published = snapshot.catalog.entry(&id.scenario).is_some_and(|entry| entry.is_published());
+    answer(&asked, tool_row(&snapshot, &scope, &found, published)).map_err(Refused::into_problem)
+}
+
+/// A tool with its settings in a scope.
+pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool) -> Markup {
+    let key = format!("t{:016x}", xxh3_64(tool.id.to_string().as_bytes()));
+    html! {
+        tr id=(key) data-tool=(tool.id) {
+            th scope="row" data-label="Tool" {
+                a class="name" href={ (tool::address(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
+                @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "offered as " (foreign(&tool.id.tool, 100)) } }
+                p class="quiet clip" { (foreign(&tool.tool.description, 160)) }
+            }
+            td data-label="Scenario" { span { a href={ "/dashboard/scenarios/" (segment(tool.id.scenario.as_str())) } { (tool.id.scenario) } }
+                @if !published { p class="bad" { "not published" } } }
+            td data-label="Labels" { span class="tags" {
+                @if let Some(category) = &tool.tool.category { span class="badge" { (foreign(category, 60)) } }
+                @for tag in tool.tool.facts.tags.iter().take(8) { span class="badge quiet" { (foreign(tag, 40)) } }
+                @if tool.tool.facts.internal_only { span class="badge" { "internal" } }
+            } }
+            td data-label="In the list" { (enabled(snapshot, scope, tool, &key)) }
+            td data-label="Approval" { (approval(snapshot, scope, tool, &key)) }
+        }
+    }
+}
+
+fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Markup {
+    let own = snapshot.catalog.preferences().get(scope, &Target::Tool(tool.id.clone()));
+    let on = tool.effective.enabled;
+    html! {
+        label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
+                hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this"
+                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if on { "on" } @else { "off" } }
+        (origin(&tool.effective.enabled_source))
+        @if own.is_some_and(|own| own.enabled.is_some()) { (reset(scope, tool, "enabled", key)) }
+    }
+}
+
+fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Markup {
+    let own = snapshot.catalog.preferences().get(scope, &Target::Tool(tool.id.clone()));
+    let asks = tool.effective.requires_approval;
+    html! {
+        select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
+            hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this" hx-trigger="change" {
+            option value=(Approval::Require.as_str()) selected[asks] { "ask first" }
+            option value=(Approval::Skip.as_str()) selected[!asks] { "not needed" }
+        }
+        (origin(&tool.effective.approval_source))
+        @if own.is_some_and(|own| own.approval.is_some()) { (reset(scope, tool, "approval", key)) }
+    }
+}
+
+fn reset(scope: &Scope, tool: &ViewTool, setting: &str, key: &str) -> Markup {
+    html! {
+        button id={ (key) "-" (setting) "-reset" } type="button" class="plain" hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, Some(setting)))
+            hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this" aria-label={ "Reset " (setting) " of " (tool.name.as_str()) } { "reset" }
+    }
+}
+
+/// What is sent with a change; a setting that is reset is `null`.
+fn vals(scope: &Scope, tool: &ViewTool, reset: Option<&str>) -> String {
+    let mut vals = serde_json::json!({"scope": scope.to_string(), "target": format!("tool:{}", tool.id)});
+    if let Some(setting) = reset {
+        vals[setting] = "null".into();
+    }
+    vals.to_string()
+}
+
+fn origin(source: &Provenance) -> Markup {
+    html! { p class="quiet" { @match source { Provenance::Manifest => "as the scenario says", source => { "by " (foreign(&source.to_string(), 200)) } } } }
+}
+
+/// `GET /dashboard/tools/formats`: how large the list is in each format, against what is known to be taken.
+pub(super) async fn formats(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let snapshot = shared.reader.snapshot();
+    let mut lists = Vec::new();
+    for format in formats::FORMATS.iter().copied() {
+        let prepared = shared.views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
+        lists.push((format, prepared.tools, prepared.left_out, prepared.body.len()));
+    }
+    let markup = html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {
+            thead { tr { @for head in ["Format", "Tools", "Taken at most", "Left out", "Bytes", "Tokens, roughly"] { th scope="col" { (head) } } } }
+            tbody { @for (format, tools, left_out, bytes) in &lists {
+                tr { th scope="row" { (format.id()) } td { (tools) } td { @match format.limits().max_tools { Some(most) => (most), None => "no known limit" } }
+                    td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (tool::tokens(*bytes)) } }
+            } }
+        } }
+        p class="quiet" { "Tokens are guessed as a quarter of the bytes; vendors count differently." }
+    };
+    answer(&asked, markup)
+}
