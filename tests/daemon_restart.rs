@@ -81,6 +81,41 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
 }
 
 #[tokio::test]
+async fn what_is_stored_without_an_outline_of_its_own_is_read_all_the_same() {
+    let home = Home::new();
+    let mut kitchen = Scenario::start("kitchen", [tool("brew").category("drinks").tags(["hot"]), tool("stir")]).await;
+    let daemon = home.start(&[&kitchen]).await;
+    daemon.until_state("kitchen", "live").await;
+    let before = lists(&daemon).await;
+    daemon.stop().await;
+    kitchen.stop().await;
+    let path = home.config(&[]).state.path;
+    let change =
+        |sql: &str| assert_eq!(rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap(), 1, "{sql}");
+    // One of another text, as after a change by hand; one that is cut; none, as an earlier version left it.
+    for outline in ["randomblob(length(outline))", "substr(outline, 1, length(outline) / 2)", "NULL"] {
+        change(&format!("UPDATE manifests SET outline = {outline} WHERE outline IS NOT NULL"));
+        let daemon = Daemon::start(home.config(&[&kitchen])).await;
+        assert_eq!(lists(&daemon).await, before, "{outline}");
+        daemon.stop().await;
+    }
+    change("UPDATE manifests SET document = replace(document, '\"brew\"', '\"steep\"')");
+    let daemon = Daemon::start(home.config(&[&kitchen])).await;
+    assert_eq!(daemon.tools("").await, ["steep", "stir"], "the document is the truth");
+    daemon.stop().await;
+
+    // Its next good answer is stored with an outline, also when nothing in it is new.
+    change("UPDATE manifests SET document = replace(document, '\"steep\"', '\"brew\"')");
+    kitchen.run().await;
+    let daemon = Daemon::ready(home.config(&[&kitchen])).await;
+    daemon.until_state("kitchen", "live").await;
+    daemon.stop().await;
+    let outlined = "SELECT count(*) FROM manifests WHERE outline IS NOT NULL";
+    let count: i64 = rusqlite::Connection::open(&path).unwrap().query_row(outlined, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 1);
+}
+
+#[tokio::test]
 async fn a_confirmed_manifest_changes_no_byte() {
     let home = Home::new();
     let kitchen = Scenario::start("kitchen", [tool("brew").category("drinks"), tool("stir")]).await;

@@ -110,9 +110,12 @@ impl Builder {
         let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::of(&config.state.path));
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
-        let restored = store.load().await?;
-        let refresh = &config.refresh;
-        let client = Client::new(config.limits(), refresh.concurrency, config.caching(), clock, tasks.clone())?;
+        // The client reads the system's certificates meanwhile.
+        let (restored, client) = tokio::join!(store.load(), async {
+            let concurrency = config.refresh.concurrency;
+            Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
+        });
+        let (restored, client) = (restored?, client?);
         client.identify(&id);
         client.bound(config.bounds());
         let embedded = Embedded::of(own, native.keys().cloned().collect());

@@ -117,7 +117,7 @@ impl Catalog {
 
     /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
     fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<Text> {
-        let mut touched = BTreeSet::new();
+        let (mut touched, mut added) = (BTreeSet::new(), Vec::new());
         for (name, offer) in offers {
             let old = before.entries.get(name).map_or_else(Vec::new, |entry| entry.claims(before));
             let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
@@ -130,8 +130,13 @@ impl Catalog {
                 if before.names.is_claimed(claim.text) {
                     touched.insert(claim.text);
                 }
-                self.names.insert(claim);
+                added.push(claim);
             }
+        }
+        // In their order, each goes in beside the one before: for a whole fleet that is half the work.
+        added.sort_unstable();
+        for claim in added {
+            self.names.insert(claim);
         }
         touched
     }

@@ -49,7 +49,9 @@ impl Save {
     fn write(self) -> Write {
         match self {
             Self::Manifest(manifest, stored) => {
-                Write::Manifest(StoredManifest { document: tool_discovery::encode(&manifest).into(), ..*stored })
+                let document = tool_discovery::encode(&manifest);
+                let outline = tool_discovery::outline(&manifest, &document).into();
+                Write::Manifest(StoredManifest { document: document.into(), outline, ..*stored })
             }
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),

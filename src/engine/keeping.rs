@@ -42,8 +42,9 @@ impl Core {
             party: record.party.clone().unwrap_or_default(),
             trusted: record.trusted,
             protocol: protocol.id().into(),
-            // Written where it is saved.
+            // Both are written where it is saved.
             document: "".into(),
+            outline: Box::default(),
             received_at: held.freshness.received_at,
             quarantined: held.quarantined,
         };

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::record::{Held, Now, Record};
 use super::trust;
 use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
-use crate::protocols::{self, Protocols, tool_discovery};
+use crate::protocols::tool_discovery::{self, Decoded};
+use crate::protocols::{self, Protocols};
+use crate::runtime::tasks;
 use crate::state::{Ruling, StoredManifest};
 
 /// Records of stored manifests, and what could not be read.
@@ -19,9 +21,12 @@ pub(super) fn records(
 ) -> (BTreeMap<ScenarioName, Record>, Vec<Finding>) {
     let mut records = BTreeMap::new();
     let mut findings = Vec::new();
-    for manifest in stored {
+    let read = |manifest: StoredManifest| {
         let name = manifest.scenario.clone();
-        match record(&manifest, rulings, accept, protocols, now) {
+        (name, record(manifest, rulings, accept, protocols, now))
+    };
+    for (name, record) in tasks::in_parallel(stored, read) {
+        match record {
             Ok(record) => {
                 records.insert(name, record);
             }
@@ -56,13 +61,17 @@ pub(super) fn decided(
 }
 
 fn record(
-    stored: &StoredManifest,
+    stored: StoredManifest,
     rulings: &BTreeMap<ScenarioName, Ruling>,
     accept: &Accept,
     protocols: &Protocols,
     now: Now,
 ) -> Result<Record, protocols::ListError> {
-    let decoded = tool_discovery::decode(stored.document.as_bytes(), accept)?;
+    let outlined = !stored.outline.is_empty();
+    let decoded = match tool_discovery::read_outlined(stored.document, &stored.outline, accept) {
+        Ok(manifest) => Decoded { manifest, findings: Vec::new(), quarantined: 0 },
+        Err(document) => tool_discovery::decode(document.as_bytes(), accept)?,
+    };
     let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {
         generated_at: decoded.manifest.generated_at,
@@ -78,7 +87,8 @@ fn record(
     record.let_in = record.is_trusted();
     record.last_success = Some(stored.received_at);
     record.reason = "restored from its last good answer; no source has named it yet".into();
-    record.kept = Some(decoded.manifest.digest);
+    // What an earlier version stored is stored again after its next good answer, and is there sooner at the start after this one.
+    record.kept = outlined.then_some(decoded.manifest.digest);
     record.offer = Some(Held {
         manifest: Arc::new(decoded.manifest),
         quarantined: stored.quarantined,

@@ -28,6 +28,11 @@ impl JsonText {
         Self(block.text(place))
     }
 
+    /// The same for a text that is shared already.
+    pub(crate) fn known_text(text: SharedText) -> Self {
+        Self(text)
+    }
+
     /// The text.
     pub fn get(&self) -> &str {
         &self.0

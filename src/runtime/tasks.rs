@@ -15,6 +15,37 @@ where
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// Fewer items than this are no work for another thread.
+const SHARE: usize = 32;
+
+/// Does the same work for each item, on all cores, and waits for it: for the start of a program, when there is nobody to hold up. The results
+/// in the order of the items. A panic in it goes on here.
+pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(cores).max(SHARE);
+    if items.len() <= share {
+        return items.into_iter().map(work).collect();
+    }
+    let (count, mut items, work) = (items.len(), items.into_iter(), &work);
+    std::thread::scope(|scope| {
+        let shares = std::iter::from_fn(|| {
+            let share: Vec<T> = items.by_ref().take(share).collect();
+            (!share.is_empty()).then(|| scope.spawn(move || share.into_iter().map(work).collect::<Vec<R>>()))
+        });
+        let shares: Vec<_> = shares.collect();
+        let mut results = Vec::with_capacity(count);
+        for share in shares {
+            results.extend(share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    })
+}
+
+/// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a runtime.
+pub fn alive() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
 /// Starts tasks and waits for them at the end. Clones share the same set.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks(TaskTracker);
@@ -71,5 +102,21 @@ impl Tasks {
             Ok(()) => Finish::Clean,
             Err(_) => Finish::Cut(self.0.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_on_all_cores_gives_everything_in_order() {
+        for count in [0, 1, SHARE, 10 * SHARE + 1] {
+            let results = in_parallel((0..count).collect(), |item| item * 2);
+            assert_eq!(results, (0..count).map(|item| item * 2).collect::<Vec<_>>());
+        }
+        let panicked =
+            std::panic::catch_unwind(|| in_parallel((0..10 * SHARE).collect(), |item| assert!(item < SHARE)));
+        assert!(panicked.is_err());
     }
 }

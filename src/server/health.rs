@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::error::Problem;
 use super::routes::Route;
 use super::{App, wire};
+use crate::runtime::tasks;
 
-/// `GET /healthz`: 200 as long as requests are answered at all.
+/// `GET /healthz`: 200 as long as requests are answered at all. `tasks` are those that are alive: a number that only ever grows is a leak.
 pub(super) async fn live() -> Result<Response, Problem> {
-    wire::json(&json!({"status": "ok"}))
+    wire::json(&json!({"status": "ok", "tasks": tasks::alive()}))
 }
 
 /// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,

@@ -4,7 +4,6 @@
 //! is moved aside and reported.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -49,7 +48,9 @@ pub struct StoredManifest {
     /// The protocol it spoke.
     pub protocol: String,
     /// The manifest in the Tool Discovery Protocol's own spelling, `generated_at` included.
-    pub document: Arc<str>,
+    pub document: Box<str>,
+    /// What spares decoding the document, where there is one; for whoever wrote the document, and only as good as they find it.
+    pub outline: Box<[u8]>,
     /// When the answer was received.
     pub received_at: Timestamp,
     /// How many of its tools were left out as malformed.

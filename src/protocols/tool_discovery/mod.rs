@@ -18,6 +18,7 @@ mod flaw;
 mod head;
 mod inspect;
 mod metadata;
+mod outline;
 mod sent;
 mod shared;
 mod spelling;
@@ -36,6 +37,7 @@ use crate::upstream::Upstream;
 pub use decode::{decode, decode_within};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
+pub use outline::{outline, read_outlined};
 
 /// The digest of a manifest that was changed after it was decoded.
 pub fn digest(manifest: &Manifest) -> Digest {

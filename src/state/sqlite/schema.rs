@@ -62,6 +62,9 @@ const STEPS: &[&str] = &["
         origin     TEXT,
         updated_at TEXT NOT NULL
     ) STRICT;
+", "
+    -- What spares decoding the document at a start. The document is the truth: it may be changed by hand, and this removed.
+    ALTER TABLE manifests ADD COLUMN outline BLOB;
 "];
 
 /// Whose file it is, as far as its header and tables tell.
