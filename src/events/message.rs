@@ -27,7 +27,16 @@ pub struct Message {
     pub id: Cursor,
     /// What happened.
     pub event: Event,
-    written: OnceLock<Bytes>,
+    written: [OnceLock<Bytes>; 2],
+}
+
+/// How a message may be written. Each form has one way of writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As an event of a stream of server-sent events.
+    Event,
+    /// As a text of its own.
+    Frame,
 }
 
 /// What happened.
@@ -110,7 +119,7 @@ impl Event {
 
     /// What it costs in memory, roughly, in bytes.
     fn weight(&self) -> usize {
-        let named = |named: &Named| named.reason.len() + 3 * named.name.as_str().len() + 160;
+        let named = |named: &Named| 2 * named.reason.len() + 5 * named.name.as_str().len() + 200;
         let inner = match self {
             Self::Snapshot(all) => all.names.len() * 96 + all.scenarios.len() * 300,
             Self::Catalog(CatalogChange { difference: found, .. }) => {
@@ -127,15 +136,21 @@ impl Event {
 impl Message {
     /// An event at its place.
     pub(super) fn new(id: Cursor, event: Event) -> Arc<Self> {
-        Arc::new(Self { id, event, written: OnceLock::new() })
+        Arc::new(Self { id, event, written: Default::default() })
     }
 
-    /// It as bytes: made by `write` for the first reader, shared with all others. So there can be only one way of writing.
-    pub fn written(&self, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
-        self.written.get_or_init(|| write(self)).clone()
+    /// It as bytes: made by `write` for the first reader of this form, shared with all others. So there can be only one way of writing a
+    /// form.
+    pub fn written(&self, form: Form, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
+        let [event, frame] = &self.written;
+        let written = match form {
+            Form::Event => event,
+            Form::Frame => frame,
+        };
+        written.get_or_init(|| write(self)).clone()
     }
 
-    /// What it costs in memory, roughly, in bytes, with itself as written.
+    /// What it costs in memory, roughly, in bytes, with itself as written in both forms.
     pub(super) fn weight(&self) -> usize {
         self.event.weight()
     }

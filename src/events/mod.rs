@@ -17,5 +17,5 @@ mod topic;
 
 pub use cursor::{Cursor, Epoch};
 pub use hub::{Ask, Hub, SubscribeError};
-pub use message::{CatalogChange, Event, FindingChange, Kind, Message, Overview};
+pub use message::{CatalogChange, Event, FindingChange, Form, Kind, Message, Overview};
 pub use subscription::{Ending, Next, Subscription, Watch};

@@ -178,7 +178,7 @@ impl Connections {
         let asked = Arc::new(AtomicBool::new(false));
         let service = noting(service, Arc::clone(&asked));
         let io: Io = TokioIo::new(Impatient::new(stream, self.clock, self.limits.read_timeout));
-        let connection = self.graceful.watch(self.builder.serve_connection(io, service).into_owned());
+        let connection = self.graceful.watch(self.builder.serve_connection_with_upgrades(io, service).into_owned());
         let (cut, cut_off) = (self.cut.clone(), Arc::clone(&self.cut_off));
         let (clock, head_timeout) = (self.clock, self.limits.head_timeout);
         self.tasks.spawn(async move {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
@@ -50,6 +50,14 @@ impl Problem {
     pub(super) fn too_large(limit: usize) -> Self {
         let detail = format!("the body is larger than {limit} bytes, the value of `server.max_body`");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 426: this is only answered over a WebSocket (RFC 9110 section 15.5.22). `why` is what the handshake lacks.
+    pub(super) fn upgrade_required(why: &str) -> Self {
+        let detail = format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
+        let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail);
+        problem.0.header = Some((UPGRADE, HeaderValue::from_static("websocket")));
+        problem
     }
 
     /// 503: too much is asked of us now; the client may come back soon.

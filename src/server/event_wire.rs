@@ -1,4 +1,4 @@
-//! Events as they are written: the JSON of each message, and its frame in a stream of server-sent events.
+//! Events as they are written: the JSON of each message, and its frame in a stream of server-sent events or over a WebSocket.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,16 @@ use crate::model::{PublishedName, ScenarioName, ScenarioState, Turn};
 pub(super) fn event(message: &Message) -> Bytes {
     let (name, data) = (message.event.name(), data(&message.event));
     format!("id: {}\nevent: {name}\ndata: {data}\n\n", message.id).into()
+}
+
+/// A message as a text of its own: `{"id", "event", "data"}`.
+pub(super) fn frame(message: &Message) -> Bytes {
+    let frame = json!({
+        "id": message.id.to_string(),
+        "event": message.event.name(),
+        "data": data(&message.event),
+    });
+    frame.to_string().into()
 }
 
 /// The last event of a stream, which says why it ends. It has no id: it is no place to resume from.

@@ -20,7 +20,7 @@ use super::error::Problem;
 use super::event_wire;
 use super::findings::read_all;
 use super::query::{ListQuery, Query, many, once};
-use crate::events::{Ask, Cursor, Ending, Kind, Next, Subscription, Watch};
+use crate::events::{Ask, Cursor, Ending, Form, Kind, Next, Subscription, Watch};
 use crate::runtime::{Clock, StopTrigger};
 use crate::views;
 
@@ -77,7 +77,8 @@ pub(super) async fn follow(
     Ok(response)
 }
 
-fn read(raw: Option<&str>, headers: &HeaderMap) -> Result<Ask, Problem> {
+/// What is asked for by the query, and where the client was.
+pub(super) fn read(raw: Option<&str>, headers: &HeaderMap) -> Result<Ask, Problem> {
     let known = [ListQuery::KNOWN, &[many("kind"), once("cursor")]].concat();
     let query = Query::read(raw, &known)?;
     let list = ListQuery::of(&query)?;
@@ -105,13 +106,14 @@ async fn next(stream: Option<Stream>) -> Option<(Result<Bytes, Infallible>, Opti
         () = silent => None,
     };
     Some(match next {
-        Some(Next::Message(message)) => (Ok(message.written(event_wire::event)), Some(stream)),
+        Some(Next::Message(message)) => (Ok(message.written(Form::Event, event_wire::event)), Some(stream)),
         Some(Next::Ended(ending)) => (Ok(event_wire::end(reason(ending))), None),
         None => (Ok(ALIVE), Some(stream)),
     })
 }
 
-fn reason(ending: Ending) -> &'static str {
+/// Why a stream ends, for its client.
+pub(super) fn reason(ending: Ending) -> &'static str {
     match ending {
         Ending::Stopping => "the daemon is stopping",
         Ending::Overrun => "you did not keep up with the events; resume with the id of the last one you have",

@@ -2,6 +2,7 @@
 //!
 //! - `Host` must be meant for us. A page that points its own name at 127.0.0.1 (DNS rebinding) still sends its own name.
 //! - What changes state must not come from another site: `Origin` (RFC 6454 section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata).
+//! - So must a WebSocket, which a page of any site may open and read.
 //! - A body that changes state must be JSON: the simple forms that a page may post without asking first cannot say that.
 //! - No CORS header is sent, so a page cannot read answers, except to `server.allowed_origins`.
 //!
@@ -9,7 +10,7 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, UPGRADE};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -85,7 +86,7 @@ impl Guard {
             return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
         }
         // What nearly every client sends needs no closer look, and the name is only needed where an `Origin` is compared with it.
-        if is_safe(&head.method) && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
+        if is_harmless(head) && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
             return Ok(None);
         }
         let written = line.map(|line| read_authority(line.as_bytes())).transpose()?;
@@ -115,7 +116,7 @@ impl Guard {
         if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
             return Ok(written.cloned());
         }
-        if is_safe(&head.method) {
+        if is_harmless(head) {
             return Ok(None);
         }
         let ours = match (written, &origin) {
@@ -180,6 +181,12 @@ fn read_authority(text: &[u8]) -> Result<Authority, Problem> {
     authority.filter(|authority| !authority.host().is_empty()).ok_or_else(refused)
 }
 
+/// Whether a page of another site gains nothing by the request: it changes nothing, and its answer is kept from the page. A WebSocket is
+/// not kept: browsers let any page open one and read it, and leave it to the server to look at the `Origin` (RFC 6455 section 10.2).
+fn is_harmless(head: &Parts) -> bool {
+    is_safe(&head.method) && !head.headers.contains_key(UPGRADE)
+}
+
 /// Whether the method promises not to change state (RFC 9110 section 9.2.1).
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
@@ -212,7 +219,7 @@ fn refused_origin(written: Option<&HeaderValue>) -> Problem {
         |origin| format!("the origin `{}`", excerpt(&String::from_utf8_lossy(origin.as_bytes()))),
     );
     let next = "if you trust it, add it to `server.allowed_origins`";
-    Problem::new(StatusCode::FORBIDDEN, format!("web pages of {origin} may not change anything here; {next}"))
+    Problem::new(StatusCode::FORBIDDEN, format!("web pages of {origin} may not change or follow anything here; {next}"))
 }
 
 #[cfg(test)]

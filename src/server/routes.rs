@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, tools};
+use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, socket, tools};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -71,6 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
     }),
     route("GET,HEAD", "/api/v1/findings", "every open finding", || get(findings::all)),
     route("GET,HEAD", "/api/v1/events", "changes as they happen, as server-sent events", || get(events::follow)),
+    route("GET,HEAD", "/api/v1/ws", "changes as they happen, over a WebSocket", || get(socket::follow)),
     route("GET,HEAD", "/api/v1/tools/set", "agent-inbox: scenarios, tools with their settings, categories", || {
         get(inbox::tool_set)
     }),
