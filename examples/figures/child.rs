@@ -55,6 +55,11 @@ impl Child {
         Ok((ticks(11) + ticks(12)) / 100.0)
     }
 
+    /// Entries of a folder of `/proc/<pid>`: open files (`fd`), threads (`task`).
+    pub(crate) fn entries(&self, folder: &str) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/{folder}", self.process.id()))?.count())
+    }
+
     /// A line of `/proc/<pid>/status` in MB of 1,000,000 bytes.
     pub(crate) fn memory(&self, line: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
@@ -95,12 +100,22 @@ impl Daemon {
         Self::with(None, scenarios, text)
     }
 
-    fn with(core: Option<usize>, scenarios: &[SocketAddr], mut text: String) -> Result<Self> {
+    fn with(core: Option<usize>, scenarios: &[SocketAddr], text: String) -> Result<Self> {
+        let named = scenarios.iter().enumerate().map(|(at, address)| (crate::manifests::name(at), *address));
+        let named: Vec<_> = named.collect();
+        Self::configured(core, &named, text + "discovery.vrooli.enabled = false\n")
+    }
+
+    /// Starts a daemon with these settings for these scenarios.
+    pub(crate) fn configured(
+        core: Option<usize>,
+        scenarios: &[(String, SocketAddr)],
+        mut text: String,
+    ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("callsheet.toml");
-        text.push_str("discovery.vrooli.enabled = false\ndiscovery.environment.enabled = false\n");
-        for (at, address) in scenarios.iter().enumerate() {
-            let name = crate::manifests::name(at);
+        text.push_str("discovery.environment.enabled = false\n");
+        for (name, address) in scenarios {
             writeln!(text, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
         }
         std::fs::write(&config, text)?;

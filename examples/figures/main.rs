@@ -3,24 +3,32 @@
 //! Each figure is a ratio of two things measured in the same run, since machines differ and are shared. Every part runs in a process of
 //! its own, started from this same program: the daemon (exactly as `callsheet serve`), the scenarios it asks, the bare server and the
 //! bare client that it is compared with, and the load. Names of figures as arguments run only those.
+//!
+//! `soak [--minutes N] [--seed N]` and `faults [--rounds N]` are no ratios and take their time, so they run only when they are named.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
+mod actor;
 mod bare;
 mod change;
+mod checker;
 mod child;
 mod events;
 mod failing;
+mod faults;
 mod fleet;
 mod load;
 mod manifests;
 mod network;
 mod prepared;
 mod raw;
+mod readers;
 mod report;
 mod restart;
 mod scenarios;
+mod soak;
 mod sweep;
+mod villains;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -64,6 +72,10 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("bare", rest)) => bare::serve(rest),
         Some(("load", rest)) => load::run(rest),
         Some(("sweep", rest)) => sweep::run(rest),
+        Some(("readers", rest)) => readers::run(rest),
+        Some(("villains", _)) => villains::serve(),
+        Some(("soak", rest)) => soak::run(rest),
+        Some(("faults", rest)) => faults::run(rest),
         _ => figures(arguments),
     }
 }

@@ -23,7 +23,12 @@ pub(crate) fn name(at: usize) -> String {
 
 /// The manifest of scenario number `at`, changed `edition` times.
 pub(crate) fn manifest(at: usize, edition: u64) -> String {
-    let tools: Vec<String> = (0..TOOLS).map(|tool| one(at, tool, edition)).collect();
+    small(at, edition, TOOLS)
+}
+
+/// The same with so many tools.
+pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
+    let tools: Vec<String> = (0..tools).map(|tool| one(at, tool, edition)).collect();
     let categories: Vec<String> = (0..4)
         .map(|id| {
             format!(
@@ -39,6 +44,16 @@ pub(crate) fn manifest(at: usize, edition: u64) -> String {
     )
 }
 
+/// The name of a tool.
+pub(crate) fn tool(at: usize, tool: usize) -> String {
+    format!("work_{at:04}_{tool:02}")
+}
+
+/// What a tool says of itself.
+pub(crate) fn description(at: usize, tool: usize, edition: u64) -> String {
+    prose(&format!("{at} {tool} {edition} description"), 30)
+}
+
 fn one(at: usize, tool: usize, edition: u64) -> String {
     let says = |part: &str, count| prose(&format!("{at} {tool} {edition} {part}"), count);
     let mut properties = String::new();
@@ -49,8 +64,9 @@ fn one(at: usize, tool: usize, edition: u64) -> String {
         let _ = write!(properties, r#"{comma}"argument_{index}":{{"type":"{kind}","description":"{words}"}}"#);
     }
     format!(
-        r#"{{"name":"work_{at:04}_{tool:02}","description":"{}","category":"group_{}","parameters":{{"type":"object","properties":{{{properties}}},"required":["argument_0","argument_1"]}},"metadata":{{"enabled_by_default":true,"requires_approval":false,"timeout_seconds":60,"rate_limit_per_minute":30,"cost_estimate":"low","long_running":false,"idempotent":true,"tags":["generated","step-{tool}"]}}}}"#,
-        says("description", 30),
+        r#"{{"name":"{}","description":"{}","category":"group_{}","parameters":{{"type":"object","properties":{{{properties}}},"required":["argument_0","argument_1"]}},"metadata":{{"enabled_by_default":true,"requires_approval":false,"timeout_seconds":60,"rate_limit_per_minute":30,"cost_estimate":"low","long_running":false,"idempotent":true,"tags":["generated","step-{tool}"]}}}}"#,
+        self::tool(at, tool),
+        description(at, tool, edition),
         tool % 4
     )
 }

@@ -1,0 +1,87 @@
+//! Readers that keep asking for the list, at a steady pace, in a process of their own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use callsheet::runtime::{Clock, Tasks};
+use tokio::time::Instant;
+
+use crate::child::Child;
+use crate::raw::{self, Connection};
+
+const PATH: &str = "/api/v1/tools";
+
+/// What they saw.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answers {
+    pub(crate) count: usize,
+    /// Times of answers in milliseconds.
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) most: f64,
+    /// Requests that were not answered with a list.
+    pub(crate) failed: usize,
+}
+
+/// Starts so many readers for so long, each asking every `pace`.
+pub(crate) fn start(address: SocketAddr, count: usize, pace: Duration, span: Duration) -> Result<Child> {
+    let (pace, span) = (pace.as_millis().to_string(), span.as_millis().to_string());
+    Child::start(None, &["readers".to_owned(), address.to_string(), count.to_string(), pace, span])
+}
+
+/// Waits for them.
+pub(crate) fn end(readers: Child) -> Result<Answers> {
+    let text = readers.rest()?;
+    let parts: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [count, p50, p99, most, failed] = parts[..] else { anyhow::bail!("the readers failed: {text}") };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts, printed as such")]
+    let (count, failed) = (count as usize, failed as usize);
+    Ok(Answers { count, p50, p99, most, failed })
+}
+
+/// The role.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let [address, count, pace, span] = arguments else { anyhow::bail!("readers ADDRESS COUNT PACE_MS MS") };
+    let (address, count) = (address.parse::<SocketAddr>()?, count.parse::<usize>()?);
+    let (pace, span) = (Duration::from_millis(pace.parse()?), Duration::from_millis(span.parse()?));
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let (clock, tasks) = (Clock::system(), Tasks::new());
+        let end = clock.now() + span;
+        let readers: Vec<_> = (0..count).map(|_| tasks.spawn(read_until(address, pace, end))).collect();
+        let (mut times, mut failed) = (Vec::new(), 0);
+        for reader in readers {
+            let (its, fails) = reader.await.context("a reader ended")?;
+            times.extend(its);
+            failed += fails;
+        }
+        times.sort_by(f64::total_cmp);
+        let at = |share: usize| times.get(times.len().saturating_sub(1) * share / 100).copied().unwrap_or_default();
+        println!("{} {} {} {} {failed}", times.len(), at(50), at(99), at(100));
+        Ok(())
+    })
+}
+
+async fn read_until(address: SocketAddr, pace: Duration, end: Instant) -> (Vec<f64>, usize) {
+    let clock = Clock::system();
+    let request = raw::request("GET", PATH, &[]);
+    let (mut connection, mut times, mut failed) = (None, Vec::new(), 0);
+    while clock.now() < end {
+        let begun = clock.now();
+        let answered = async {
+            let mut open = match connection.take() {
+                Some(open) => open,
+                None => Connection::open(address).await?,
+            };
+            open.ask(request.as_bytes()).await?;
+            connection = Some(open);
+            anyhow::Ok(())
+        };
+        match answered.await {
+            Ok(()) => times.push((clock.now() - begun).as_secs_f64() * 1e3),
+            Err(_) => failed += 1,
+        }
+        clock.sleep_until((begun + pace).max(clock.now())).await;
+    }
+    (times, failed)
+}

@@ -1,0 +1,272 @@
+//! Many minutes of trouble: `callsheet-bench soak --minutes 20 --seed 1`.
+//!
+//! A daemon with 100 scenarios, of which 60 are well, 30 flap at random and 10 are hostile, while readers keep asking for the list and a
+//! checker that knows the truth at each moment looks for wrong answers. Fails when it saw one, or when memory grew by more than 5 %.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
+use fastrand::Rng;
+use tokio::time::Instant;
+
+use crate::actor::{Actor, Mode};
+use crate::checker::{self, LEEWAY, SOON, Verdict, Watched};
+use crate::child::Daemon;
+use crate::readers::{self, Answers};
+use crate::report::{self, median};
+use crate::{raw, villains};
+
+const STEADY: usize = 60;
+const FLAPPING: usize = 30;
+const GRACE: Duration = Duration::from_secs(10);
+/// What is not the default, so that minutes hold many cycles. A body of 8 MiB is the default too; it is what hostile ones are cut at.
+const SETTINGS: &str = r#"
+server.ready_timeout = "10s"
+refresh.min_interval = "1s"
+refresh.max_interval = "2s"
+refresh.forced_gap = "200ms"
+refresh.timeout = "2s"
+refresh.backoff_base = "250ms"
+refresh.backoff_max = "2s"
+refresh.max_tools = 50
+health.grace = "10s"
+health.forget = "1m"
+views.max_bytes = "16 MiB"
+discovery.vrooli.rescan_interval = "1s"
+discovery.mdns.enabled = false
+"#;
+/// How fast the readers ask, each of them.
+const PACE: Duration = Duration::from_millis(50);
+const READERS: usize = 4;
+/// How much of the run is warm-up, from when memory is watched; at least so long.
+const WARM: (u32, Duration) = (5, Duration::from_secs(30));
+/// Growth of resident memory that is allowed, in percent.
+const GROWTH: f64 = 5.0;
+
+/// What may happen to a scenario.
+const FAULTS: [&str; 9] = [
+    "killed, back at its port",
+    "killed, back at another port",
+    "killed and taken back by its source",
+    "restarted within 50 ms",
+    "hung",
+    "answering 500",
+    "answering nonsense",
+    "cutting its answers",
+    "slow",
+];
+
+/// How often something happened.
+type Flaps = BTreeMap<&'static str, usize>;
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (mut minutes, mut seed) = (20.0, 1);
+    for pair in arguments.chunks(2) {
+        match pair {
+            [key, value] if key == "--minutes" => minutes = value.parse().context("--minutes")?,
+            [key, value] if key == "--seed" => seed = value.parse().context("--seed")?,
+            _ => anyhow::bail!("soak [--minutes N] [--seed N]"),
+        }
+    }
+    println!("{}\nseed {seed}, {minutes} minutes, with{SETTINGS}", report::machine());
+    tokio::runtime::Runtime::new()?.block_on(soak(Duration::from_secs_f64(minutes * 60.0), seed))
+}
+
+async fn soak(span: Duration, seed: u64) -> Result<()> {
+    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let folder = tempfile::tempdir()?;
+    let actors = actors(folder.path(), &tasks).await?;
+    let (_villains, addresses) = villains::start()?;
+    let hostile = villains::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
+    let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
+    let named: Vec<(String, SocketAddr)> = named.chain(hostile).collect();
+    let settings = format!("{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
+    let daemon = Daemon::configured(None, &named, settings)?;
+    crate::fleet::ready(&daemon).await?;
+
+    let (trigger, stop) = StopTrigger::new();
+    let watched =
+        actors.iter().map(|actor| Watched { at: actor.at, steady: actor.at < STEADY, truth: Box::new(actor.watch()) });
+    let others: BTreeSet<String> = villains::LISTED.iter().map(|name| (*name).to_owned()).collect();
+    let checked = tasks.spawn(checker::check(daemon.address, watched.collect(), others, GRACE, stop.clone()));
+    let mut flapping = Vec::new();
+    let mut steady = Vec::new();
+    for actor in actors {
+        if actor.at < STEADY {
+            // They answer as long as they are held.
+            steady.push(actor);
+        } else {
+            let rng = Rng::with_seed(seed.wrapping_mul(1_000).wrapping_add(actor.at as u64));
+            flapping.push(tasks.spawn(flap(actor, rng, stop.clone(), tasks.clone())));
+        }
+    }
+    let readers = readers::start(daemon.address, READERS, PACE, span)?;
+    let uses = watch(&daemon, clock.now() + span).await?;
+    trigger.stop();
+    let verdict = checked.await?;
+    let mut flaps = Flaps::new();
+    for each in flapping {
+        for (kind, count) in each.await?? {
+            *flaps.entry(kind).or_default() += count;
+        }
+    }
+    let answers = readers::end(readers)?;
+    drop(steady);
+    report(span, &uses, answers, &flaps, &verdict)
+}
+
+async fn actors(folder: &Path, tasks: &Tasks) -> Result<Vec<Actor>> {
+    let mut actors = Vec::new();
+    for at in 0..STEADY + FLAPPING {
+        let folder = is_found(at).then(|| folder.to_owned());
+        actors.push(Actor::start(at, GRACE, folder, tasks).await?);
+    }
+    Ok(actors)
+}
+
+/// Every second one is found by its process file, the others are configured.
+fn is_found(at: usize) -> bool {
+    at % 2 == 1
+}
+
+/// Breaks a scenario and mends it again, at random.
+async fn flap(mut actor: Actor, mut rng: Rng, stop: Stop, tasks: Tasks) -> Result<Flaps> {
+    let clock = Clock::system();
+    let mut flaps = Flaps::new();
+    let wait = |most: Duration, rng: &mut Rng| {
+        let (wait, stop) = (most.mul_f64(rng.f64()), stop.clone());
+        async move {
+            tokio::select! {
+                () = stop.wait() => true,
+                () = clock.sleep(wait) => false,
+            }
+        }
+    };
+    loop {
+        if wait(GRACE, &mut rng).await {
+            return Ok(flaps);
+        }
+        let kind = FAULTS[rng.usize(..FAULTS.len())];
+        // Some are over long before the grace is, some long after.
+        let long = GRACE.mul_f64(if rng.bool() { 0.6 } else { 2.0 });
+        let found = is_found(actor.at);
+        match kind {
+            "killed, back at another port" | "killed and taken back by its source" if !found => continue,
+            "killed, back at its port" | "killed, back at another port" | "restarted within 50 ms" => {
+                actor.kill().await;
+            }
+            "killed and taken back by its source" => {
+                actor.kill().await;
+                actor.leave()?;
+            }
+            "hung" => actor.play(Mode::Hung),
+            "answering 500" => actor.play(Mode::Failing),
+            "answering nonsense" => actor.play(Mode::Broken),
+            "cutting its answers" => actor.play(Mode::Cut),
+            _ => actor.play(Mode::Slow(Duration::from_millis(rng.u64(100..800)))),
+        }
+        *flaps.entry(kind).or_default() += 1;
+        let stopped =
+            wait(if kind.starts_with("restarted") { Duration::from_millis(50) } else { long }, &mut rng).await;
+        match kind {
+            "killed, back at another port" => actor.run_elsewhere(&tasks).await?,
+            _ if kind.starts_with("killed") || kind.starts_with("restarted") => actor.run_again(&tasks).await?,
+            _ => actor.play(Mode::Good),
+        }
+        if stopped {
+            return Ok(flaps);
+        }
+    }
+}
+
+/// What the daemon uses, second by second.
+#[derive(Default)]
+struct Uses {
+    at: Vec<Instant>,
+    memory: Vec<f64>,
+    files: Vec<f64>,
+    threads: Vec<f64>,
+    tasks: Vec<f64>,
+}
+
+async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
+    let clock = Clock::system();
+    let mut uses = Uses::default();
+    let mut told = clock.now();
+    #[expect(clippy::cast_precision_loss, reason = "small counts")]
+    while clock.now() < end {
+        let health = raw::once(daemon.address, "GET", "/healthz").await?;
+        let health: serde_json::Value = serde_json::from_slice(&health.body)?;
+        uses.at.push(clock.now());
+        uses.memory.push(daemon.child.memory("VmRSS")?);
+        uses.files.push(daemon.child.entries("fd")? as f64);
+        uses.threads.push(daemon.child.entries("task")? as f64);
+        uses.tasks.push(health["tasks"].as_f64().context("no number of tasks")?);
+        if clock.now() >= told {
+            told += Duration::from_secs(60);
+            println!("memory {:.1} MB, {} left", daemon.child.memory("VmRSS")?, shown(end - clock.now()));
+        }
+        clock.sleep(Duration::from_secs(1)).await;
+    }
+    Ok(uses)
+}
+
+fn shown(span: Duration) -> String {
+    format!("{:.1} minutes", span.as_secs_f64() / 60.0)
+}
+
+impl Uses {
+    /// The middle of what was seen in a part of the time, after the warm-up and at the end.
+    fn both(&self, values: &[f64]) -> Result<(f64, f64)> {
+        let (first, last) = (self.at.first().context("nothing was seen")?, self.at.last().context("nothing was seen")?);
+        let whole = *last - *first;
+        let warm = (whole / WARM.0).max(WARM.1);
+        let part = (whole / 10).max(Duration::from_secs(10));
+        let within = |from: Instant, to: Instant| -> Vec<f64> {
+            let seen = self.at.iter().zip(values).filter(|(at, _)| (from..=to).contains(*at));
+            seen.map(|(_, value)| *value).collect()
+        };
+        let early = within(*first + warm, *first + warm + part);
+        ensure!(!early.is_empty(), "too short to tell growth: at least a minute is needed");
+        Ok((median(&early), median(&within(*last - part, *last))))
+    }
+}
+
+fn report(span: Duration, uses: &Uses, answers: Answers, flaps: &Flaps, verdict: &Verdict) -> Result<()> {
+    let (early, late) = uses.both(&uses.memory)?;
+    let growth = (late / early - 1.0) * 100.0;
+    let wrong: usize = verdict.wrong.values().map(|(cases, _)| cases).sum();
+    let pair = |values: &[f64]| -> Result<String> {
+        let ((early, late), most) = (uses.both(values)?, values.iter().copied().fold(0.0, f64::max));
+        Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
+    };
+    println!("\n| soak of {:.0} minutes, after warm-up / at the end | |\n|---|---|", span.as_secs_f64() / 60.0);
+    println!("| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |", villains::NAMES.len());
+    println!("| lists read, of them failed | {}, {} |", answers.count, answers.failed);
+    println!("| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |", answers.p50, answers.p99, answers.most);
+    println!("| resident memory | {early:.1} MB / {late:.1} MB ({growth:+.1} %) |");
+    println!("| file descriptors | {} |\n| threads | {} |", pair(&uses.files)?, pair(&uses.threads)?);
+    println!("| tasks | {} |", pair(&uses.tasks)?);
+    let each: Vec<String> = flaps.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    println!("| flaps | {}: {} |", flaps.values().sum::<usize>(), each.join(", "));
+    println!("| looks of the checker | {} |", verdict.looks);
+    println!(
+        "| wrong answers (a tool listed longer than grace + {} ms, missing {} s after it answered, ...) | {wrong} |",
+        LEEWAY.as_millis(),
+        SOON.as_secs()
+    );
+    for (kind, (cases, looks)) in &verdict.wrong {
+        println!("| - {kind} | {cases} (in {looks} looks) |");
+    }
+    for why in &verdict.explained {
+        println!("\n{why}");
+    }
+    ensure!(answers.failed == 0, "{} readers' requests failed", answers.failed);
+    ensure!(wrong == 0, "{wrong} wrong answers");
+    ensure!(growth <= GROWTH, "memory grew by {growth:.1} %");
+    Ok(())
+}
