@@ -73,8 +73,20 @@ fn targets() -> impl Strategy<Value = Target> {
 fn settings() -> impl Strategy<Value = Settings> {
     let aliases: Vec<_> = tool_names().iter().filter_map(|name| PublishedName::alias(name).ok()).collect();
     let approval = prop::option::of(select(vec![Approval::Require, Approval::Skip]));
-    (prop::option::of(any::<bool>()), approval, prop::option::of(select(aliases)), prop::option::of(-1..2_i32))
-        .prop_map(|(enabled, approval, alias, priority)| Settings { enabled, approval, alias, priority })
+    (
+        prop::option::of(any::<bool>()),
+        approval,
+        prop::option::of(select(aliases)),
+        prop::option::of(-1..2_i32),
+        prop::option::of(any::<bool>()),
+    )
+        .prop_map(|(enabled, approval, alias, priority, pinned)| Settings {
+            enabled,
+            approval,
+            alias,
+            priority,
+            pinned,
+        })
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {

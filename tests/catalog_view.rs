@@ -1,11 +1,11 @@
-//! Views of the catalog: filters, words, limits, scopes with their own names, and the explanation of one tool.
+//! Views of the catalog: filters, relevance, limits, scopes with their own names, and the explanation of one tool.
 #![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callsheet::catalog::{
-    Catalog, Explanation, Found, Inputs, Standing, View, ViewQuery, build, explain, find_in_scope,
+    Absence, Catalog, Explanation, Found, Inputs, Standing, View, ViewQuery, build, explain, find_in_scope,
 };
 use callsheet::model::{Approval, NameRef, Permission, Profile, Settings};
 use offers::{alias, catalog, enabled, id, inherit, inputs, offer, preferences, priority, put, tool};
@@ -112,19 +112,23 @@ fn filters_choose_by_scenario_category_and_tag() {
 }
 
 #[test]
-fn words_occur_each_somewhere_without_regard_to_case() {
+fn a_search_keeps_what_is_relevant_in_the_usual_order() {
     let catalog = build(&offices());
-    let words = |words: &[&str]| {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        shown(&catalog, &ViewQuery { words, ..everything() })
-    };
-    assert_eq!(words(&["file"]), ["files: read wipe"]);
-    assert_eq!(words(&["READS", "file"]), ["files: read!"]);
-    assert_eq!(words(&["üNDER"]), ["mail: send!"]);
-    assert_eq!(words(&["io", "everything"]), ["files: wipe!"]);
-    assert_eq!(words(&["letter", "safe"]), [] as [&str; 0]);
-    assert_eq!(words(&["readfiles"]), [] as [&str; 0], "a word does not match across two texts");
-    assert_eq!(words(&[""]), words(&[]));
+    let found = |text: &str| shown(&catalog, &ViewQuery { q: Some(text.to_owned()), ..everything() });
+    assert_eq!(found("file"), ["files: read wipe"]);
+    assert_eq!(found("letters, or something to READ"), ["files: read!", "mail: send!"]);
+    assert_eq!(found("üNDER"), ["mail: send!"]);
+    assert_eq!(found("submarine"), [] as [&str; 0]);
+    let query = ViewQuery { q: Some("letters, or something to READ".to_owned()), ..everything() };
+    let view = View::select(&catalog, &query);
+    let ranks: Vec<_> = view.tools().map(|tool| (view.picks[&tool.id].rank, view.picks[&tool.id].score)).collect();
+    let ranked: Vec<_> =
+        view.rank("letters, or something to READ", 9).into_iter().map(|hit| hit.tool.id.clone()).collect();
+    for (tool, (rank, score)) in view.tools().zip(ranks) {
+        assert_eq!(ranked[rank - 1], tool.id);
+        assert!(score.is_some());
+    }
+    assert!(view.left_out.iter().all(|left| left.why == Absence::Irrelevant) && view.left_out.len() == 2);
 }
 
 #[test]
@@ -135,7 +139,8 @@ fn a_limit_keeps_the_highest_priorities_in_the_usual_order() {
     let catalog = build(&inputs);
     let limited = |max| {
         let query = ViewQuery { max_tools: Some(max), ..everything() };
-        let left: Vec<_> = View::select(&catalog, &query).left_out.iter().map(|tool| tool.id.to_string()).collect();
+        let left: Vec<_> =
+            View::select(&catalog, &query).left_out.iter().map(|left| left.tool.id.to_string()).collect();
         (shown(&catalog, &query), left)
     };
     let texts = |parts: &[&str], left: &[&str]| {

@@ -22,8 +22,11 @@ fn preferences_are_set_listed_and_reset() {
     let (home, daemon, _scenarios) = office();
     assert_eq!(ask(&home, &daemon, &["prefs", "list"]).ok(), "no preferences; set one with `callsheet prefs set`\n");
     let set = ask(&home, &daemon, &["prefs", "set", "tool:notes/wipe", "--enabled", "true", "--priority", "-5"]).ok();
-    let heads = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY"];
-    assert_eq!(rows(&set), [heads.to_vec(), vec!["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5"]]);
+    let heads = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED"];
+    assert_eq!(
+        rows(&set),
+        [heads.to_vec(), vec!["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5", "inherit"]]
+    );
     assert!(listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));
 
     ask(&home, &daemon, &["prefs", "set", "tool:notes/wipe", "--alias", "erase"]).ok();

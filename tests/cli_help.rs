@@ -83,7 +83,7 @@ fn wrong_usage_ends_with_two_and_prints_nothing() {
     }
     let error = home.run(&["prefs", "set", "scenario:notes"]).err;
     assert!(
-        error.contains("callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority>..."),
+        error.contains("callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority|--pinned>..."),
         "{error}"
     );
 }

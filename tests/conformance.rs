@@ -4,6 +4,8 @@
 
 #[path = "support/format_cases.rs"]
 mod format_cases;
+#[path = "support/serving.rs"]
+mod serving;
 #[path = "support/view_tools.rs"]
 mod view_tools;
 
@@ -202,7 +204,12 @@ fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
     });
     let view = view(vec![part("known", named.collect(), Vec::new())]);
     let plain = formats::Options::default();
-    let options = [plain, formats::Options { strict: true, ..plain }, formats::Options { cache: true, ..plain }];
+    let with = |change: fn(&mut formats::Options)| {
+        let mut options = plain;
+        change(&mut options);
+        options
+    };
+    let options = [plain, with(|o| o.strict = true), with(|o| o.cache = true), with(|o| o.deferring = true)];
     let variants = FORMATS.iter().flat_map(|format| options.map(|options| formats::with_options(*format, options)));
     for format in variants.flatten() {
         let rendered = render(&view, then(), format);
@@ -229,4 +236,114 @@ fn what_comes_behind_changes_no_byte_before() {
         assert_eq!(after[..at - 1], before[..at - 1], "{}", format.id());
         assert_eq!(after[at - 1], b',', "{}", format.id());
     }
+}
+
+/// Tools whose names vendors would not take, collide, look alike or are those of routes and of our own words.
+fn hostile_fleet() -> callsheet::catalog::Inputs {
+    let long = "x".repeat(200);
+    let names = [
+        "read",
+        "Read",
+        "re ad",
+        "re_ad",
+        "re-ad",
+        "re.ad",
+        "re/ad",
+        "1read",
+        "-read",
+        "",
+        " ",
+        "_tool",
+        "_activity",
+        "calls",
+        "search",
+        "set",
+        "scenarios",
+        "config",
+        "explain",
+        "sync",
+        "execute",
+        "config/approval",
+        "tool_search",
+        "tool_search_tool_bm25",
+        "читать",
+        "読む",
+        "\u{202e}daer",
+        "r\u{e9}ad",
+        "re\u{301}ad",
+        "a__read",
+        "b__read",
+        "%2e%2e",
+        "..",
+        "a%2Fread",
+        "a/read",
+        "\"quoted\"",
+        "new\nline",
+        "nul\u{0}",
+        "emoji \u{1f980}",
+        &long,
+        &long[..64],
+        &long[..65],
+    ];
+    let mut inputs = callsheet::catalog::Inputs::default();
+    for scenario in ["a", "b", "a__b", "search", "calls"] {
+        let tools = names.iter().filter(|name| !name.is_empty()).map(|name| {
+            let tool = tool(scenario, "any", r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
+            let mut tool = (*tool.tool).clone();
+            tool.name = (*name).into();
+            std::sync::Arc::new(tool)
+        });
+        let mut tools: Vec<_> = tools.collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let manifest = std::sync::Arc::new(view_tools::manifest(scenario, tools, Vec::new()));
+        let standing = callsheet::catalog::Standing::Published;
+        inputs.offers.insert(scenario.parse().unwrap(), callsheet::catalog::Offer { manifest, standing });
+    }
+    inputs
+}
+
+/// Each byte written as an escape: a name that is also a route (`search`) is asked for as a name that way.
+fn escaped(name: &str) -> String {
+    name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[tokio::test]
+async fn every_name_that_any_format_publishes_finds_its_way_back() {
+    let inputs = hostile_fleet();
+    let catalog = callsheet::catalog::build(&inputs);
+    let view = callsheet::catalog::View::select(&catalog, &callsheet::catalog::ViewQuery::default());
+    let server = serving::serve_inputs(&inputs).await;
+    let mut back: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+    for options in
+        [[false, false, false], [true, false, false], [false, true, false], [false, false, true], [true, true, true]]
+    {
+        let [strict, cache, deferring] = options;
+        let options = formats::Options { strict, cache, deferring };
+        for format in FORMATS.iter().filter_map(|format| formats::with_options(*format, options)) {
+            let rendered = render(&view, then(), format);
+            let list: Value = serde_json::from_slice(&rendered.body).unwrap();
+            let published = names(&list);
+            assert_eq!(
+                published.iter().collect::<BTreeSet<_>>().len(),
+                published.len(),
+                "{}: a name twice",
+                format.id()
+            );
+            assert!(published.len() * 10 >= view.len() * 9, "{}: {} of {}", format.id(), published.len(), view.len());
+            // What is left out has no line in the list, so the names stand in the order of the tools that are said.
+            let said = view.tools().filter(|tool| published.contains(&tool.name.as_str()));
+            for (tool, name) in said.zip(&published) {
+                if !back.contains_key(*name) {
+                    let answer = server.get(&format!("/api/v1/tools/{}", escaped(name))).await;
+                    assert_eq!(answer.status, 200, "{name} of {}: {answer:?}", tool.id);
+                    let found = answer.json();
+                    let id =
+                        format!("{}/{}", found["scenario"].as_str().unwrap(), found["original_name"].as_str().unwrap());
+                    back.insert((*name).to_owned(), id);
+                }
+                assert_eq!(back[*name], tool.id.to_string(), "{} in {}", name, format.id());
+            }
+        }
+    }
+    assert_eq!(back.len(), view.len());
 }

@@ -57,7 +57,8 @@ async fn preferences(daemon: &Daemon) -> Value {
 
 fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
     let [enabled, approval, alias, priority] = settings;
-    json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority})
+    json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority,
+        "pinned": null})
 }
 
 const NULL: Value = Value::Null;

@@ -171,6 +171,20 @@ fn the_end_of_a_list_is_marked_for_prompt_caches() {
 }
 
 #[test]
+fn a_parameter_with_the_name_of_a_meta_field_is_left_out_of_calls_and_told() {
+    let schema = r#"{"type":"object","properties":{"_tool":{"type":"string"},"_reasoningForCall":{"type":"number"},"_output":{"type":"object"},"text":{"type":"string"}},"required":["_tool","text"]}"#;
+    let encoded = formats::by_id("calls").unwrap().encode(&tool("s", "write", schema));
+    let places: Vec<_> =
+        encoded.findings.iter().map(|f| (f.code.as_str(), f.pointer.as_deref().unwrap_or(""))).collect();
+    let told = [("lossy", "/parameters/properties/_tool"), ("lossy", "/parameters/properties/_reasoningForCall")];
+    assert_eq!(places, told);
+    let call: Value = serde_json::from_slice(&encoded.json.unwrap()).unwrap();
+    assert_eq!(call["properties"]["_tool"]["const"], "write");
+    assert_eq!(call["properties"]["_reasoningForCall"]["type"], "string");
+    assert_eq!(call["required"], json!(["_tool", "_activity", "text"]));
+}
+
+#[test]
 fn calls_are_explicit_or_latent_by_three_rules() {
     let schema =
         r#"{"type":"object","properties":{"text":{"type":"string"},"_output":{"type":"object"}},"required":["text"]}"#;

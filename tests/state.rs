@@ -100,6 +100,7 @@ async fn everything_survives_a_reopen() {
         approval: Some(Approval::Require),
         alias: Some(PublishedName::alias("look").unwrap()),
         priority: Some(-7),
+        pinned: Some(false),
     };
     let since = "2026-05-06T07:08:09.000000001Z".parse().unwrap();
     let writes = vec![
@@ -161,7 +162,7 @@ async fn changing_one_preference_touches_no_other_row() {
     let targets = ["tool:files/read", "tool:files/write", "scenario:files"];
     save(&path, targets.map(|target| prefer("global", target, both.clone())).to_vec()).await;
     let rows = |path: &Path| -> Vec<(String, String)> {
-        let sql = "SELECT scope || ' ' || target, json_array(enabled, approval, alias, priority, updated_at)
+        let sql = "SELECT scope || ' ' || target, json_array(enabled, approval, alias, priority, pinned, updated_at)
                    FROM preferences WHERE target <> 'tool:files/read' OR scope <> 'global' ORDER BY 1";
         let connection = Connection::open(path).unwrap();
         let mut statement = connection.prepare(sql).unwrap();

@@ -7,6 +7,7 @@ mod view_tools;
 
 use std::io::Read;
 
+use callsheet::catalog::{Absence, LeftOut};
 use callsheet::formats::native::Native;
 use callsheet::formats::openai::OpenAi;
 use callsheet::formats::{FORMATS, Format};
@@ -78,13 +79,14 @@ fn tools_stand_by_scenario_then_name_with_single_commas() {
 fn what_a_limit_leaves_out_is_told_tool_by_tool() {
     let mut view = some_view();
     let part = &mut view.parts[2];
-    view.left_out = part.tools[1..].to_vec();
+    let left = part.tools[1..].iter().cloned();
+    view.left_out = left.map(|tool| LeftOut { tool, why: Absence::OverCap(4) }).collect();
     part.tools = part.tools[..1].into();
     part.whole = false;
     let rendered = render(&view, then(), &OpenAi);
     assert_eq!((rendered.tools, rendered.left_out), (4, 39));
     assert_eq!(rendered.findings.len(), 39);
-    for (finding, tool) in rendered.findings.iter().zip(&view.left_out) {
+    for (finding, LeftOut { tool, .. }) in rendered.findings.iter().zip(&view.left_out) {
         assert_eq!(finding.code, FindingCode::OverLimit);
         assert_eq!(finding.tool.as_ref(), Some(&tool.id.tool));
         assert_eq!(finding.scenario.as_ref(), Some(&tool.id.scenario));

@@ -1,7 +1,7 @@
 //! What differs between two catalogs: for one asker, by published name, with the reason.
 //!
-//! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a query with a limit, whose outcome every
-//! tool takes part in, compares whole views.
+//! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a query for which tools compete (by
+//! relevance or for places), whose outcome every tool takes part in, compares whole views.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Difference {
     /// Published names whose tools are others, or have changed.
     pub changed: Vec<Named>,
     /// Published scenarios that changed without any of that: their own description, their categories, tools that are switched off.
-    /// Only told to askers who do not filter by category, tag or words.
+    /// Only told to askers who do not filter by category, tag or relevance.
     pub scenarios: Vec<ScenarioName>,
 }
 
@@ -86,7 +86,7 @@ pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQ
     let lenses = [Lens::of(old, query), Lens::of(new, query)];
     let mut found = Difference::default();
     let mut narrowed = query.clone();
-    if query.max_tools.is_none()
+    if !query.competes()
         && let Some(mut concerned) = concerned(&lenses, touched, query)
     {
         if !query.scenarios.is_empty() {
@@ -158,8 +158,8 @@ fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: 
 
 /// The published scenarios that differ although none of their names does.
 fn rest(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut Difference) {
-    let by_content = [query.categories.is_empty(), query.tags.is_empty(), query.words.is_empty()].contains(&false);
-    if by_content || query.max_tools.is_some() {
+    let by_content = !(query.categories.is_empty() && query.tags.is_empty());
+    if by_content || query.competes() {
         return;
     }
     let bounds = lenses[1].catalog.bounds(query);
@@ -256,6 +256,9 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     }
     if old.priority != new.priority {
         said.push(format!("its priority is {} now", new.priority));
+    }
+    if old.pinned != new.pinned {
+        said.push(if new.pinned { "it is pinned now" } else { "it is not pinned any more" }.to_owned());
     }
     if said.is_empty() {
         said.push("its settings come from elsewhere now".to_owned());

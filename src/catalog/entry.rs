@@ -130,7 +130,8 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
     for tool in tools {
         let effective = &tool.effective;
         content.text(tool.name.as_str());
-        content.bytes(&[u8::from(effective.enabled), u8::from(effective.requires_approval)]);
+        let flags = [effective.enabled, effective.requires_approval, effective.pinned];
+        content.bytes(&flags.map(u8::from));
         content.bytes(&effective.priority.to_le_bytes());
         content.text(&effective.enabled_source);
         content.text(&effective.approval_source);

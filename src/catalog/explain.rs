@@ -12,7 +12,8 @@ use crate::model::{Finding, Settings, ViewTool};
 /// One decision about a tool, for `explain`: what was looked at, what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`, `name`, `alias`, `priority`.
+    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`, `name`, `alias`, `priority`,
+    /// `pinned`.
     pub subject: &'static str,
     /// The outcome and its reason, for people.
     pub outcome: String,
@@ -57,6 +58,7 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.extend(outside);
     steps.extend(names(&lens, entry, &tool));
     steps.extend(priority(&lens, &tool));
+    steps.extend(pinned(&lens, &tool));
     let mut told: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
     if !matches!(entry.standing, Standing::Hidden(_)) {
         findings::of_tool(&lens, &tool, &mut told);
@@ -103,6 +105,16 @@ fn priority(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
     let said = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
     let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
     voices(lens, tool, "priority", "0 when nothing is set", said, winner)
+}
+
+/// Only told when a preference speaks of it: the manifest cannot.
+fn pinned(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+    let said = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
+    let winner = lens.rules.choices(&tool.id, &tool.tool).pinned.map(|choice| choice.rule);
+    if winner.is_none() {
+        return Vec::new();
+    }
+    voices(lens, tool, "pinned", "not pinned when nothing is set", said, winner)
 }
 
 fn internal(tool: &ViewTool) -> Step {

@@ -30,7 +30,7 @@ pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
 pub use search::{Field, Fields, Hit};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
-pub use view::{Part, View, ViewQuery};
+pub use view::{Absence, Carried, Defer, Generic, LeftOut, Mark, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
 
 /// Everything a catalog is made of.
 #[derive(Debug, Clone, Default)]

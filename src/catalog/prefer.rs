@@ -4,8 +4,8 @@
 //!
 //! 1. the narrower scope: chat, then profile, then global, then the manifest's default;
 //! 2. within a scope the narrower target: tool, then tag, then category, then scenario (an alias only from a tool target);
-//! 3. several tags of one tool that disagree within a scope: the safer value, which is `enabled = false`, `approval = require` and the
-//!    lowest priority; tags that agree: the first of them bytewise is named as the source.
+//! 3. several tags of one tool that disagree within a scope: the safer value, which is `enabled = false`, `approval = require`, the
+//!    lowest priority and `pinned = false`; tags that agree: the first of them bytewise is named as the source.
 //!
 //! Never looks at names or at whether a scenario is published.
 
@@ -59,6 +59,7 @@ pub(super) struct Choices<'a> {
     pub(super) enabled: Option<Choice<'a, bool>>,
     pub(super) approval: Option<Choice<'a, Approval>>,
     pub(super) priority: Option<Choice<'a, i32>>,
+    pub(super) pinned: Option<Choice<'a, bool>>,
 }
 
 impl Layer {
@@ -127,13 +128,14 @@ impl Rules {
 
     /// Who decides each setting of a tool.
     pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> Choices<'a> {
-        let mut choices = Choices { enabled: None, approval: None, priority: None };
+        let mut choices = Choices { enabled: None, approval: None, priority: None, pinned: None };
         for (rank, rule) in self.voices(id, tool) {
-            let Settings { enabled, approval, priority, .. } = rule.settings;
+            let Settings { enabled, approval, priority, pinned, .. } = rule.settings;
             // `false` and `Require` come first in their orders, so everywhere the smaller value is the safer one.
             consider(&mut choices.enabled, rank, enabled, rule);
             consider(&mut choices.approval, rank, approval, rule);
             consider(&mut choices.priority, rank, priority, rule);
+            consider(&mut choices.pinned, rank, pinned, rule);
         }
         choices
     }
@@ -150,6 +152,7 @@ impl Rules {
             },
             approval_source: provenance(choices.approval.as_ref()),
             priority: choices.priority.map_or(0, |choice| choice.value),
+            pinned: choices.pinned.is_some_and(|choice| choice.value),
         }
     }
 

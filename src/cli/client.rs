@@ -41,6 +41,10 @@ pub(super) struct Answer {
     pub(super) value: Value,
     /// How many tools of a list did not fit.
     pub(super) left_out: usize,
+    /// What a list hands out for the next turn of a conversation.
+    pub(super) selection: Option<String>,
+    /// What a list says of how its tools were chosen.
+    pub(super) notes: Option<String>,
 }
 
 /// Events as they come.
@@ -99,8 +103,10 @@ impl Daemon {
         if !headers.contains_key(REVISION) {
             return Err(self.strange("its list of tools tells no revision"));
         }
-        let left_out = headers.get("callsheet-left-out").and_then(|count| count.to_str().ok()?.parse().ok());
-        Ok(Answer { value: self.read(&body)?, body, left_out: left_out.unwrap_or(0) })
+        let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
+        let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);
+        let (selection, notes) = (text("callsheet-selection"), text("callsheet-notes"));
+        Ok(Answer { value: self.read(&body)?, body, left_out, selection, notes })
     }
 
     /// Sends something that changes state; the answer is a JSON object that has `member`.
@@ -117,7 +123,7 @@ impl Daemon {
         if value.get(member).is_none() {
             return Err(self.strange(&format!("its answer has no `{member}`")));
         }
-        Ok(Answer { body, value, left_out: 0 })
+        Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
     }
 
     /// Reads JSON that it wrote.

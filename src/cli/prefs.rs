@@ -49,7 +49,7 @@ struct Place {
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("settings").required(true).multiple(true),
-    override_usage = "callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority>...",
+    override_usage = "callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority|--pinned>...",
     after_help = EXAMPLES,
 )]
 struct Set {
@@ -67,11 +67,16 @@ struct Set {
     /// Which tools stay when a limit allows only so many: highest first.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
     priority: Option<i32>,
+    /// Whether the tools stay whatever is searched for and however little an asker wants.
+    #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
+    pinned: Option<bool>,
     #[command(flatten)]
     remote: Remote,
 }
 
 const SETTINGS: &str = "Settings";
+/// The settings as the API writes them.
+const NAMES: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
 const EXAMPLES: &str = "\
 Examples:
   callsheet prefs set tool:mail/send_mail --enabled false
@@ -100,6 +105,7 @@ enum Setting {
     Approval,
     Alias,
     Priority,
+    Pinned,
 }
 
 impl Prefs {
@@ -138,6 +144,7 @@ impl Set {
             ("approval", approval.map(Value::from)),
             ("alias", self.alias.map(Value::from)),
             ("priority", self.priority.map(Value::from)),
+            ("pinned", self.pinned.map(Value::from)),
         ];
         for (key, value) in settings {
             if let Some(value) = value {
@@ -171,7 +178,7 @@ fn done(answer: &Answer, json: bool) {
     let preference = &answer.value["preference"];
     if json {
         output::answer(&answer.body, &answer.value);
-    } else if ["enabled", "approval", "alias", "priority"].iter().all(|setting| preference[setting].is_null()) {
+    } else if NAMES.iter().all(|setting| preference[setting].is_null()) {
         let text = |pointer| output::text(preference, pointer);
         output::line(&format!("{} inherits every setting in scope {}", text("/target"), text("/scope")));
     } else {
@@ -180,7 +187,7 @@ fn done(answer: &Answer, json: bool) {
 }
 
 fn show(list: &[Value]) {
-    let columns = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY"];
+    let columns = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED"];
     let mut sheet = Sheet::new(&columns.map(|heading| (heading, Fit::Whole)));
     for preference in list {
         let shown = |key: &str| match &preference[key] {
@@ -188,7 +195,7 @@ fn show(list: &[Value]) {
             Value::String(text) => cell(output::plain(text)),
             other => cell(other.to_string()),
         };
-        sheet.row(["scope", "target", "enabled", "approval", "alias", "priority"].map(shown));
+        sheet.row(["scope", "target"].into_iter().chain(NAMES).map(shown));
     }
     sheet.print();
 }

@@ -15,12 +15,23 @@ use crate::formats::FORMATS;
 pub(super) struct Tools {
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    choice: Choice,
     /// Print the list as programs need it: the very bytes of the daemon's answer.
     #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
     format: Option<String>,
     /// Print the list, then each change of it as it happens, until Ctrl-C.
-    #[arg(short, long, conflicts_with = "format", help_heading = "Output")]
+    #[arg(short, long, conflicts_with_all = ["format", "report", "max_tokens", "defer", "sticky"], help_heading = "Output")]
     watch: bool,
+    /// Tell of each tool why it is or is not in the list.
+    #[arg(long, help_heading = "Output")]
+    report: bool,
+    /// With the vendor's strict mode, where the format has one.
+    #[arg(long, requires = "format", help_heading = "Output")]
+    strict: bool,
+    /// With the end of the list marked for the vendor's prompt cache, where the format has such a mark.
+    #[arg(long, requires = "format", help_heading = "Output")]
+    cache: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -37,7 +48,7 @@ struct Filter {
     /// Only tools with this tag; may be given more than once.
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// Only tools that mention all of these words.
+    /// Only tools that are relevant to this text, and pinned ones.
     #[arg(short, long, value_name = "WORDS")]
     q: Option<String>,
     /// With the preferences of this profile.
@@ -54,6 +65,29 @@ struct Filter {
     all: bool,
 }
 
+/// Which of them, when there are too many.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choice")]
+struct Choice {
+    /// At most so many tokens, by estimate.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<usize>,
+    /// Defer what is not needed at once; formats without that get a shorter list.
+    #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(["relevance", "preference"]))]
+    defer: Option<String>,
+    /// Keep the tools of this selection at their places; an empty one begins a conversation. The list's own selection is told on stderr.
+    #[arg(long, value_name = "SELECTION")]
+    sticky: Option<String>,
+}
+
+impl Choice {
+    fn add_to(&self, query: &mut Query<'static>) {
+        query.extend(self.max_tokens.map(|most| ("max_tokens", most.to_string())));
+        let texts = [("defer", &self.defer), ("sticky", &self.sticky)];
+        query.extend(texts.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+    }
+}
+
 fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|format| format.id()))
 }
@@ -65,20 +99,31 @@ impl Tools {
             return self.watch(&daemon).await;
         }
         let mut query = self.filter.query();
+        self.choice.add_to(&mut query);
         if let Some(format) = &self.format {
             query.push(("format", format.clone()));
         }
+        let flags = [("strict", self.strict), ("cache", self.cache), ("report", self.report)];
+        query.extend(flags.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, "true".into())));
         let answer = daemon.list(query).await?;
         if self.format.is_some() {
             output::raw(&answer.body);
         } else if self.remote.json {
             output::answer(&answer.body, &answer.value);
+        } else if self.report {
+            show_report(&answer.value);
         } else if output::list(&answer.value, "tools").is_empty() {
             output::line(self.filter.nothing());
         } else {
             show(&answer.value);
         }
         note_left_out(&answer);
+        if let Some(notes) = &answer.notes {
+            output::note(&format!("{notes}; `--report` tells more"));
+        }
+        if let Some(selection) = answer.selection.as_ref().filter(|_| self.choice.sticky.is_some()) {
+            output::note(&format!("for the next turn: --sticky {selection}"));
+        }
         Ok(())
     }
 
@@ -142,6 +187,43 @@ impl Filter {
             (false, true) => "no tools; `callsheet scenarios` tells who is known",
         }
     }
+}
+
+/// Prints what was decided about each tool.
+fn show_report(answer: &Value) {
+    let report = &answer["report"];
+    let mut sheet = Sheet::new(&[
+        ("TOOL", Fit::Whole),
+        ("LISTED", Fit::Whole),
+        ("RANK", Fit::Rank(2)),
+        ("SCORE", Fit::Rank(1)),
+        ("TOKENS", Fit::Whole),
+        ("WHY", Fit::Cut),
+    ]);
+    let number = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
+    for tool in output::list(report, "listed") {
+        sheet.row([
+            cell(output::text(tool, "/id")),
+            cell(if tool["deferred"] == Value::Bool(true) { "deferred" } else { "yes" }),
+            cell(number(&tool["rank"])),
+            cell(number(&tool["score"])),
+            cell(number(&tool["tokens"])),
+            cell(output::text(tool, "/why")),
+        ]);
+    }
+    for tool in output::list(report, "left_out") {
+        let nothing = || cell(String::new());
+        sheet.row([
+            cell(output::text(tool, "/id")),
+            cell("no"),
+            nothing(),
+            nothing(),
+            nothing(),
+            cell(output::first_line(tool, "/reason")),
+        ]);
+    }
+    sheet.print();
+    output::line(&format!("{} in the list", output::count(output::list(report, "listed").len(), "tool")));
 }
 
 /// Prints a native list as a table.

@@ -9,8 +9,10 @@ use super::write::ObjectWriter;
 use super::{EndMark, Options};
 
 /// `format=bedrock`.
-pub(super) static FORMAT: Vendor =
-    Vendor { variants: &[(Options { strict: false, cache: true }, &CACHED)], ..shape("bedrock", EndMark::None) };
+pub(super) static FORMAT: Vendor = Vendor {
+    variants: &[(Options { strict: false, cache: true, deferring: false }, &CACHED)],
+    ..shape("bedrock", EndMark::None)
+};
 
 static CACHED: Vendor = shape("bedrock+cache", EndMark::Behind(r#",{"cachePoint":{"type":"default"}}"#));
 
@@ -24,6 +26,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         nothing: None,
         cached,
         strict: None,
+        deferral: None,
         variants: &[],
     }
 }

@@ -8,11 +8,15 @@ use serde_json::{Map, Value, json};
 
 use super::EndMark;
 use super::limits;
-use super::schema::{COMMON, Transform, inline, join};
+use super::schema::{COMMON, Log, Refused, Transform, inline, join, take};
 use super::vendor::{Piece, Vendor};
 use crate::model::ViewTool;
 
-const STEPS: [Transform; COMMON.len() + 2] = join(COMMON, &[inline::inline, super::schema::required::known_required]);
+const STEPS: [Transform; COMMON.len() + 3] =
+    join(COMMON, &[inline::inline, own_words, super::schema::required::known_required]);
+
+/// The meta fields that are always the composition's own. A tool may say what its `_activity` and its `_output` are.
+const OURS: [&str; 2] = ["_tool", "_reasoningForCall"];
 
 /// `format=calls`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -30,8 +34,30 @@ pub(super) static FORMAT: Vendor = Vendor {
     ),
     cached: EndMark::None,
     strict: None,
+    deferral: None,
     variants: &[],
 };
+
+/// Takes out parameters that have the name of a meta field: a call cannot hold both.
+fn own_words(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+    for name in OURS {
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        if properties.and_then(|properties| take(properties, name)).is_some() {
+            let required = schema.get_mut("required").and_then(Value::as_array_mut);
+            let message =
+                format!("its parameter `{name}` is left out of `calls`: a call has a field of its own by that name");
+            if let Some(required) = required {
+                required.retain(|known| known != name);
+            }
+            log.lossy(
+                format!("/properties/{name}"),
+                message,
+                "give the parameter another name, without the underscore",
+            );
+        }
+    }
+    Ok(())
+}
 
 fn call(piece: &Piece<'_>) -> Vec<u8> {
     // The transforms made it an object with properties.

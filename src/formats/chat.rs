@@ -22,6 +22,7 @@ pub(super) const fn like(id: &'static str, limits: &'static Limits) -> Vendor {
         nothing: None,
         cached: EndMark::None,
         strict: None,
+        deferral: None,
         variants: &[],
     }
 }

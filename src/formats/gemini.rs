@@ -23,6 +23,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     nothing: Some("[]"),
     cached: EndMark::None,
     strict: None,
+    deferral: None,
     variants: &[],
 };
 

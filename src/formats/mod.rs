@@ -35,6 +35,17 @@ pub struct Options {
     pub strict: bool,
     /// `cache=true`: the end of the list is marked for the vendor's prompt cache.
     pub cache: bool,
+    /// `defer=...`: tools may be marked as deferred, and the vendor's own tool that searches them is in the list.
+    pub deferring: bool,
+}
+
+/// When the vendor shows a tool to the LLM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loading {
+    /// From the beginning.
+    AtOnce,
+    /// Once the LLM has searched for it. Only for formats with [`Format::max_deferred`].
+    Deferred,
 }
 
 /// What marks the end of a list for a prompt cache.
@@ -92,8 +103,18 @@ pub trait Format: Sync {
     fn encode(&self, tool: &ViewTool) -> Encoded;
 
     /// One tool of a request whose tools before it have used up what `spent` says; it grows by what this one uses up.
-    fn encode_within(&self, tool: &ViewTool, _spent: &mut Spent) -> Encoded {
+    fn encode_within(&self, tool: &ViewTool, _loading: Loading, _spent: &mut Spent) -> Encoded {
         self.encode(tool)
+    }
+
+    /// How many bytes a tool takes at most that is loaded at once, whatever comes before it in the list; nothing when it must be left out.
+    fn max_bytes(&self, tool: &ViewTool) -> Option<usize> {
+        self.encode(tool).json.map(|json| json.len())
+    }
+
+    /// How many tools of one request may be deferred; nothing when the format cannot say that.
+    fn max_deferred(&self) -> Option<usize> {
+        None
     }
 
     /// Whether what becomes of a tool depends on those before it in the list.
@@ -109,8 +130,8 @@ pub trait Format: Sync {
         None
     }
 
-    /// What marks the end of a list that has tools.
-    fn end_mark(&self) -> EndMark {
+    /// What marks the end of a list that has tools, `deferred` of which are deferred.
+    fn end_mark(&self, _deferred: usize) -> EndMark {
         EndMark::None
     }
 

@@ -22,6 +22,7 @@ pub(super) static FORMAT: Vendor = Vendor {
     nothing: None,
     cached: EndMark::None,
     strict: None,
+    deferral: None,
     variants: &[],
 };
 

@@ -13,8 +13,10 @@ use crate::model::ViewTool;
 #[derive(Debug)]
 pub struct OpenAi;
 
-static VENDOR: Vendor =
-    Vendor { variants: &[(Options { strict: true, cache: false }, &STRICT)], ..chat::like("openai", &limits::OPENAI) };
+static VENDOR: Vendor = Vendor {
+    variants: &[(Options { strict: true, cache: false, deferring: false }, &STRICT)],
+    ..chat::like("openai", &limits::OPENAI)
+};
 
 static STRICT: Vendor = Vendor { strict: Some(&strict::OPENAI), ..chat::like("openai+strict", &limits::OPENAI) };
 

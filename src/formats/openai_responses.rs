@@ -1,28 +1,48 @@
 //! OpenAI Responses `tools`: flat functions. Without `strict` the server tries a schema strictly and falls back.
+//!
+//! Deferred functions have `defer_loading`, and `tool_search` ends the list (its documentation, guide "Tool search": both are needed). Of a
+//! deferred function the model sees the name and the description from the beginning.
 
-use super::limits;
+use super::limits::{self, Limits};
 use super::schema;
 use super::strict::{self, Strict};
-use super::vendor::{Piece, Vendor};
+use super::vendor::{Deferral, Piece, Vendor};
 use super::write::ObjectWriter;
 use super::{EndMark, Options};
 
 /// `format=openai-responses`.
-pub(super) static FORMAT: Vendor =
-    Vendor { variants: &[(Options { strict: true, cache: false }, &STRICT)], ..shape("openai-responses", None) };
+pub(super) static FORMAT: Vendor = Vendor {
+    variants: &[
+        (Options { strict: true, cache: false, deferring: false }, &STRICT),
+        (Options { strict: false, cache: false, deferring: true }, &DEFERRING),
+        (Options { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
+    ],
+    ..shape("openai-responses", &limits::OPENAI_RESPONSES, None)
+};
 
-static STRICT: Vendor = shape("openai-responses+strict", Some(&strict::OPENAI));
+/// No bound of its own is known: deferred functions count among those of the array.
+const SEARCH: Deferral =
+    Deferral { most: usize::MAX, search: EndMark::Behind(r#",{"type":"tool_search"}"#), name: "tool_search" };
 
-const fn shape(id: &'static str, strict: Option<&'static Strict>) -> Vendor {
+static STRICT: Vendor = shape("openai-responses+strict", &limits::OPENAI_RESPONSES, Some(&strict::OPENAI));
+static DEFERRING: Vendor =
+    Vendor { deferral: Some(SEARCH), ..shape("openai-responses+defer", &limits::OPENAI_RESPONSES_DEFERRING, None) };
+static STRICT_DEFERRING: Vendor = Vendor {
+    deferral: Some(SEARCH),
+    ..shape("openai-responses+strict+defer", &limits::OPENAI_RESPONSES_DEFERRING, Some(&strict::OPENAI))
+};
+
+const fn shape(id: &'static str, limits: &'static Limits, strict: Option<&'static Strict>) -> Vendor {
     Vendor {
         id,
-        limits: &limits::OPENAI_RESPONSES,
+        limits,
         steps: schema::COMMON,
         write: function,
         frame: ("[", "]"),
         nothing: None,
         cached: EndMark::None,
         strict,
+        deferral: None,
         variants: &[],
     }
 }
@@ -36,6 +56,9 @@ fn function(piece: &Piece<'_>) -> Vec<u8> {
         .raw("parameters", piece.schema);
     if piece.strict {
         function.flag("strict", true);
+    }
+    if piece.deferred {
+        function.flag("defer_loading", true);
     }
     function.end()
 }

@@ -5,7 +5,7 @@
 use super::limits::{self, Limits};
 use super::schema::{self, Note, Refused, Transform};
 use super::strict::{Spent, Strict};
-use super::{Encoded, EndMark, Format, Frame, ListHead, Options, lossy, quarantined};
+use super::{Encoded, EndMark, Format, Frame, ListHead, Loading, Options, lossy, quarantined};
 use crate::model::{Finding, ViewTool};
 
 /// One vendor's shape.
@@ -24,8 +24,20 @@ pub(super) struct Vendor {
     pub(super) cached: EndMark,
     /// The strict mode that each tool tries first.
     pub(super) strict: Option<&'static Strict>,
+    /// What it has for tools that are deferred.
+    pub(super) deferral: Option<Deferral>,
     /// The same format with options.
     pub(super) variants: &'static [(Options, &'static Vendor)],
+}
+
+/// How a vendor takes deferred tools.
+pub(super) struct Deferral {
+    /// At most so many in one request.
+    pub(super) most: usize,
+    /// The vendor's own tool that searches them, which ends the list.
+    pub(super) search: EndMark,
+    /// The name of that tool, which no other may have.
+    pub(super) name: &'static str,
 }
 
 /// What a writer needs of one tool.
@@ -37,10 +49,20 @@ pub(super) struct Piece<'a> {
     pub(super) schema: &'a str,
     /// Whether the vendor holds the LLM to it.
     pub(super) strict: bool,
+    /// Whether it is deferred.
+    pub(super) deferred: bool,
 }
 
 impl Vendor {
-    fn fit(&self, tool: &ViewTool, strict: Option<(&Strict, &mut Spent)>) -> Result<(Vec<u8>, Vec<Note>), Refused> {
+    fn fit(
+        &self,
+        tool: &ViewTool,
+        loading: Loading,
+        strict: Option<(&Strict, &mut Spent)>,
+    ) -> Result<(Vec<u8>, Vec<Note>), Refused> {
+        if self.deferral.as_ref().is_some_and(|deferral| deferral.name == tool.name.as_str()) {
+            return Err(Refused::Beyond("the name of the vendor's own tool that searches deferred ones".into()));
+        }
         if self.limits.name.is_some_and(|rule| !rule.allow(tool.name.as_str())) {
             return Err(Refused::Beyond(format!("a tool called `{}`", tool.name.as_str())));
         }
@@ -54,7 +76,13 @@ impl Vendor {
         let applied = schema::apply_within(&tool.tool.parameters, steps, &mut check)?;
         let description = Some(tool.tool.description.as_ref());
         let description = description.filter(|text| self.limits.empty_description || !text.trim().is_empty());
-        let piece = Piece { tool, description, schema: &applied.json, strict: is_strict };
+        let piece = Piece {
+            tool,
+            description,
+            schema: &applied.json,
+            strict: is_strict,
+            deferred: loading == Loading::Deferred,
+        };
         Ok(((self.write)(&piece), applied.notes))
     }
 
@@ -78,18 +106,29 @@ impl Format for Vendor {
     }
 
     fn encode(&self, tool: &ViewTool) -> Encoded {
-        self.encode_within(tool, &mut Spent::default())
+        self.encode_within(tool, Loading::AtOnce, &mut Spent::default())
+    }
+
+    fn max_bytes(&self, tool: &ViewTool) -> Option<usize> {
+        let first = self.encode(tool).json?.len();
+        // With no place left among the strict ones it is written otherwise.
+        let later = self.request_wide().then(|| self.fit(tool, Loading::AtOnce, None).ok()).flatten();
+        Some(first.max(later.map_or(0, |(json, _)| json.len())))
+    }
+
+    fn max_deferred(&self) -> Option<usize> {
+        self.deferral.as_ref().map(|deferral| deferral.most)
     }
 
     fn request_wide(&self) -> bool {
         self.strict.is_some_and(|strict| strict.request.is_some())
     }
 
-    fn encode_within(&self, tool: &ViewTool, spent: &mut Spent) -> Encoded {
+    fn encode_within(&self, tool: &ViewTool, loading: Loading, spent: &mut Spent) -> Encoded {
         let told = |notes: Vec<Note>| notes.into_iter().map(|note| Self::tell(tool, note));
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
-            match self.fit(tool, Some((strict, spent))) {
+            match self.fit(tool, loading, Some((strict, spent))) {
                 Ok((json, notes)) => return Encoded { json: Some(json), findings: told(notes).collect() },
                 Err(refused) => {
                     let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id)).at("/parameters");
@@ -97,7 +136,7 @@ impl Format for Vendor {
                 }
             }
         }
-        match self.fit(tool, None) {
+        match self.fit(tool, loading, None) {
             Ok((json, notes)) => {
                 findings.extend(told(notes));
                 Encoded { json: Some(json), findings }
@@ -118,8 +157,8 @@ impl Format for Vendor {
         self.nothing
     }
 
-    fn end_mark(&self) -> EndMark {
-        self.cached
+    fn end_mark(&self, deferred: usize) -> EndMark {
+        self.deferral.as_ref().filter(|_| deferred > 0).map_or(self.cached, |deferral| deferral.search)
     }
 
     fn variant(&self, options: Options) -> Option<&'static dyn Format> {

@@ -53,6 +53,8 @@ pub struct Settings {
     pub alias: Option<PublishedName>,
     /// Which tools stay when a limit allows only so many: highest first. 0 when nothing is set.
     pub priority: Option<i32>,
+    /// Whether the tool stays in the list whatever is searched for and however little an asker wants. Not when nothing is set.
+    pub pinned: Option<bool>,
 }
 
 /// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit again, `Some(Some(v))` sets it.
@@ -66,6 +68,8 @@ pub struct SettingsPatch {
     pub alias: Option<Option<PublishedName>>,
     /// See [`Settings::priority`].
     pub priority: Option<Option<i32>>,
+    /// See [`Settings::pinned`].
+    pub pinned: Option<Option<bool>>,
 }
 
 /// All preferences, by scope and target. Empty settings are never kept.
@@ -114,6 +118,7 @@ impl Settings {
             approval: patch.approval.unwrap_or(self.approval),
             alias: patch.alias.clone().unwrap_or_else(|| self.alias.clone()),
             priority: patch.priority.unwrap_or(self.priority),
+            pinned: patch.pinned.unwrap_or(self.pinned),
         }
     }
 }
@@ -121,7 +126,7 @@ impl Settings {
 impl SettingsPatch {
     /// The change that makes every setting inherit again.
     pub fn reset() -> Self {
-        Self { enabled: Some(None), approval: Some(None), alias: Some(None), priority: Some(None) }
+        Self { enabled: Some(None), approval: Some(None), alias: Some(None), priority: Some(None), pinned: Some(None) }
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Effective {
     pub approval_source: Provenance,
     /// Which tools stay when a limit allows only so many: highest first.
     pub priority: i32,
+    /// Whether it stays whatever is searched for and however little an asker wants.
+    pub pinned: bool,
 }
 
 /// Where an effective value came from.

@@ -79,7 +79,7 @@ pub(super) async fn follow(
 
 /// What is asked for by the query, and where the client was.
 pub(super) fn read(raw: Option<&str>, headers: &HeaderMap) -> Result<Ask, Problem> {
-    let known = [ListQuery::KNOWN, &[many("kind"), once("cursor")]].concat();
+    let known = [&ListQuery::FOLLOWED[..], &[many("kind"), once("cursor")]].concat();
     let query = Query::read(raw, &known)?;
     let list = ListQuery::of(&query)?;
     let kinds: BTreeSet<Kind> = read_all(&query, "kind", &Kind::ALL, Kind::as_str)?.into_iter().collect();

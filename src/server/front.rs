@@ -252,7 +252,10 @@ fn share_with(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     headers.append(VARY, HeaderValue::from(ORIGIN));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static("callsheet-left-out, callsheet-revision, callsheet-tools, etag");
+        let exposed = HeaderValue::from_static(
+            "callsheet-deferred, callsheet-left-out, callsheet-notes, callsheet-revision, callsheet-selection, callsheet-tokens, \
+             callsheet-tools, etag",
+        );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }

@@ -10,7 +10,7 @@ use super::query::{Query, bad_value, many, once};
 use super::{App, wire};
 use crate::model::{Approval, InvalidPreference, PublishedName, Scope, Settings, SettingsPatch, Target};
 
-const SETTINGS: [&str; 4] = ["enabled", "approval", "alias", "priority"];
+const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
 
 /// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
@@ -55,6 +55,7 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Probl
             "approval" => patch.approval = Some(None),
             "alias" => patch.alias = Some(None),
             "priority" => patch.priority = Some(None),
+            "pinned" => patch.pinned = Some(None),
             other => return Err(bad_value("setting", other, &SETTINGS.join(", ")).with("known", SETTINGS.to_vec())),
         }
     }
@@ -63,7 +64,7 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Probl
 
 /// What the body of a change asks for.
 pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPatch), Problem> {
-    body.only(&["scope", "target", "enabled", "approval", "alias", "priority"])?;
+    body.only(&["scope", "target", "enabled", "approval", "alias", "priority", "pinned"])?;
     let scope: Scope = body.text("scope")?.parse()?;
     let target: Target = body.text("target")?.parse()?;
     let patch = SettingsPatch {
@@ -73,6 +74,7 @@ pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPat
         priority: setting(body, "priority", "a whole number of 32 bits or null", |value| {
             value.as_i64().and_then(|number| i32::try_from(number).ok())
         })?,
+        pinned: setting(body, "pinned", "true, false or null", Value::as_bool)?,
     };
     if patch == SettingsPatch::default() {
         let detail = format!("the body changes nothing: give at least one of {}", SETTINGS.join(", "));
@@ -135,8 +137,13 @@ mod tests {
             json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
         let (scope, target, patch) = change(body).unwrap();
         assert_eq!((scope.to_string(), target.to_string()), ("chat:7".into(), "tool:files/read".into()));
-        let expected =
-            SettingsPatch { enabled: Some(Some(false)), approval: Some(None), alias: None, priority: Some(Some(-3)) };
+        let expected = SettingsPatch {
+            enabled: Some(Some(false)),
+            approval: Some(None),
+            alias: None,
+            priority: Some(Some(-3)),
+            pinned: None,
+        };
         assert_eq!(patch, expected);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use url::form_urlencoded;
 
 use super::error::{Problem, excerpt};
-use crate::catalog::ViewQuery;
+use crate::catalog::{Carried, Defer, ViewQuery};
 use crate::formats::{self, Format};
 use crate::model::{ScenarioName, Scope};
 
@@ -106,6 +106,8 @@ impl Query {
 const FREE_TEXT: &str = "1 to 200 characters without control characters";
 /// Bytes of `q`: each word is looked for in every tool.
 const LONGEST_SEARCH: usize = 1_000;
+/// Bytes of `sticky`: nothing that was handed out is as long.
+const LONGEST_STICKY: usize = 8_000;
 
 /// What `GET /api/v1/tools` asks for.
 pub(super) struct ListQuery {
@@ -113,11 +115,13 @@ pub(super) struct ListQuery {
     pub(super) format: &'static dyn Format,
     /// Which tools.
     pub(super) view: ViewQuery,
+    /// Whether the answer says of each tool why it is or is not in the list.
+    pub(super) report: bool,
 }
 
 impl ListQuery {
-    /// Its parameters.
-    pub(super) const KNOWN: &[Param] = &[
+    /// What may be asked of a list that is followed, too.
+    pub(super) const FOLLOWED: [Param; 12] = [
         once("format"),
         once("profile"),
         once("chat_id"),
@@ -131,11 +135,22 @@ impl ListQuery {
         once("strict"),
         once("cache"),
     ];
+    /// All its parameters.
+    pub(super) const KNOWN: [Param; 16] = {
+        let mut all = [once("max_tokens"); 16];
+        let mut at = 0;
+        while at < Self::FOLLOWED.len() {
+            all[at] = Self::FOLLOWED[at];
+            at += 1;
+        }
+        (all[13], all[14], all[15]) = (once("defer"), once("sticky"), once("report"));
+        all
+    };
 
     /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
     /// empty then, as it will be when that scenario has gone.
     pub(super) fn read(raw: Option<&str>) -> Result<Self, Problem> {
-        Self::of(&Query::read(raw, Self::KNOWN)?)
+        Self::of(&Query::read(raw, &Self::KNOWN)?)
     }
 
     /// The same, of a query that may have further parameters.
@@ -149,8 +164,11 @@ impl ListQuery {
             scenarios: scenarios.collect::<Result<_, _>>()?,
             categories: texts("category")?,
             tags: texts("tag")?,
-            words: words(query.one("q"))?,
+            q: search(query.one("q"))?,
             max_tools: max_tools(query.one("max_tools"))?,
+            max_tokens: max_tokens(query.one("max_tokens"))?,
+            defer: defer(query)?,
+            sticky: sticky(query.one("sticky"))?,
             include_disabled: query.flag("include_disabled")?,
             include_internal: query.flag("include_internal")?,
             ..query.scope()?
@@ -160,14 +178,16 @@ impl ListQuery {
             let detail = format!("`{name}=true` does not go with `format={}`", format.id());
             return Err(Problem::bad_request(format!("{detail}: LLMs never get such tools; use `format=native`")));
         }
-        Ok(Self { format: with_options(query, format)?, view })
+        Ok(Self { format: with_options(query, format, view.defer.is_some())?, view, report: query.flag("report")? })
     }
 }
 
-/// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did.
-fn with_options(query: &Query, format: &'static dyn Format) -> Result<&'static dyn Format, Problem> {
-    let options = formats::Options { strict: query.flag("strict")?, cache: query.flag("cache")? };
-    formats::with_options(format, options).ok_or_else(|| {
+/// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did. Only
+/// deferring has a meaning for every format: where it cannot be said, the list is shorter.
+fn with_options(query: &Query, format: &'static dyn Format, deferring: bool) -> Result<&'static dyn Format, Problem> {
+    let options = formats::Options { strict: query.flag("strict")?, cache: query.flag("cache")?, deferring: false };
+    let deferring = formats::Options { deferring, ..options };
+    formats::with_options(format, deferring).or_else(|| formats::with_options(format, options)).ok_or_else(|| {
         let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
         let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
         let asked = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
@@ -177,14 +197,47 @@ fn with_options(query: &Query, format: &'static dyn Format) -> Result<&'static d
     })
 }
 
-fn words(text: Option<&str>) -> Result<Vec<String>, Problem> {
+/// The text of a search, in one spelling for equal ones, so that they share a prepared answer; nothing when it has no words.
+fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
     let text = text.unwrap_or_default();
     if text.len() > LONGEST_SEARCH {
         return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} bytes")));
     }
-    // One spelling and order for equal searches, so that they share a prepared answer.
-    let words: BTreeSet<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    Ok(words.into_iter().collect())
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    Ok((!words.is_empty()).then(|| words.join(" ")))
+}
+
+fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
+    let read = |text: &str| {
+        let number = text.parse().ok().filter(|number| *number > 0);
+        number.ok_or_else(|| bad_value("max_tokens", text, "a whole number above 0; leave it out for no limit"))
+    };
+    text.map(read).transpose()
+}
+
+fn defer(query: &Query) -> Result<Option<Defer>, Problem> {
+    let searched = query.one("q").is_some_and(|text| !text.trim().is_empty());
+    match query.one("defer") {
+        None => Ok(None),
+        Some("relevance") if searched => Ok(Some(Defer::Relevance)),
+        Some("relevance") => {
+            Err(Problem::bad_request("`defer=relevance` needs `q`: it says what tools are to be relevant to"))
+        }
+        Some("preference") if searched => {
+            let detail = "`defer=preference` does not go with `q`, which ranks by relevance: use `defer=relevance`, or leave `q` out";
+            Err(Problem::bad_request(detail))
+        }
+        Some("preference") => Ok(Some(Defer::Preference)),
+        Some(other) => Err(bad_value("defer", other, "`relevance` or `preference`")),
+    }
+}
+
+/// An empty one begins a conversation. One that cannot be read must not break it, so that is told in the answer only.
+fn sticky(text: Option<&str>) -> Result<Option<Carried>, Problem> {
+    if let Some(long) = text.filter(|text| text.len() > LONGEST_STICKY) {
+        return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
+    }
+    Ok(text.map(Carried::read))
 }
 
 /// 0 is passed on: it lifts the format's own cap.
@@ -236,15 +289,19 @@ mod tests {
     #[test]
     fn every_parameter_is_read() {
         let raw = "format=native&profile=coder&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
-            &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true";
-        let view = ListQuery::read(Some(raw)).unwrap().view;
+            &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true\
+            &max_tokens=900&defer=relevance&sticky=0123456789ab&report=true";
+        let list = ListQuery::read(Some(raw)).unwrap();
+        let view = list.view;
         let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
         assert_eq!(view.profile.as_deref(), Some("coder"));
         assert_eq!(view.chat.as_deref(), Some("7 f"));
         assert_eq!(view.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(view.categories, set(&["x", "y"]));
         assert_eq!(view.tags, set(&["t"]));
-        assert_eq!(view.words, ["file", "read"]);
+        assert_eq!(view.q.as_deref(), Some("read file read"));
+        assert_eq!((view.max_tokens, view.defer, list.report), (Some(900), Some(Defer::Relevance), true));
+        assert_eq!(view.sticky.unwrap().to_string(), "0123456789ab");
         assert_eq!(view.max_tools, Some(0));
         assert!(view.include_disabled && view.include_internal);
     }
@@ -258,6 +315,11 @@ mod tests {
             ("include_disabled=1", &["`include_disabled`", "`1`", "`true` or `false`"]),
             ("max_tools=-1", &["`max_tools`", "`-1`", "whole number"]),
             ("max_tools=", &["`max_tools`"]),
+            ("max_tokens=0", &["`max_tokens`", "above 0"]),
+            ("defer=later", &["`defer`", "`later`", "`relevance` or `preference`"]),
+            ("defer=relevance&q=+", &["`defer=relevance`", "`q`"]),
+            ("defer=preference&q=x", &["`defer=preference`", "`q`"]),
+            ("report=yes", &["`report`"]),
             ("scenario=a,,b", &["`scenario`"]),
             ("scenario=a/b", &["`scenario`", "`a/b`"]),
             ("profile=", &["`profile`", "200 characters"]),

@@ -26,6 +26,14 @@ const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
 const TOOLS: HeaderName = HeaderName::from_static("callsheet-tools");
 /// How many tools a limit or the format left out; absent when none.
 const LEFT_OUT: HeaderName = HeaderName::from_static("callsheet-left-out");
+/// How many of the tools in the list are deferred; absent when none.
+const DEFERRED: HeaderName = HeaderName::from_static("callsheet-deferred");
+/// Estimated tokens of those that are not.
+const TOKENS: HeaderName = HeaderName::from_static("callsheet-tokens");
+/// What a conversation hands back as `sticky`. Only in answers to who asked for a choice of tools.
+const SELECTION: HeaderName = HeaderName::from_static("callsheet-selection");
+/// What to know of the choice, by short names with commas between; absent when there is nothing.
+const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
 /// May be kept by the client, and is asked for again each time: a 304 is cheap, an old list is not.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -39,7 +47,8 @@ const BELOW: &str = "/api/v1/tools/";
 type Answer = http::Response<Full<Bytes>>;
 
 /// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
-/// and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty list.
+/// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
+/// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
 pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
     let list = match ListQuery::read(query) {
         Ok(list) => list,
@@ -47,7 +56,12 @@ pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderM
     };
     let snapshot = shared.reader.snapshot();
     let coding = coding::choose(headers);
-    let prepared = shared.views.prepare(&snapshot, &list.view, list.format, coding).await;
+    let (view, format) = (&list.view, list.format);
+    let prepared = if list.report {
+        shared.views.prepare_report(&snapshot, view, format, coding).await
+    } else {
+        shared.views.prepare(&snapshot, view, format, coding).await
+    };
     let ready = Arc::new(ready(&prepared, revision(&snapshot, &list.view)));
     shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
     ready.answer(headers)
@@ -64,8 +78,18 @@ fn ready(prepared: &Prepared, revision: Revision) -> Ready {
     let mut known = revisable_headers(&prepared.etag, revision);
     known.insert(VARY, HeaderValue::from_static("accept-encoding"));
     known.insert(TOOLS, prepared.tools.into());
-    if prepared.left_out > 0 {
-        known.insert(LEFT_OUT, prepared.left_out.into());
+    known.insert(TOKENS, prepared.tokens.into());
+    for (name, count) in [(LEFT_OUT, prepared.left_out), (DEFERRED, prepared.deferred)] {
+        if count > 0 {
+            known.insert(name, count.into());
+        }
+    }
+    let notes = (!prepared.notes.is_empty()).then(|| prepared.notes.join(", "));
+    for (name, text) in [(SELECTION, prepared.selection.as_deref()), (NOTES, notes.as_deref())] {
+        // Hexadecimal digits and short names always are header values.
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            known.insert(name, value);
+        }
     }
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
@@ -223,6 +247,10 @@ mod tests {
             tools: 1,
             findings: Arc::default(),
             left_out,
+            deferred: 2,
+            tokens: 30,
+            selection: Some("0123456789ab".into()),
+            notes: vec!["sticky-gone", "prefix-broken"].into(),
         }
     }
 
@@ -249,6 +277,10 @@ mod tests {
             ("callsheet-revision", "0000000000000007"),
             ("callsheet-tools", "1"),
             ("callsheet-left-out", "26"),
+            ("callsheet-deferred", "2"),
+            ("callsheet-tokens", "30"),
+            ("callsheet-selection", "0123456789ab"),
+            ("callsheet-notes", "sticky-gone, prefix-broken"),
         ] {
             assert_eq!(answer.headers()[name], value, "{name}");
         }

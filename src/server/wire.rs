@@ -28,7 +28,7 @@ pub(super) fn finding(finding: &Finding) -> Value {
     })
 }
 
-/// A preference: `{"scope", "target", "enabled", "approval", "alias", "priority"}`; `null` inherits.
+/// A preference: `{"scope", "target", "enabled", "approval", "alias", "priority", "pinned"}`; `null` inherits.
 pub(super) fn preference(scope: &Scope, target: &Target, settings: &Settings) -> Value {
     json!({
         "scope": scope.to_string(),
@@ -37,6 +37,7 @@ pub(super) fn preference(scope: &Scope, target: &Target, settings: &Settings) ->
         "approval": settings.approval.map(crate::model::Approval::as_str),
         "alias": settings.alias.as_ref().map(ToString::to_string),
         "priority": settings.priority,
+        "pinned": settings.pinned,
     })
 }
 

@@ -12,16 +12,17 @@ use moka::Entry;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
-use crate::catalog::{Revision, Snapshot, View, ViewQuery};
+use crate::catalog::{Revision, Snapshot, Target, View, ViewQuery};
 use crate::formats::Format;
 use crate::metrics::ViewCounts;
-use crate::model::{Finding, ScenarioName};
+use crate::model::{Finding, ScenarioName, ViewTool};
 use crate::runtime::Tasks;
 
 pub mod categories;
 pub mod coding;
 pub mod etag;
 pub mod render;
+mod report;
 mod segment;
 
 pub use coding::Coding;
@@ -51,6 +52,27 @@ pub struct Prepared {
     pub findings: Arc<Vec<Finding>>,
     /// How many tools were left out by a limit or the format.
     pub left_out: usize,
+    /// See [`Rendered::deferred`].
+    pub deferred: usize,
+    /// See [`Rendered::tokens`].
+    pub tokens: usize,
+    /// See [`Rendered::selection`]. Only there when the query asks for a choice of tools.
+    pub selection: Option<Arc<str>>,
+    /// What the asker should know of the choice, by short names.
+    pub notes: Arc<[&'static str]>,
+}
+
+/// What a format says of tools, for the choice among them.
+pub(crate) struct Of<'a>(pub(crate) &'a dyn Format);
+
+impl Target for Of<'_> {
+    fn tokens(&self, tool: &ViewTool) -> Option<usize> {
+        self.0.max_bytes(tool).map(|bytes| self.0.limits().tokens(bytes))
+    }
+
+    fn max_deferred(&self) -> Option<usize> {
+        self.0.max_deferred()
+    }
 }
 
 /// Prepares and keeps views. Clones share the cache.
@@ -73,6 +95,8 @@ struct Key {
     scoped: Option<Revision>,
     query: ViewQuery,
     format: &'static str,
+    /// Whether the list stands in a report.
+    report: bool,
     coding: Coding,
 }
 
@@ -92,18 +116,19 @@ struct Newest {
 
 /// The query that is really answered in a format.
 ///
-/// Lists for LLMs never have disabled or internal tools. The limit is the asker's; without one it is the format's own. `Some(0)`
-/// (written `max_tools=0`) lifts every limit, also the format's.
+/// Lists for LLMs never have disabled or internal tools. Beside the asker's budget, which pinned tools may exceed, the format has a cap,
+/// which they may not; an asker who names a higher number lifts the cap to it. `Some(0)` (written `max_tools=0`) lifts both.
 pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
     let mut query = query.clone();
     if format.for_llm() {
         query.include_disabled = false;
         query.include_internal = false;
     }
-    query.max_tools = match query.max_tools {
-        Some(0) => None,
-        Some(most) => Some(most),
-        None => format.limits().max_tools,
+    let cap = format.limits().max_tools;
+    (query.max_tools, query.cap) = match query.max_tools {
+        Some(0) => (None, None),
+        Some(most) => (Some(most), cap.map(|cap| cap.max(most))),
+        None => (None, cap),
     };
     query
 }
@@ -155,11 +180,34 @@ impl Views {
         format: &'static dyn Format,
         coding: Coding,
     ) -> Arc<Prepared> {
+        self.prepare_as(snapshot, query, format, coding, false).await
+    }
+
+    /// The same list within a report: `{"tools": ..., "report": ...}`, where `tools` is the list as the format has it. The report says
+    /// of each tool in the list why it is there, its rank, its score and its tokens, and of every other published one why it is not.
+    pub async fn prepare_report(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &ViewQuery,
+        format: &'static dyn Format,
+        coding: Coding,
+    ) -> Arc<Prepared> {
+        self.prepare_as(snapshot, query, format, coding, true).await
+    }
+
+    async fn prepare_as(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &ViewQuery,
+        format: &'static dyn Format,
+        coding: Coding,
+        report: bool,
+    ) -> Arc<Prepared> {
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
         self.forget_older(snapshot.sequence, stamp);
         let query = effective(query, format);
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
-        let identity = Key { stamp, scoped, query, format: format.id(), coding: Coding::Identity };
+        let identity = Key { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
         if coding == Coding::Identity {
             return self.counted(self.identity(snapshot, format, identity).await);
         }
@@ -184,14 +232,18 @@ impl Views {
         key: Key,
     ) -> Entry<Key, Arc<Prepared>> {
         let (latest, snapshot, query) = (self.latest.clone(), Arc::clone(snapshot), key.query.clone());
-        let (max_bytes, own_id) = (self.max_bytes, self.own_id.clone());
+        let (max_bytes, own_id, report) = (self.max_bytes, self.own_id.clone(), key.report);
         let make = self.tasks.off_thread(move || {
-            let view = View::select(&snapshot.catalog, &query);
+            let view = View::select_for(&snapshot.catalog, &query, &Of(format));
             let known = latest.of(format.id());
             let origin = render::Origin { generated_at: snapshot.generated_at, own_id: own_id.as_deref() };
-            let (rendered, places) = render::render_again(&view, origin, format, known.as_deref());
-            let prepared = prepared(rendered);
-            if prepared.body.len() as u64 <= max_bytes {
+            let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
+            let told = report::Told { view: &view, query: &query, format };
+            if report {
+                rendered.body = told.report(&snapshot.catalog, &rendered);
+            }
+            let prepared = prepared(rendered, &told);
+            if !report && prepared.body.len() as u64 <= max_bytes {
                 latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);
             }
             Arc::new(prepared)
@@ -214,7 +266,7 @@ impl Views {
     }
 }
 
-fn prepared(rendered: Rendered) -> Prepared {
+fn prepared(rendered: Rendered, told: &report::Told<'_>) -> Prepared {
     let etag = etag::strong(&rendered.body, Coding::Identity);
     Prepared {
         body: rendered.body.into(),
@@ -223,6 +275,10 @@ fn prepared(rendered: Rendered) -> Prepared {
         tools: rendered.tools,
         findings: Arc::new(rendered.findings),
         left_out: rendered.left_out,
+        deferred: rendered.deferred,
+        tokens: rendered.tokens,
+        notes: told.notes(&rendered.lines),
+        selection: rendered.selection.filter(|_| told.query.chooses()).map(Into::into),
     }
 }
 
@@ -248,9 +304,10 @@ fn weight(key: &Key, prepared: &Prepared) -> u32 {
 
 fn query_bytes(query: &ViewQuery) -> usize {
     let scope = [&query.profile, &query.chat].into_iter().flatten();
-    let texts = scope.chain(&query.categories).chain(&query.tags).chain(&query.words).map(String::as_str);
+    let texts = scope.chain(&query.categories).chain(&query.tags).chain(&query.q).map(String::as_str);
     let texts = texts.chain(query.scenarios.iter().map(ScenarioName::as_str));
-    texts.map(|text| text.len() + TEXT_BYTES).sum()
+    let carried = query.sticky.as_ref().map_or(0, |carried| size_of_val(carried.marks()));
+    carried + texts.map(|text| text.len() + TEXT_BYTES).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -269,9 +326,17 @@ mod tests {
     #[test]
     fn a_long_question_weighs_though_its_answer_is_short() {
         let tags = (0..1_000).map(|number| format!("tag-{number:04}")).collect();
-        let key =
-            |query| Key { stamp: Stamp::default(), scoped: None, query, format: "native", coding: Coding::Identity };
-        let answer = prepared(Rendered { body: b"[]".to_vec(), tools: 0, left_out: 0, findings: Vec::new() });
+        let key = |query| Key {
+            stamp: Stamp::default(),
+            scoped: None,
+            query,
+            format: "native",
+            report: false,
+            coding: Coding::Identity,
+        };
+        let (view, query) = (View::default(), ViewQuery::default());
+        let told = report::Told { view: &view, query: &query, format: &Native };
+        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &Native), &told);
         let short = weight(&key(ViewQuery::default()), &answer);
         let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
         assert!(short < 1_000 && long > 70_000, "{short} and {long}");
@@ -280,13 +345,14 @@ mod tests {
     #[test]
     fn the_asker_may_narrow_widen_and_lift_the_limit_of_a_format() {
         let limit = |max_tools, format: &dyn Format| {
-            effective(&ViewQuery { max_tools, ..ViewQuery::default() }, format).max_tools
+            let query = effective(&ViewQuery { max_tools, ..ViewQuery::default() }, format);
+            (query.max_tools, query.cap)
         };
-        assert_eq!(limit(None, &OpenAi), Some(128));
-        assert_eq!(limit(Some(5), &OpenAi), Some(5));
-        assert_eq!(limit(Some(500), &OpenAi), Some(500));
-        assert_eq!(limit(Some(0), &OpenAi), None);
-        assert_eq!(limit(None, &Native), None);
-        assert_eq!(limit(Some(0), &Native), None);
+        assert_eq!(limit(None, &OpenAi), (None, Some(128)));
+        assert_eq!(limit(Some(5), &OpenAi), (Some(5), Some(128)));
+        assert_eq!(limit(Some(500), &OpenAi), (Some(500), Some(500)));
+        assert_eq!(limit(Some(0), &OpenAi), (None, None));
+        assert_eq!(limit(None, &Native), (None, None));
+        assert_eq!(limit(Some(0), &Native), (None, None));
     }
 }

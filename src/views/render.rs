@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::categories;
-use super::segment::{Known, Places, Segment, Written};
-use crate::catalog::View;
+use super::segment::{Known, Line, Places, Segment, Written};
+use crate::catalog::{Absence, Carried, LeftOut, Mark, View};
 use crate::formats::{EndMark, Format, ListHead, Spent};
-use crate::model::{Finding, FindingCode, ViewTool};
+use crate::model::{Finding, FindingCode};
 
 /// A list in a format.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +15,19 @@ pub struct Rendered {
     pub body: Vec<u8>,
     /// Tools in it.
     pub tools: usize,
+    /// Those of them that are deferred.
+    pub deferred: usize,
+    /// Tokens of a prompt that the others take, as [`crate::formats::Limits::tokens`] estimates them.
+    pub tokens: usize,
+    /// What a conversation that carries this list hands back as [`crate::catalog::ViewQuery::sticky`]: its tools that are not deferred.
+    /// Nothing when there are more than [`Carried::MOST`].
+    pub selection: Option<String>,
     /// Tools that a limit or the format left out.
     pub left_out: usize,
     /// What a limit or the format left out or changed, in order.
     pub findings: Vec<Finding>,
+    /// The tools of the view in order; nothing where the format left one out.
+    pub(super) lines: Vec<Option<Line>>,
 }
 
 /// Where a list comes from.
@@ -50,6 +59,7 @@ pub(super) fn render_again(
     let mut body = frame.open;
     body.reserve(known.map_or(0, Known::size));
     let (mut places, mut tools, mut left_out, mut noted) = (Places::new(), 0, 0, Vec::new());
+    let (mut lines, mut deferred) = (Vec::with_capacity(view.len()), 0);
     for part in &view.parts {
         let before = body.len();
         if tools > 0 {
@@ -60,9 +70,11 @@ pub(super) fn render_again(
             body.extend_from_slice(bytes);
             written.clone()
         } else {
-            Written::of(&part.tools, format, &mut spent, &mut body)
+            Written::of(view, &part.tools, format, &mut spent, &mut body)
         };
         tools += written.tools;
+        deferred += written.deferred;
+        lines.extend_from_slice(&written.lines);
         left_out += written.left_out;
         noted.extend_from_slice(&written.findings);
         let range = start..body.len();
@@ -72,7 +84,7 @@ pub(super) fn render_again(
         places.extend(Segment::of(part, range, written));
     }
     if tools > 0 {
-        mark_end(format.end_mark(), &mut body, &mut places);
+        mark_end(format.end_mark(deferred), &mut body, &mut places);
     }
     body.extend_from_slice(&frame.close);
     if let Some(nothing) = format.without_tools().filter(|_| tools == 0) {
@@ -82,15 +94,32 @@ pub(super) fn render_again(
     // What the growth of the text left over would stay as long as the text.
     body.shrink_to_fit();
 
-    let listed = view.len();
-    let mut findings: Vec<_> = view.left_out.iter().map(|tool| over_limit(tool, listed, format)).collect();
+    let over = view.left_out.iter().filter(|left| left.why.is_budget());
+    let mut findings: Vec<_> = over.map(|left| over_limit(left, format)).collect();
+    left_out += findings.len();
     findings.extend(noted);
     if !format.for_llm() {
         // Lists for LLMs have no groupings.
         findings.extend(categories.findings);
     }
     findings.sort();
-    (Rendered { body, tools, left_out: view.left_out.len() + left_out, findings }, places)
+    let (tokens, marks) = loaded(view, &lines, format);
+    let selection = Carried::text(&marks);
+    (Rendered { body, tools, deferred, tokens, selection, left_out, findings, lines }, places)
+}
+
+/// What the tools that are loaded at once take, and by what a conversation knows them again.
+fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, Vec<Mark>) {
+    let (mut tokens, mut marks) = (0, Vec::new());
+    for (tool, line) in view.tools().zip(lines) {
+        if let Some(line) = line.filter(|_| !view.is_deferred(tool)) {
+            tokens += format.limits().tokens(line.bytes as usize);
+            if marks.len() <= Carried::MOST {
+                marks.push(line.mark);
+            }
+        }
+    }
+    (tokens, marks)
 }
 
 /// Marks the end of the tools for a prompt cache.
@@ -108,11 +137,19 @@ fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Places) {
     }
 }
 
-fn over_limit(tool: &ViewTool, most: usize, format: &dyn Format) -> Finding {
-    let message =
-        format!("left out of `{}`: the list takes at most {most} tools and others come before it", format.id());
-    Finding::new(FindingCode::OverLimit, message)
+fn over_limit(LeftOut { tool, why }: &LeftOut, format: &dyn Format) -> Finding {
+    let hint = match why {
+        Absence::OverTokens(_) => "pin the tool, give it a higher priority, or raise `max_tokens`",
+        Absence::Deferred | Absence::OverDeferred(_) => {
+            "pin the tool, give it a higher priority, or ask without `defer`"
+        }
+        _ => {
+            "narrow the list by scenario, category, tag or `q`, pin the tool or give it a higher priority, or lift the limit with \
+             `max_tools=0`"
+        }
+    };
+    Finding::new(FindingCode::OverLimit, format!("left out of `{}`: {why}", format.id()))
         .of_scenario(&tool.id.scenario)
         .of_tool(tool.id.tool.clone())
-        .hint("narrow the list by scenario, category, tag or words, give the tool a higher priority, or lift the limit with `max_tools=0`")
+        .hint(hint)
 }

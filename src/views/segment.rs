@@ -9,13 +9,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::catalog::Part;
-use crate::formats::{Format, Spent};
+use crate::catalog::{Mark, Part, View};
+use crate::formats::{Format, Loading, Spent};
 use crate::model::{Digest, Finding, ScenarioName, ViewTool};
+
+/// One tool as it was written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    /// By which a conversation that carries it knows it again.
+    pub(super) mark: Mark,
+    /// Bytes in the list.
+    pub(super) bytes: u32,
+}
 
 /// What was written of some tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Written {
+    /// Tool by tool; nothing where the format left one out.
+    pub(super) lines: Vec<Option<Line>>,
+    /// How many of them are deferred.
+    pub(super) deferred: usize,
     /// How many there are.
     pub(super) tools: usize,
     /// How many the format left out.
@@ -50,15 +63,27 @@ pub(super) struct Latest(Arc<Mutex<HashMap<&'static str, Arc<Known>>>>);
 
 impl Written {
     /// Writes tools in the order given, with a comma between two, behind what is already in `out`.
-    pub(super) fn of(tools: &[Arc<ViewTool>], format: &dyn Format, spent: &mut Spent, out: &mut Vec<u8>) -> Self {
-        let mut written = Self::default();
+    pub(super) fn of(
+        view: &View,
+        tools: &[Arc<ViewTool>],
+        format: &dyn Format,
+        spent: &mut Spent,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        let mut written = Self { lines: Vec::with_capacity(tools.len()), ..Self::default() };
         for tool in tools {
-            let encoded = format.encode_within(tool, spent);
+            let deferred = view.is_deferred(tool);
+            let loading = if deferred { Loading::Deferred } else { Loading::AtOnce };
+            let encoded = format.encode_within(tool, loading, spent);
             written.findings.extend(encoded.findings);
             let Some(json) = encoded.json else {
                 written.left_out += 1;
+                written.lines.push(None);
                 continue;
             };
+            let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
+            written.lines.push(Some(Line { mark: Mark::of(&tool.id, &json), bytes }));
+            written.deferred += usize::from(deferred);
             if written.tools > 0 {
                 out.push(b',');
             }

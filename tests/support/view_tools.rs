@@ -44,6 +44,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
             requires_approval: false,
             approval_source: Provenance::Manifest,
             priority: 0,
+            pinned: false,
         },
     }
 }
@@ -99,7 +100,7 @@ pub(crate) fn part(scenario: &str, tools: Vec<ViewTool>, categories: Vec<Categor
 
 /// A view of these parts, with nothing left out.
 pub(crate) fn view(parts: Vec<Part>) -> View {
-    View { parts, left_out: Vec::new() }
+    View { parts, ..View::default() }
 }
 
 /// The time of every view here.

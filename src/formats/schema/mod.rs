@@ -197,7 +197,7 @@ pub(super) const fn join<const N: usize>(first: &[Transform], second: &[Transfor
 }
 
 /// Takes a member out and keeps the order of the others.
-fn take(map: &mut serde_json::Map<String, Value>, key: &str) -> Option<Value> {
+pub(super) fn take(map: &mut serde_json::Map<String, Value>, key: &str) -> Option<Value> {
     // `remove` would put the last member in its place.
     map.shift_remove(key)
 }

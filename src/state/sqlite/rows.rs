@@ -39,19 +39,20 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             sql("DELETE FROM preferences WHERE scope = ?1 AND target = ?2")?
                 .execute([scope.to_string(), target.to_string()])
         }
-        Write::Preference(scope, target, settings) => {
-            sql("INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-            .execute(params![
-                scope.to_string(),
-                target.to_string(),
-                settings.enabled,
-                settings.approval.map(crate::model::Approval::as_str),
-                settings.alias.as_ref().map(PublishedName::as_str),
-                settings.priority,
-                now,
-            ])
-        }
+        Write::Preference(scope, target, settings) => sql(
+            "INSERT OR REPLACE INTO preferences (scope, target, enabled, approval, alias, priority, pinned, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            scope.to_string(),
+            target.to_string(),
+            settings.enabled,
+            settings.approval.map(crate::model::Approval::as_str),
+            settings.alias.as_ref().map(PublishedName::as_str),
+            settings.priority,
+            settings.pinned,
+            now,
+        ]),
         Write::Decision(scenario, None) => {
             sql("DELETE FROM decisions WHERE scenario = ?1")?.execute([scenario.as_str()])
         }
@@ -245,11 +246,15 @@ fn preference(row: &Row<'_>) -> Result<(Scope, Target, Settings), String> {
     let enabled: Option<i64> = column(row, "enabled")?;
     let approval: Option<String> = column(row, "approval")?;
     let alias: Option<String> = column(row, "alias")?;
+    // A file that cannot be written may be from before there was this column.
+    let has_pins = row.as_ref().column_index("pinned").is_ok();
+    let pinned: Option<i64> = if has_pins { column(row, "pinned")? } else { None };
     let settings = Settings {
         enabled: enabled.map(|value| flag(value, "enabled")).transpose()?,
         approval: approval.map(|text| text.parse()).transpose().map_err(|error| bad("approval", error))?,
         alias: alias.map(|text| PublishedName::alias(&text)).transpose().map_err(|error| bad("alias", error))?,
         priority: column(row, "priority")?,
+        pinned: pinned.map(|value| flag(value, "pinned")).transpose()?,
     };
     Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
 }

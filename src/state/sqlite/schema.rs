@@ -65,6 +65,8 @@ const STEPS: &[&str] = &["
 ", "
     -- What spares decoding the document at a start. The document is the truth: it may be changed by hand, and this removed.
     ALTER TABLE manifests ADD COLUMN outline BLOB;
+", "
+    ALTER TABLE preferences ADD COLUMN pinned INTEGER;
 "];
 
 /// Whose file it is, as far as its header and tables tell.

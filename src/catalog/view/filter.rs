@@ -1,0 +1,93 @@
+//! Which tools an asker may get at all: bounds, settings and the filters by scenario, category and tag.
+
+use std::sync::Arc;
+
+use super::{Absence, Part, ViewQuery};
+use crate::catalog::entry::is_listed;
+use crate::catalog::lens::Lens;
+use crate::catalog::{Catalog, Entry, Standing};
+use crate::model::{Profile, ViewTool};
+
+/// See the module's head.
+pub(super) struct Filter<'a> {
+    query: &'a ViewQuery,
+    /// Whether it asks for certain tools.
+    chooses: bool,
+    /// What the asker's profile may see at all.
+    bounds: Option<&'a Profile>,
+}
+
+impl<'a> Filter<'a> {
+    pub(super) fn of(catalog: &'a Catalog, query: &'a ViewQuery) -> Self {
+        let chooses = !(query.categories.is_empty() && query.tags.is_empty() && query.q.is_none());
+        Self { query, chooses, bounds: catalog.bounds(query) }
+    }
+
+    /// The part of a published entry; nothing when it has no place in the view.
+    pub(super) fn part(&self, lens: &Lens<'_>, entry: &Arc<Entry>) -> Option<Part> {
+        if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
+            return None;
+        }
+        let whole = || Part { entry: Arc::clone(entry), tools: Arc::clone(&entry.listed), whole: true };
+        if entry.tools.is_empty() {
+            return (!self.chooses).then(whole);
+        }
+        let query = self.query;
+        let by_content = !(query.categories.is_empty() && query.tags.is_empty());
+        let leveled = self.bounds.is_some_and(|bounds| bounds.permission.is_some());
+        let plain = !by_content && !leveled && !query.include_disabled && !query.include_internal;
+        let leaves = lens.leaves(entry);
+        if plain && leaves {
+            return (!entry.listed.is_empty()).then(whole);
+        }
+        let (mut tools, mut is_whole) = (Vec::new(), true);
+        for global in entry.tools.iter() {
+            let tool = if leaves { Arc::clone(global) } else { lens.tool(global) };
+            let takes = self.refuses(&tool).is_none();
+            is_whole &= takes == is_listed(global) && (!takes || Arc::ptr_eq(&tool, global));
+            if takes {
+                tools.push(tool);
+            }
+        }
+        match (tools.is_empty(), is_whole) {
+            (true, _) => None,
+            (false, true) => Some(whole()),
+            (false, false) => Some(Part { entry: Arc::clone(entry), tools: tools.into(), whole: false }),
+        }
+    }
+
+    /// Why no tool of an entry is for the asker, if that is so.
+    pub(super) fn refuses_entry(&self, entry: &Entry) -> Option<Absence> {
+        match &entry.standing {
+            Standing::Withdrawn(reason) | Standing::Hidden(reason) => return Some(Absence::Withdrawn(reason.clone())),
+            Standing::Published => {}
+        }
+        if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
+            return Some(Absence::Profile(format!("the profile may not see scenario {}", entry.name)));
+        }
+        let asked = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
+        (!asked).then_some(Absence::Filtered("scenario"))
+    }
+
+    /// Why a tool of a published scenario within the asker's bounds is not for him, if that is so. The first reason counts.
+    pub(super) fn refuses(&self, tool: &ViewTool) -> Option<Absence> {
+        let (query, offered) = (self.query, &*tool.tool);
+        let asked = offered.facts.required_permission;
+        if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(asked)) {
+            let level = bounds.permission.unwrap_or_default();
+            return Some(Absence::Profile(format!("it asks the permission `{asked}`, and the profile has `{level}`")));
+        }
+        if offered.facts.internal_only && !query.include_internal {
+            return Some(Absence::Internal);
+        }
+        if !tool.effective.enabled && !query.include_disabled {
+            return Some(Absence::Disabled(tool.effective.enabled_source.to_string()));
+        }
+        let of_category = || offered.category.as_deref().is_some_and(|id| query.categories.contains(id));
+        if !query.categories.is_empty() && !of_category() {
+            return Some(Absence::Filtered("category"));
+        }
+        let of_tag = || offered.facts.tags.iter().any(|tag| query.tags.contains(&**tag));
+        (!query.tags.is_empty() && !of_tag()).then_some(Absence::Filtered("tag"))
+    }
+}
