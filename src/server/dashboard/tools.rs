@@ -88,7 +88,7 @@ impl Wanted {
             scenarios: self.scenario.parse::<ScenarioName>().into_iter().collect(),
             categories: some(&self.category),
             tags: some(&self.tag),
-            words: self.words.split_whitespace().map(str::to_owned).collect(),
+            q: (!self.words.trim().is_empty()).then(|| self.words.clone()),
             ..in_scope(&self.scope())
         }
     }
