@@ -9,7 +9,7 @@ use callsheet::catalog::{
     Catalog, Change, Found, Inputs, NamingStyle, Offer, Standing, View, ViewQuery, build, find_in_scope,
 };
 use callsheet::model::{
-    Approval, NameRef, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, Target, ToolId, ViewTool,
+    Approval, NameRef, PreferenceSet, Profile, PublishedName, ScenarioName, Scope, Settings, Target, ToolId, ViewTool,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -31,6 +31,9 @@ enum Act {
     Put(ScenarioName, Offer),
     Remove(ScenarioName),
     Prefer(Scope, Target, Settings),
+    Name(NamingStyle),
+    /// The profile `p` may see these scenarios only.
+    Bound(Vec<ScenarioName>),
 }
 
 fn drafts() -> impl Strategy<Value = Vec<offers::Draft>> {
@@ -94,10 +97,13 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         Act::Put(offers::scenario(name), offers::standing(offers::offer(name, &drafts), standing))
     });
     let scopes = select(vec!["global", "global", "profile:p", "chat:7"]).prop_map(|text| text.parse().unwrap());
+    let bounds = subsequence(SCENARIOS.map(offers::scenario).to_vec(), 0..=6);
     let act = prop_oneof![
         5 => put,
         1 => select(SCENARIOS.to_vec()).prop_map(|name| Act::Remove(offers::scenario(name))),
         4 => (scopes, targets(), settings()).prop_map(|(scope, target, s)| Act::Prefer(scope, target, s)),
+        1 => styles().prop_map(Act::Name),
+        1 => bounds.prop_map(Act::Bound),
     ];
     prop::collection::vec(act, 1..25)
 }
@@ -122,6 +128,15 @@ fn apply(inputs: &mut Inputs, catalog: &Catalog, act: &Act) -> Catalog {
             set.set(scope.clone(), target.clone(), settings.clone());
             inputs.preferences = Arc::new(set);
             catalog.with(Change::Preferences(Arc::clone(&inputs.preferences)))
+        }
+        Act::Name(style) => {
+            inputs.naming = *style;
+            catalog.with(Change::Naming(*style))
+        }
+        Act::Bound(scenarios) => {
+            let bounds = Profile { scenarios: Some(scenarios.iter().cloned().collect()), ..Profile::default() };
+            inputs.profiles = Arc::new(BTreeMap::from([("p".to_owned(), bounds)]));
+            catalog.with(Change::Profiles(Arc::clone(&inputs.profiles)))
         }
     }
 }

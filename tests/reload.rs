@@ -121,6 +121,23 @@ fn a_hangup_has_the_file_read_at_once() {
 }
 
 #[test]
+fn a_file_that_is_emptied_to_be_written_withdraws_nothing() {
+    let notes = Counted::offering("notes", &["add_note"]);
+    let following = Following::start(&file(&[notes.entry("notes")]));
+    for turn in 1..=10 {
+        // Read at once, at whatever moment that falls into.
+        following.daemon.signal("HUP");
+        fs::write(&following.path, format!("refresh.timeout = \"{turn}s\"\n{}", file(&[notes.entry("notes")])))
+            .unwrap();
+        following.until_reloads(turn);
+    }
+    assert_eq!((notes.asked(), following.tools()), (1, vec!["add_note".to_owned()]));
+    // What stays empty is meant.
+    fs::write(&following.path, "").unwrap();
+    following.until_tools(&[]);
+}
+
+#[test]
 fn a_file_that_comes_later_is_read() {
     let notes = Counted::offering("notes", &["add_note"]);
     let home = Home::new();

@@ -9,6 +9,9 @@ mod command;
 mod config_file;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use command::until;
 use config_file::{Counted, Following, HEAD, file, replace};
@@ -95,6 +98,20 @@ fn sources_are_switched_on_and_off() {
     following.until_tools(&[]);
     assert_eq!(following.health("notes")["reason"], "`vrooli` found it, which the configuration has switched off");
     assert_eq!(notes.asked(), asked);
+}
+
+#[test]
+fn streams_show_that_they_live_as_often_as_is_said_now() {
+    let following = Following::start(HEAD);
+    replace(&following.path, &format!("events.keep_alive = \"20ms\"\n{HEAD}"));
+    following.until_reloads(1);
+    let address = following.daemon.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    // By default there would be one in 15 seconds.
+    let lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    assert_eq!(lines.filter(|line| line.starts_with(':')).take(5).count(), 5);
 }
 
 #[test]

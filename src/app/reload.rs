@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 
 use super::Callsheet;
 use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
 use crate::engine::EngineHandle;
+use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 use crate::runtime::files::FileWatch;
 use crate::runtime::signal::Hangups;
@@ -41,6 +42,7 @@ pub(super) struct Follower {
     settings: watch::Sender<Arc<[ShownValue]>>,
     client: Arc<Client>,
     engine: EngineHandle,
+    events: Hub,
     tasks: Tasks,
     clock: Clock,
 }
@@ -60,8 +62,9 @@ impl Follower {
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
+        let (events, clock) = (app.events.clone(), app.clock);
         settings.send_replace(values.into());
-        Self { options, config, file, state, id, in_force, settings, client, engine, tasks, clock: app.clock }
+        Self { options, config, file, state, id, in_force, settings, client, engine, events, tasks, clock }
     }
 
     /// Runs until `stop`.
@@ -83,7 +86,10 @@ impl Follower {
                 );
             }
             watched = renewed.is_ok();
-            self.look(asked).await;
+            tokio::select! {
+                () = stop.wait() => return,
+                () = self.look(asked) => {}
+            }
             asked = tokio::select! {
                 () = stop.wait() => return,
                 () = hangups.next() => true,
@@ -111,13 +117,34 @@ impl Follower {
 
     /// Reads the configuration, and does what is to be done about it. `asked` is whether an operator wants to hear of it in any case.
     async fn look(&mut self, asked: bool) {
-        let (options, file) = (self.options.clone(), self.file.clone());
-        let loading = self.tasks.spawn_blocking(move || config::load_again(&options, file.as_deref()));
-        match loading.await {
-            Ok(Ok(loaded)) => self.take(loaded, asked).await,
-            Ok(Err(error)) => self.refuse(problems(&error), asked).await,
+        match self.read().await {
+            Some(Ok(loaded)) => self.take(loaded, asked).await,
+            Some(Err(error)) => self.refuse(problems(&error), asked).await,
             // The runtime goes down.
-            Err(_) => {}
+            None => {}
+        }
+    }
+
+    /// Reads the configuration when nobody is writing it. A file that was just emptied is valid: taken at its word, it would withdraw every
+    /// scenario that it named.
+    async fn read(&self) -> Option<Result<Loaded, ConfigError>> {
+        let mut earlier = None;
+        loop {
+            let (options, file) = (self.options.clone(), self.file.clone());
+            let reading = self.tasks.spawn_blocking(move || {
+                let before = look_of(&options);
+                let loaded = config::load_again(&options, file.as_deref());
+                let still = before == look_of(&options);
+                (before, loaded, still)
+            });
+            let (look, loaded, still) = reading.await.ok()?;
+            let empty = look.iter().flatten().any(|(length, _)| *length == 0);
+            // What stays empty is meant.
+            if still && (!empty || earlier.as_ref() == Some(&look)) {
+                return Some(loaded);
+            }
+            earlier = Some(look);
+            self.clock.sleep(QUIET).await;
         }
     }
 
@@ -171,6 +198,7 @@ impl Follower {
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
+        self.events.configure(&config.events);
         self.in_force.send_replace(Arc::clone(&config));
         config
     }
@@ -204,6 +232,15 @@ impl Follower {
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
     }
+}
+
+/// Length and time of every file that may be read, by which one that is being written is known.
+fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
+    let look = |path: PathBuf| {
+        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some((found.len(), found.modified().ok()))
+    };
+    options.places().into_iter().map(look).collect()
 }
 
 /// What is wrong, with its place.

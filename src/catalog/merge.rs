@@ -67,10 +67,17 @@ impl Catalog {
         next
     }
 
-    /// With every tool named by another style, and so built anew.
+    /// With every tool named by another style, and so built anew; entries that come out the same are shared.
     pub(super) fn with_naming(&self, naming: NamingStyle) -> Self {
         let offers = self.entries.values().map(|entry| (entry.name.clone(), entry.offer())).collect();
-        Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers)
+        let mut next =
+            Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers);
+        for (name, old) in &self.entries {
+            if next.entries.get(name).is_some_and(|new| new.digest == old.digest && new.standing == old.standing) {
+                next.entries.insert(name.clone(), Arc::clone(old));
+            }
+        }
+        next
     }
 
     /// The scenarios that the change to these preferences may concern, with their offers.

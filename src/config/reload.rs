@@ -96,12 +96,12 @@ rules! {
     "naming.style" live naming;
     "state.path" restart state.path;
     "views.max_bytes" restart views.max_bytes;
-    "events.ring" restart events.ring;
-    "events.ring_bytes" restart events.ring_bytes;
-    "events.reader_queue" restart events.reader_queue;
+    "events.ring" live events.ring;
+    "events.ring_bytes" live events.ring_bytes;
+    "events.reader_queue" live events.reader_queue;
     "events.max_subscribers" restart events.max_subscribers;
-    "events.keep_alive" restart events.keep_alive;
-    "events.linger" restart events.linger;
+    "events.keep_alive" live events.keep_alive;
+    "events.linger" live events.linger;
 }
 
 impl Config {

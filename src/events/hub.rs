@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 
 use super::change::Change;
@@ -30,7 +31,8 @@ pub struct Hub(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    config: config::Events,
+    /// Another one may take its place; how many may follow at once stays as it was.
+    config: ArcSwap<config::Events>,
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
@@ -86,7 +88,7 @@ impl Hub {
         let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
         let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
-        let counts = Arc::default();
+        let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
         let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, state, told, counts });
         shared.tasks.spawn(Arc::clone(&shared).follow(followed));
         Self(shared)
@@ -97,7 +99,8 @@ impl Hub {
     pub async fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let place = Arc::clone(&shared.places).try_acquire_owned();
-        let place = place.map_err(|_| SubscribeError::Full(shared.config.max_subscribers))?;
+        let config = shared.config.load_full();
+        let place = place.map_err(|_| SubscribeError::Full(config.max_subscribers))?;
         let published = shared.reader.snapshot().sequence;
         let mut told = shared.told.subscribe();
         tokio::select! {
@@ -110,7 +113,7 @@ impl Hub {
         let State { moment, topics } = &mut *state;
         let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
         let topic = Arc::clone(topic);
-        let begun = topic.begin(cursor, shared.config.reader_queue);
+        let begun = topic.begin(cursor, config.reader_queue);
         state.forget_idle(shared);
         let (clock, tasks, stop) = (shared.clock, shared.tasks.clone(), shared.stop.clone());
         Ok(Subscription::new(
@@ -127,13 +130,19 @@ impl Hub {
 
     /// How many follow now.
     pub fn subscribers(&self) -> usize {
-        let places = self.0.config.max_subscribers.min(Semaphore::MAX_PERMITS);
+        let places = self.0.config.load().max_subscribers.min(Semaphore::MAX_PERMITS);
         places.saturating_sub(self.0.places.available_permits())
     }
 
     /// How often a stream in which nothing happens should show that it lives (`events.keep_alive`).
     pub fn keep_alive(&self) -> Duration {
-        self.0.config.keep_alive
+        self.0.config.load().keep_alive
+    }
+
+    /// Puts other limits in force, but for how many may follow at once.
+    pub fn configure(&self, config: &config::Events) {
+        let max_subscribers = self.0.config.load().max_subscribers;
+        self.0.config.store(Arc::new(config::Events { max_subscribers, ..config.clone() }));
     }
 }
 
@@ -171,13 +180,14 @@ impl Shared {
         let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
         let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> =
             topics.iter().map(|topic| (topic.query.clone(), told(&change, &topic.query, &moment))).collect();
+        let config = self.config.load_full();
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that somebody began to follow meanwhile has seen nothing of this yet.
             let messages = told.remove(&topic.query);
             let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment));
-            let (overrun, unread) = topic.push(messages, &moment, &self.config);
+            let (overrun, unread) = topic.push(messages, &moment, &config);
             if overrun > 0 {
                 self.counts.overrun(overrun, unread);
                 tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
@@ -201,11 +211,11 @@ impl State {
     /// Forgets filters that nobody has followed for long, and those that are too many.
     fn forget_idle(&mut self, shared: &Shared) {
         let now = shared.clock.now();
-        let plain = ViewQuery::default();
+        let (plain, linger) = (ViewQuery::default(), shared.config.load().linger);
         let mut idle = Vec::new();
         self.topics.retain(|query, topic| {
             let Some(left) = topic.left().filter(|_| *query != plain) else { return true };
-            let keep = now < left + shared.config.linger;
+            let keep = now < left + linger;
             if keep {
                 idle.push((left, query.clone()));
             }
