@@ -2,7 +2,7 @@
 //! the loopback interface.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 #[path = "support/command.rs"]
 mod command;
