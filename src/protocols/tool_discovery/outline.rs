@@ -23,7 +23,8 @@ const LEVELS: [Permission; 4] = [Permission::Guest, Permission::User, Permission
 
 /// The outline of a document that [`encode`](super::encode()) made of this manifest.
 pub fn outline(manifest: &Manifest, document: &str) -> Vec<u8> {
-    let mut out = Writer { document, at: 0, met: HashMap::new(), bytes: Vec::with_capacity(SUM + 128 * manifest.tools.len()) };
+    let mut out =
+        Writer { document, at: 0, met: HashMap::new(), bytes: Vec::with_capacity(SUM + 128 * manifest.tools.len()) };
     out.bytes.extend([0; SUM]);
     out.bytes.extend(manifest.digest.0.to_le_bytes());
     out.text(&manifest.protocol_version);
