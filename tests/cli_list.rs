@@ -50,7 +50,9 @@ fn tools_are_filtered() {
         (&["--scenario", "notes"][..], &["add_note", "notes__search"][..]),
         (&["--scenario", "notes", "--scenario", "mail", "--category", "reading"], &["mail__search", "notes__search"]),
         (&["--tag", "letters"], &["mail__search", "send_mail"]),
-        (&["-q", "note words"], &["notes__search"]),
+        (&["-q", "note words"], &["add_note", "notes__search"]),
+        (&["-q", "note words", "--max", "1"], &["notes__search"]),
+        (&["-q", "letters", "--defer", "relevance"], &["mail__search", "send_mail"]),
         (&["--category", "writing", "--all"], &["send_mail", "add_note", "wipe"]),
     ] {
         let out = ask(&home, &daemon, &[&["tools"], filter].concat()).ok();
@@ -61,6 +63,31 @@ fn tools_are_filtered() {
     let first = ask(&home, &daemon, &["tools", "--max", "1"]);
     assert!(first.err.starts_with("note: 3 tools left out, by a limit"), "{first:?}");
     assert_eq!(names(&first.ok()).len(), 1);
+}
+
+#[test]
+fn a_choice_is_told_and_carried_on() {
+    let (home, daemon, _scenarios) = office();
+    let told = ask(&home, &daemon, &["tools", "-q", "note", "--max", "1", "--report"]).ok();
+    assert_eq!(rows(&told)[0], ["TOOL", "LISTED", "RANK", "SCORE", "TOKENS", "WHY"]);
+    let of = |id: &str| told.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
+    assert!(of("mail/send_mail").contains("nothing in it is relevant"), "{told}");
+    assert!(of("notes/wipe").contains("switched off"), "{told}");
+    assert!(told.ends_with("\n1 tool in the list\n"), "{told}");
+
+    let first = ask(&home, &daemon, &["tools", "-q", "letter", "--sticky", "", "--format", "openai"]);
+    let selection = first.err.split("--sticky ").nth(1).unwrap().trim().to_owned();
+    let before = first.ok();
+    let next = ["tools", "-q", "writes a note", "--sticky", &selection, "--format", "openai"];
+    let next = ask(&home, &daemon, &next).ok();
+    assert!(next.starts_with(before.trim_end().trim_end_matches(']')) && next.len() > before.len(), "{next}");
+
+    let strict = ask(&home, &daemon, &["tools", "--format", "anthropic", "--strict", "--cache"]).ok();
+    assert!(strict.contains("\"strict\":true") && strict.contains("cache_control"), "{strict}");
+    let few = ask(&home, &daemon, &["tools", "--max-tokens", "1"]);
+    assert!(few.err.contains("4 tools left out"), "{few:?}");
+    let watched = ask(&home, &daemon, &["tools", "--watch", "--max-tokens", "1"]);
+    assert!(watched.err.contains("cannot be used with"), "{watched:?}");
 }
 
 #[test]
