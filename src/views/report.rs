@@ -39,7 +39,7 @@ impl Told<'_> {
     /// The list as it was rendered, with what was decided.
     pub(super) fn report(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<u8> {
         let report = json!({
-            "format": self.format.id(),
+            "format": self.format.id().split('+').next(),
             "revision": catalog.revision_for(self.query).to_string(),
             "tokens": rendered.tokens,
             "budget": {"max_tools": self.query.max_tools, "max_tokens": self.query.max_tokens, "cap": self.query.cap},
