@@ -251,7 +251,6 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
         "re/ad",
         "1read",
         "-read",
-        "",
         " ",
         "_tool",
         "_activity",
@@ -273,7 +272,6 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
         "re\u{301}ad",
         "a__read",
         "b__read",
-        "%2e%2e",
         "..",
         "a%2Fread",
         "a/read",
@@ -287,7 +285,7 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
     ];
     let mut inputs = callsheet::catalog::Inputs::default();
     for scenario in ["a", "b", "a__b", "search", "calls"] {
-        let tools = names.iter().filter(|name| !name.is_empty()).map(|name| {
+        let tools = names.iter().map(|name| {
             let tool = tool(scenario, "any", r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
             let mut tool = (*tool.tool).clone();
             tool.name = (*name).into();

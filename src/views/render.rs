@@ -103,14 +103,13 @@ pub(super) fn render_again(
         findings.extend(categories.findings);
     }
     findings.sort();
-    let (tokens, marks) = loaded(view, &lines, format);
-    let selection = Carried::text(&marks);
+    let (tokens, selection) = loaded(view, &lines, format);
     (Rendered { body, tools, deferred, tokens, selection, left_out, findings, lines }, places)
 }
 
 /// What the tools that are loaded at once take, and by what a conversation knows them again.
-fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, Vec<Mark>) {
-    let (mut tokens, mut marks) = (0, Vec::new());
+fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, Option<String>) {
+    let (mut tokens, mut marks): (usize, Vec<Mark>) = (0, Vec::new());
     for (tool, line) in view.tools().zip(lines) {
         if let Some(line) = line.filter(|_| !view.is_deferred(tool)) {
             tokens += format.limits().tokens(line.bytes as usize);
@@ -119,7 +118,7 @@ fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, V
             }
         }
     }
-    (tokens, marks)
+    (tokens, Carried::text(&marks))
 }
 
 /// Marks the end of the tools for a prompt cache.
