@@ -1,28 +1,24 @@
 //! The same catalog gives the same bytes in every format, however it came to be: prompt caches of vendors break on one changed byte.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+#[path = "support/format_cases.rs"]
+mod format_cases;
 #[path = "support/offers.rs"]
 mod offers;
+#[path = "support/view_tools.rs"]
+mod view_tools;
 
 use std::sync::Arc;
 
 use callsheet::catalog::{Catalog, Inputs, Snapshot, Turns, View, ViewQuery, build};
-use callsheet::formats::{self, FORMATS, Format, Options};
+use callsheet::formats::Format;
 use callsheet::runtime::Tasks;
 use callsheet::views::{Coding, Views, render};
 use jiff::Timestamp;
 
 const FLEET: &[(&str, &[&str])] =
     &[("alarm", &["ring", "stop"]), ("files", &["read", "find"]), ("mail", &["find", "send"]), ("notes", &["add"])];
-
-/// Every format, plain and with each option that it has.
-fn variants() -> Vec<&'static dyn Format> {
-    let both = [false, true];
-    let options = both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache }));
-    let options: Vec<Options> = options.collect();
-    FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
-}
 
 fn body(catalog: &Catalog, format: &dyn Format) -> Vec<u8> {
     render(&View::select(catalog, &ViewQuery::default()), Timestamp::UNIX_EPOCH, format).body
@@ -43,7 +39,7 @@ fn grown(order: impl Iterator<Item = usize>) -> Catalog {
 #[test]
 fn the_order_of_discovery_does_not_show() {
     let whole = offers::catalog(FLEET, &[]);
-    for format in variants() {
+    for format in format_cases::variants() {
         let expected = body(&whole, format);
         for turn in 0..FLEET.len() {
             let turned = (0..FLEET.len()).map(|at| (at + turn) % FLEET.len());
@@ -58,7 +54,7 @@ fn the_order_of_discovery_does_not_show() {
 fn a_newcomer_changes_no_byte_of_the_tools_before_it() {
     let (few, all) = (offers::catalog(&FLEET[..3], &[]), offers::catalog(FLEET, &[]));
     let tools = |catalog: &Catalog| View::select(catalog, &ViewQuery::default()).parts;
-    for format in variants() {
+    for format in format_cases::variants() {
         let (before, after) = (body(&few, format), body(&all, format));
         let texts: Vec<_> = tools(&few).iter().flat_map(|part| part.tools.to_vec()).collect();
         let Some(last) = texts.iter().rev().find_map(|tool| format.encode(tool).json) else {
@@ -89,7 +85,7 @@ async fn what_was_prepared_before_does_not_show() {
             configuration: None,
         };
         let snapshot = Arc::new(snapshot);
-        for format in variants() {
+        for format in format_cases::variants() {
             let prepared = views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
             assert_eq!(prepared.body, body(&catalog, format), "{} of {scenarios}", format.id());
         }

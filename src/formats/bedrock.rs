@@ -1,6 +1,7 @@
 //! Bedrock Converse `toolConfig`. With `cache=true` a `cachePoint` stands behind the last tool.
 //!
-//! Converse takes no `toolConfig` without tools (botocore service-2.json: at least one), so a request leaves an empty one out.
+//! Converse takes no `toolConfig` without tools (botocore service-2.json: at least one), so a list without tools is `null`: no
+//! configuration, which a request leaves out.
 
 use super::limits;
 use super::schema;
@@ -23,7 +24,7 @@ const fn shape(id: &'static str, cached: EndMark) -> Vendor {
         steps: schema::COMMON,
         write: tool,
         frame: (r#"{"tools":["#, "]}"),
-        nothing: None,
+        nothing: Some("null"),
         cached,
         strict: None,
         deferral: None,

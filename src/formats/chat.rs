@@ -16,7 +16,7 @@ pub(super) const fn like(id: &'static str, limits: &'static Limits) -> Vendor {
     Vendor {
         id,
         limits,
-        steps: schema::COMMON,
+        steps: schema::COMPILED,
         write: function,
         frame: ("[", "]"),
         nothing: None,

@@ -15,7 +15,8 @@ pub struct Limits {
     pub max_tools: Option<usize>,
     /// Names of tools.
     pub name: Option<Names>,
-    /// Characters of a tool's description that the target is known to take. More are sent all the same: the vendor lifted the bound.
+    /// Characters of a tool's description that every server of this shape is known to take. The vendor lifted the bound, so more are sent
+    /// all the same, and a finding tells of the servers that may refuse it.
     pub described: Option<usize>,
     /// An empty description is refused, so none is sent then.
     pub empty_description: bool,
@@ -104,7 +105,7 @@ pub const OPENAI: Limits = Limits {
     max_tools: Some(128),
     // Its openapi.json, in prose: a-z, A-Z, 0-9, underscores and dashes, at most 64.
     name: Some(Names::plain(64)),
-    // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784).
+    // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784), but not by all who speak its shape.
     described: Some(1024),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,

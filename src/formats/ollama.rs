@@ -1,5 +1,6 @@
 //! Ollama `tools`. The server reads a schema into a struct and drops every keyword that the struct lacks, so what it would drop is said
-//! in the descriptions.
+//! in the descriptions. Its Python client drops `anyOf` and the properties of inner objects too, so alternatives of types are
+//! said as a list of types, which it keeps.
 
 use serde_json::Value;
 
@@ -7,10 +8,11 @@ use super::EndMark;
 use super::chat;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Log, Refused, SIMPLE, Transform, join};
+use super::schema::{Log, Refused, SIMPLE, Transform, join, required, types};
 use super::vendor::Vendor;
 
-const STEPS: [Transform; SIMPLE.len() + 2] = join(SIMPLE, &[said, super::schema::required::known_required]);
+const STEPS: [Transform; SIMPLE.len() + 3] =
+    join(SIMPLE, &[said, types::alternatives_to_types, required::known_required]);
 
 /// `format=ollama`.
 pub(super) static FORMAT: Vendor = Vendor {

@@ -36,7 +36,7 @@ const fn shape(id: &'static str, limits: &'static Limits, strict: Option<&'stati
     Vendor {
         id,
         limits,
-        steps: schema::COMMON,
+        steps: schema::COMPILED,
         write: function,
         frame: ("[", "]"),
         nothing: None,

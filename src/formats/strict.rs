@@ -100,10 +100,21 @@ const ANTHROPIC_WORDS: Vocabulary = Vocabulary {
     takes,
 };
 
-/// The formats that both vendors take.
+/// The largest whole number up to which every reader of JSON counts exactly.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The formats that both vendors take, an `enum` of plain values (of lists and objects Anthropic's client takes none), and bounds that can
+/// be compiled: beyond what a double counts exactly, readers disagree about a number.
 fn takes(keyword: &str, value: &Value) -> bool {
     const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-    keyword != "format" || value.as_str().is_some_and(|format| FORMATS.contains(&format))
+    match keyword {
+        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        "enum" => value.as_array().is_some_and(|values| !values.iter().any(|held| held.is_array() || held.is_object())),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            value.as_f64().is_some_and(|bound| bound.abs() <= EXACT)
+        }
+        _ => true,
+    }
 }
 
 fn openai_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {

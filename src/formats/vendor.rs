@@ -6,7 +6,7 @@ use super::limits::{self, Limits};
 use super::schema::{self, Note, Refused, Transform};
 use super::strict::{Spent, Strict};
 use super::{Encoded, EndMark, Format, Frame, ListHead, Loading, Options, lossy, quarantined};
-use crate::model::{Finding, ViewTool};
+use crate::model::{Finding, FindingCode, ViewTool};
 
 /// One vendor's shape.
 pub(super) struct Vendor {
@@ -86,6 +86,23 @@ impl Vendor {
         Ok(((self.write)(&piece), applied.notes))
     }
 
+    /// Tells of a description that some servers of this shape refuse. It is not cut: to most of them every word of it counts.
+    fn long(&self, tool: &ViewTool) -> Option<Finding> {
+        let most = self.limits.described?;
+        let text = &tool.tool.description;
+        // Bytes are at least as many as characters, and cheap to count.
+        let count = if text.len() > most { text.chars().count() } else { 0 };
+        (count > most).then(|| {
+            let message =
+                format!("its description has {count} characters: some servers of `{}` take {most} at most", self.id);
+            Finding::new(FindingCode::DescriptionLong, message)
+                .of_scenario(&tool.id.scenario)
+                .of_tool(tool.id.tool.clone())
+                .at("/description")
+                .hint("say in the description what the tool does, and the rest in those of its parameters")
+        })
+    }
+
     fn tell(tool: &ViewTool, note: Note) -> Finding {
         let finding = lossy(tool, note.message).at(format!("/parameters{}", note.pointer));
         if note.hint.is_empty() { finding } else { finding.hint(note.hint) }
@@ -129,7 +146,10 @@ impl Format for Vendor {
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
             match self.fit(tool, loading, Some((strict, spent))) {
-                Ok((json, notes)) => return Encoded { json: Some(json), findings: told(notes).collect() },
+                Ok((json, notes)) => {
+                    let findings = told(notes).chain(self.long(tool)).collect();
+                    return Encoded { json: Some(json), findings };
+                }
                 Err(refused) => {
                     let finding = lossy(tool, format!("not strict in `{}`: {refused}", self.id)).at("/parameters");
                     findings.push(finding.hint("close its objects, give each value a type, or ask for fewer tools"));
@@ -138,7 +158,7 @@ impl Format for Vendor {
         }
         match self.fit(tool, loading, None) {
             Ok((json, notes)) => {
-                findings.extend(told(notes));
+                findings.extend(told(notes).chain(self.long(tool)));
                 Encoded { json: Some(json), findings }
             }
             Err(refused) => {

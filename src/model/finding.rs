@@ -114,6 +114,8 @@ codes! {
     OverLimit = "over-limit", Warning;
     /// Something could not be said in a format and was left out or changed there.
     Lossy = "lossy", Warning;
+    /// The description is longer than every server of a format's vendor is known to take; it is sent whole.
+    DescriptionLong = "description-long", Info;
     /// A source of endpoints failed; its last whole set stays in force.
     SourceFailed = "source-failed", Error;
     /// An entry of a source could not be used.

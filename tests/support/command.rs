@@ -156,6 +156,12 @@ impl Running {
 
     /// Asks by HTTP: the status and the body.
     pub(crate) fn get(&self, target: &str) -> (u16, Vec<u8>) {
+        let (status, _, body) = self.ask(target);
+        (status, body)
+    }
+
+    /// The same, with the head of the answer.
+    pub(crate) fn ask(&self, target: &str) -> (u16, String, Vec<u8>) {
         let address = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
@@ -163,7 +169,7 @@ impl Running {
         stream.read_to_end(&mut bytes).unwrap();
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
         let head = std::str::from_utf8(&bytes[..end]).unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), bytes[end + 4..].to_vec())
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), bytes[end + 4..].to_vec())
     }
 
     /// Sends a signal, such as `TERM`.

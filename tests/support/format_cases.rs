@@ -1,9 +1,14 @@
 //! Views that between them have everything that a format may meet. Each has one expected file per format.
 
+#![allow(dead_code, reason = "each test file uses its share")]
+
 use std::sync::Arc;
 
 use callsheet::catalog::View;
+use callsheet::formats::{self, FORMATS, Format, Options};
 use callsheet::model::{Provenance, PublishedName, Scope, Target};
+
+use serde_json::Value;
 
 use crate::view_tools::{category, extra, offered, part, raw, tool, view};
 
@@ -16,7 +21,15 @@ pub(crate) fn cases() -> Vec<(&'static str, View)> {
         ("noise", noise()),
         ("roots", roots()),
         ("malformed", malformed()),
+        ("hostile", hostile()),
     ]
+}
+
+/// Every format, plain and with each option that it has.
+pub(crate) fn variants() -> Vec<&'static dyn Format> {
+    let both = [false, true];
+    let options: Vec<_> = both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache })).collect();
+    FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
 }
 
 const NOTHING: &str = r#"{"type":"object","properties":{}}"#;
@@ -101,4 +114,55 @@ fn malformed() -> View {
     odd.name = PublishedName::plain("guess what?");
     let tools = vec![tool("careless", "dig", &deep), odd, tool("careless", "halve", half)];
     view(vec![part("careless", tools, Vec::new())])
+}
+
+/// Some of what vendors find hard to take; their own client libraries are fed all of it (`.ci/validators`).
+fn hostile() -> View {
+    const PICKED: &[&str] = &[
+        "ref_cyclic",
+        "ref_dangling",
+        "ref_siblings",
+        "ref_dynamic",
+        "root_one_of",
+        "root_all_of",
+        "root_const",
+        "root_text",
+        "root_nullable",
+        "draft_4_bounds",
+        "tuple_old",
+        "array_untyped",
+        "enum_mixed",
+        "enum_with_null",
+        "const_object",
+        "type_array",
+        "type_unknown",
+        "type_repeats",
+        "object_map",
+        "object_closed_empty",
+        "object_patterns",
+        "property_false",
+        "required_unknown",
+        "keys_odd",
+        "keys_like_keywords",
+        "pattern_words",
+        "text_bounds",
+        "number_large",
+        "unions_with_not",
+        "unions_of_objects",
+        "all_of_refs",
+        "nullable_openapi",
+        "annotations",
+        "vocabulary",
+    ];
+    let manifests: Vec<Value> =
+        serde_json::from_str(include_str!("../../fixtures/validators/hostile.json")).expect("a list");
+    let all = manifests.iter().filter_map(|manifest| manifest["tools"].as_array()).flatten();
+    let mut tools: Vec<_> = all
+        .filter_map(|offered| Some((offered["name"].as_str()?, &offered["parameters"])))
+        .filter(|(name, _)| PICKED.contains(name))
+        .map(|(name, schema)| tool("hostile", name, &schema.to_string()))
+        .collect();
+    assert_eq!(tools.len(), PICKED.len());
+    tools.sort_by(|a, b| a.id.cmp(&b.id));
+    view(vec![part("hostile", tools, Vec::new())])
 }

@@ -43,7 +43,8 @@ pub fn require_all(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
         let optional = properties.iter_mut().filter(|(name, _)| !required.iter().any(|known| known == name.as_str()));
         optional.for_each(|(_, schema)| nullable(schema));
-        if all.len() != required.len() {
+        // Also where there is nothing to require: the vendor asks for the list itself.
+        if all.len() != required.len() || all.is_empty() {
             log.silent();
             members.insert("required".into(), all.into());
         }
@@ -143,14 +144,16 @@ mod tests {
     #[test]
     fn objects_are_closed_and_what_was_optional_may_be_null() {
         let mut schema = json!({"type": "object", "properties": {"a": {"type": "string", "enum": ["x"]},
-            "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}]}}}}, "required": ["b"]});
+            "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}]}}},
+            "n": {"type": "object", "properties": {}, "additionalProperties": false}}, "required": ["b", "n"]});
         for step in [close_objects, require_all] {
             step(&mut schema, &mut Log::default()).unwrap();
         }
         let expected = json!({"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x", null]},
             "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
-                "additionalProperties": false, "required": ["c"]}},
-            "required": ["a", "b"], "additionalProperties": false});
+                "additionalProperties": false, "required": ["c"]},
+            "n": {"type": "object", "properties": {}, "additionalProperties": false, "required": []}},
+            "required": ["a", "b", "n"], "additionalProperties": false});
         assert_eq!(schema.to_string(), expected.to_string());
     }
 

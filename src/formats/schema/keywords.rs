@@ -8,7 +8,7 @@ use super::walk::{Role, each_schema};
 use super::{Log, Refused, take};
 
 /// Characters of a folded value.
-const FITS: usize = 200;
+pub(super) const FITS: usize = 200;
 
 /// What a target reads.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ fn said(keyword: &str, value: &Value) -> Said {
 }
 
 /// Adds to the description.
-fn describe(members: &mut Map<String, Value>, text: &str) {
+pub(super) fn describe(members: &mut Map<String, Value>, text: &str) {
     let before = members.get("description").and_then(Value::as_str).filter(|before| !before.is_empty());
     let all = before.map_or_else(|| text.to_owned(), |before| format!("{before} ({text})"));
     members.insert("description".into(), all.into());

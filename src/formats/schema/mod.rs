@@ -17,10 +17,12 @@ pub mod inline;
 pub mod items;
 pub mod keywords;
 pub mod noise;
+pub mod patterns;
 pub mod plain;
 pub mod references;
 pub mod required;
 pub mod root;
+pub mod types;
 pub mod upgrade;
 pub mod walk;
 pub mod well_formed;
@@ -155,6 +157,7 @@ impl Refused {
 pub(super) const COMMON: &[Transform] = &[
     noise::drop_noise,
     well_formed::well_formed,
+    patterns::sound_patterns,
     upgrade::to_2020,
     items::array_items,
     root::object_root,
@@ -163,6 +166,9 @@ pub(super) const COMMON: &[Transform] = &[
     references::local_references,
     required::known_required,
 ];
+
+/// The steps for targets that compile patterns, as `OpenAI` does.
+pub(super) const COMPILED: &[Transform] = &join::<{ COMMON.len() + 1 }>(COMMON, &[patterns::common_patterns]);
 
 /// The steps for a target that takes few keywords and no references; its own vocabulary comes last.
 pub(super) const SIMPLE: &[Transform] = &[

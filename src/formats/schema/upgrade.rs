@@ -1,4 +1,4 @@
-//! What drafts 4 to 7 wrote otherwise becomes what 2020-12 writes. Silent: it means the same.
+//! What drafts 4 to 2019-09 wrote otherwise becomes what 2020-12 writes. Silent: it means the same.
 //!
 //! Flags for strict bounds are rewritten with the other malformed values, and lists of items with arrays.
 
@@ -12,7 +12,12 @@ pub fn to_2020(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     let moved = rename_definitions(schema, log);
     each_schema(schema, &mut |schema, _| {
         let Some(members) = schema.as_object_mut() else { return };
-        for keyword in ["$schema", "id"] {
+        if let Some(target) = take(members, "$recursiveRef") {
+            // It is always "#"; what it finds without anchors is the root.
+            members.entry("$ref").or_insert(target);
+            log.silent();
+        }
+        for keyword in ["$schema", "$vocabulary", "$recursiveAnchor", "id"] {
             if take(members, keyword).is_some() {
                 log.silent();
             }
@@ -56,6 +61,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_only_2019_09_had_goes() {
+        let mut schema = json!({"$schema": "https://json-schema.org/draft/2019-09/schema", "$vocabulary": {}, "$recursiveAnchor": true,
+            "properties": {"sub": {"$recursiveRef": "#"}, "$recursiveRef": {"type": "string"}}});
+        to_2020(&mut schema, &mut Log::default()).unwrap();
+        let expected = json!({"properties": {"sub": {"$ref": "#"}, "$recursiveRef": {"type": "string"}}});
+        assert_eq!(schema.to_string(), expected.to_string());
+    }
 
     #[test]
     fn older_words_become_those_of_today() {

@@ -17,6 +17,7 @@ pub fn well_formed(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         Value::Object(members) => {
             rewrite_exclusive(members, log);
             repair_required(members, place.pointer, log);
+            each_type_once(members, log);
             let odd: Vec<String> = members.iter().filter(|(k, v)| !acceptable(k, v)).map(|(k, _)| k.clone()).collect();
             for keyword in odd {
                 let value = take(members, &keyword).unwrap_or_default();
@@ -82,6 +83,22 @@ fn rewrite_exclusive(members: &mut Map<String, Value>, log: &mut Log) {
             // A flag without a bound, or an unset one, says nothing.
             take(members, strict);
         }
+        log.silent();
+    }
+}
+
+/// A type that is named twice says no more than once.
+fn each_type_once(members: &mut Map<String, Value>, log: &mut Log) {
+    let Some(Value::Array(names)) = members.get_mut("type") else { return };
+    let mut seen = Vec::new();
+    let before = names.len();
+    names.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(name.clone());
+            true
+        }
+    });
+    if names.len() < before {
         log.silent();
     }
 }
@@ -158,10 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_draft_4_become_those_of_today() {
+    fn bounds_of_draft_4_become_those_of_today_and_types_stand_once() {
         check(
-            json!({"properties": {"a": {"minimum": 0, "exclusiveMinimum": true}, "b": {"maximum": 9, "exclusiveMaximum": false}}}),
-            &json!({"properties": {"a": {"exclusiveMinimum": 0}, "b": {"maximum": 9}}}),
+            json!({"properties": {"a": {"minimum": 0, "exclusiveMinimum": true}, "b": {"maximum": 9, "exclusiveMaximum": false},
+                "c": {"type": ["string", "null", "string"]}}}),
+            &json!({"properties": {"a": {"exclusiveMinimum": 0}, "b": {"maximum": 9}, "c": {"type": ["string", "null"]}}}),
             &[],
         );
     }
