@@ -17,6 +17,7 @@ mod events;
 mod failing;
 mod faults;
 mod fleet;
+mod formats;
 mod load;
 mod manifests;
 mod network;
@@ -48,6 +49,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("events", events::run),
     ("network", network::run),
     ("restart", restart::run),
+    ("formats", formats::run),
 ];
 
 fn main() -> ExitCode {
