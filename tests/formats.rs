@@ -209,6 +209,37 @@ fn calls_are_explicit_or_latent_by_three_rules() {
 }
 
 #[test]
+fn a_long_description_is_sent_whole_and_told_of_where_servers_differ() {
+    let long = offered(tool("s", "t", "{}"), |tool| tool.description = "ü".repeat(1_025).into());
+    let fitting = offered(tool("s", "t", "{}"), |tool| tool.description = "ü".repeat(1_024).into());
+    for format in format_cases::variants().into_iter().filter(|format| format.for_llm()) {
+        let told = |tool| {
+            let encoded = format.encode(tool);
+            let text = String::from_utf8(encoded.json.unwrap()).unwrap();
+            let codes: Vec<_> = encoded.findings.iter().map(|finding| finding.code).collect();
+            (text.contains(&*tool.tool.description), codes)
+        };
+        let codes = if format.id().starts_with("openai") { vec![FindingCode::DescriptionLong] } else { Vec::new() };
+        assert_eq!(told(&long), (true, codes), "{}", format.id());
+        assert_eq!(told(&fitting), (true, Vec::new()), "{}", format.id());
+    }
+}
+
+#[test]
+fn a_list_without_tools_is_one_that_a_request_can_leave_out() {
+    for format in format_cases::variants().into_iter().filter(|format| format.for_llm()) {
+        let empty = body("empty", format);
+        match format.id() {
+            // Converse takes no configuration without tools.
+            "bedrock" | "bedrock+cache" => assert_eq!(empty, Value::Null),
+            "mcp" => assert_eq!(empty["tools"], json!([])),
+            "calls" => assert_eq!(empty["properties"]["calls"]["maxItems"], 0),
+            other => assert_eq!(empty, json!([]), "{other}"),
+        }
+    }
+}
+
+#[test]
 fn a_reference_to_elsewhere_costs_that_tool_in_every_format_for_llms() {
     for target in ["http://127.0.0.1/secret", "#/$defs/none"] {
         let schema = json!({"type": "object", "properties": {"a": {"$ref": target}}}).to_string();
