@@ -23,7 +23,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
             p class="card" id="empty" { "The program that runs callsheet made this configuration itself, so there are no files or variables to show. "
                 "With " code { "callsheet serve" } " each value is shown here with where it comes from." }
         } @else {
-            p class="quiet" { "Set values in the configuration file, in the environment as " code { "CALLSHEET_SECTION__KEY" } ", or by flags; later ones win. Credentials are masked." }
+            p class="lead" { "Set values in the configuration file, in the environment as " code { "CALLSHEET_SECTION__KEY" } ", or by flags; later ones win. Credentials are masked." }
             div class="scroll" tabindex="0" role="region" aria-label="Values" { table class="cards" {
                 thead { tr { @for head in ["Key", "Value", "From"] { th scope="col" { (head) } } } }
                 tbody { @for value in values.iter().take(SHOWN) {

@@ -28,8 +28,8 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let findings = all_open(&shared, &snapshot).await;
     let main = html! {
         h1 { "Findings" }
-        p class="quiet" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
-        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" { (groups(&findings)) }
+        p class="lead" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
+        div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&findings)) }
     };
     let page = Page { place: Place::Findings, title: "Findings", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
@@ -55,7 +55,7 @@ fn groups(findings: &[Finding]) -> Markup {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
                 h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
                 @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (what) } }
-                (finding_list(of_kind.iter().copied(), told::OF_KIND))
+                (finding_list(of_kind.iter().copied(), told::OF_KIND, true))
                 @if of_kind.len() > told::OF_KIND {
                     p class="quiet" { (of_kind.len() - told::OF_KIND) " more: " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
                 }
@@ -78,13 +78,13 @@ pub(super) fn severity_badge(severity: Severity) -> Markup {
     html! { span class={ "badge " (severity.as_str()) } { (severity.as_str()) } }
 }
 
-/// The first `most` findings.
-pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize) -> Markup {
+/// The first `most` findings; `grouped` under a heading that tells how much they matter.
+pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize, grouped: bool) -> Markup {
     html! {
         ul class="findings" {
             @for finding in findings.into_iter().take(most) {
                 li data-code=(finding.code) {
-                    (about(finding)) (severity_badge(finding.severity())) " " (foreign(&finding.message, 600))
+                    (about(finding)) @if !grouped { (severity_badge(finding.severity())) " " } (foreign(&finding.message, 600))
                     @if let Some(pointer) = &finding.pointer { " " code { (foreign(pointer, 200)) } }
                     @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (foreign(hint, 400)) } }
                 }
@@ -106,13 +106,19 @@ fn about(finding: &Finding) -> Markup {
 /// What a person can do about findings of a kind, where each finding does not say it itself.
 fn advice(code: FindingCode) -> Option<&'static str> {
     Some(match code {
-        FindingCode::NameCollision => "give one of the tools an alias, or leave it: both are in the list under longer names.",
+        FindingCode::NameCollision => {
+            "give one of the tools an alias, or leave it: both are in the list under longer names."
+        }
         FindingCode::AliasRefused => "choose an alias that no other tool has.",
-        FindingCode::ToolQuarantined => "tell the author of the scenario; `callsheet check` shows the place in its manifest.",
+        FindingCode::ToolQuarantined => {
+            "tell the author of the scenario; `callsheet check` shows the place in its manifest."
+        }
         FindingCode::VersionRefused => "update the scenario or callsheet, or widen `protocol.accept`.",
         FindingCode::ManifestRefused => "look at the scenario's log; its last good tools stay meanwhile.",
         FindingCode::Disabled => "switch a tool on where it is needed, on its own page or for all with a preference.",
-        FindingCode::Withdrawn => "see why the scenario does not answer; its tools come back with its next good answer.",
+        FindingCode::Withdrawn => {
+            "see why the scenario does not answer; its tools come back with its next good answer."
+        }
         FindingCode::OverLimit => "switch off what is not needed, or raise the priority of what must stay.",
         FindingCode::TrustWithheld => "look at who answers there now, and trust it again if that is right.",
         FindingCode::PreferenceUnmatched => "nothing, if the tool comes back; else reset the preference.",

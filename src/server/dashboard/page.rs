@@ -2,7 +2,9 @@
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
@@ -221,9 +223,8 @@ mod tests {
 
     #[test]
     fn browsers_get_pages_and_scripts_get_data() {
-        let wants = |accept: &'static str| {
-            wants_page(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]))
-        };
+        let wants =
+            |accept: &'static str| wants_page(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]));
         assert!(wants("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
         for accept in ["*/*", "application/json", "text/html;q=0", "text/plain", "application/json, text/*;q=0.1"] {
             assert!(!wants(accept), "{accept}");

@@ -52,7 +52,9 @@ pub(super) fn bar(from: Timestamp, until: Timestamp, now: Timestamp) -> Markup {
 /// Where a scenario stood in the last day, as bands of colour. `begun` is since when that is known.
 pub(super) fn timeline(past: &Past, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
     let start = now.saturating_sub(SPAN).unwrap_or(begun);
-    let x = |at: Timestamp| (at.duration_since(start).as_millis() * i128::from(WIDE) / SPAN.as_millis()).clamp(0, WIDE.into());
+    let x = |at: Timestamp| {
+        (at.duration_since(start).as_millis() * i128::from(WIDE) / SPAN.as_millis()).clamp(0, WIDE.into())
+    };
     let bands = bands(past, health, begun.max(start), now);
     html! {
         svg class="timeline" viewBox={ "0 0 " (WIDE) " 40" } preserveAspectRatio="none" role="img"

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::super::App;
 use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, segment};
+use super::text::{count, foreign, foreign_plain, segment};
 use crate::catalog::Snapshot;
 use crate::model::{Approval, Scope, Settings, Target};
 
@@ -21,9 +21,9 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let (snapshot, now) = moment(&shared);
     let main = html! {
         h1 { "Preferences" }
-        p class="quiet" { "A chat goes before a profile, a profile before global, global before what the scenario says. Within a scope a tool goes before a tag, a category and a scenario." }
+        p class="lead" { "A chat goes before a profile, a profile before global, global before what the scenario says. Within a scope a tool goes before a tag, a category and a scenario." }
         (form())
-        div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" { (groups(&snapshot)) }
+        div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot)) }
     };
     let page = Page { place: Place::Preferences, title: "Preferences", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
@@ -39,7 +39,7 @@ fn form() -> Markup {
         form id="prefer" class="card filter" hx-put="/api/v1/preferences" hx-swap="none" hx-disabled-elt="find button" aria-labelledby="prefer-title" {
             h2 id="prefer-title" { "Set one, also for many tools at once" }
             label { "Scope" input name="scope" value="global" required placeholder="global, profile:NAME or chat:ID"; }
-            label { "For" input name="target" required placeholder="scenario:NAME, category:ID, tag:NAME or tool:SCENARIO/TOOL"; }
+            label { "For" input class="long" name="target" required placeholder="scenario:NAME, category:ID, tag:NAME or tool:SCENARIO/TOOL"; }
             label { "In the list" select name="enabled" { option value="" { "leave" } option value="true" { "on" } option value="false" { "off" } } }
             label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "ask a person first" } option value="skip" { "not needed" } } }
             button type="submit" class="primary" { "Set" }
@@ -71,7 +71,8 @@ fn groups(snapshot: &Snapshot) -> Markup {
 
 fn row(scope: &Scope, target: &Target, settings: &Settings) -> Markup {
     let inherits = || html! { span class="quiet" { "inherits" } };
-    let at = format!("/api/v1/preferences?scope={}&target={}", segment(&scope.to_string()), segment(&target.to_string()));
+    let at =
+        format!("/api/v1/preferences?scope={}&target={}", segment(&scope.to_string()), segment(&target.to_string()));
     html! {
         tr data-target=(target) {
             th scope="row" data-label="For" { (foreign(&target.to_string(), 300)) }
@@ -80,7 +81,7 @@ fn row(scope: &Scope, target: &Target, settings: &Settings) -> Markup {
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
             td data-label="Actions" class="actions" {
-                button type="button" hx-delete=(at) hx-swap="none" hx-disabled-elt="this" hx-confirm={ "Reset the preference for " (target) "?" } { "Reset" }
+                button type="button" hx-delete=(at) hx-swap="none" hx-disabled-elt="this" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
             }
         }
     }

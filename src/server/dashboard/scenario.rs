@@ -35,11 +35,11 @@ pub(super) async fn page(
     let health = find(&snapshot, &name)?;
     let main = html! {
         p { a href="/" { "Scenarios" } " / " }
-        div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" {
+        div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
             (present(&shared, health, now))
         }
-        div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" {
-            (offer(&snapshot, health))
+        div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
+            (offer(&shared, &snapshot, health, now))
         }
         (model_box(&name))
     };
@@ -64,9 +64,9 @@ pub(super) async fn offer_part(
     Path(name): Path<String>,
     asked: HeaderMap,
 ) -> Result<Response, Refused> {
-    let snapshot = shared.reader.snapshot();
+    let (snapshot, now) = moment(&shared);
     let health = find(&snapshot, &name)?;
-    answer(&asked, offer(&snapshot, health))
+    answer(&asked, offer(&shared, &snapshot, health, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: what was understood of its manifest.
@@ -102,7 +102,6 @@ fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
             h2 id="timeline-title" { "The last 24 hours" }
             (plots::timeline(&past, health, history.begun(), now))
             p class="quiet" { "Remembered since the daemon started " (when(history.begun(), now, AGO)) "." }
-            (turns(&past, now))
         }
         div class="columns" {
             section class="card" aria-labelledby="health-title" {
@@ -140,7 +139,7 @@ fn identity(health: &Health) -> Markup {
 fn turns(past: &super::history::Past, now: Timestamp) -> Markup {
     html! {
         @if !past.turns.is_empty() {
-            details {
+            details class="card" {
                 summary { (count(past.turns.len(), "change")) " of state" }
                 div class="scroll" tabindex="0" role="region" aria-label="Changes of state" { table {
                     thead { tr { @for head in ["When", "From", "To", "Why"] { th scope="col" { (head) } } } }
@@ -158,13 +157,14 @@ fn turns(past: &super::history::Past, now: Timestamp) -> Markup {
     }
 }
 
-fn offer(snapshot: &Snapshot, health: &Health) -> Markup {
+fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) -> Markup {
     let findings = findings_of(snapshot, &health.name);
     let entry = snapshot.catalog.entry(&health.name);
     html! {
+        (turns(&shared.dashboard.history.of(&health.name), now))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
-            @if findings.is_empty() { p { "Nothing was found wrong, left out or changed." } } @else { (finding_list(&findings, told::OF_SCENARIO)) }
+            @if findings.is_empty() { p { "Nothing was found wrong, left out or changed." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
         }
         section class="card" aria-labelledby="tools-title" {
             h2 id="tools-title" { "Tools" }

@@ -122,7 +122,7 @@ pub(super) async fn page(
             } }
             noscript { button type="submit" { "Show" } }
         }
-        div id="scenarios" hx-get="/dashboard/scenarios" hx-include="#filter" hx-sync="this:replace"
+        div id="scenarios" hx-get="/dashboard/scenarios" hx-include="#filter" hx-sync="this:replace" hx-disinherit="*"
             hx-trigger="sse:health, input delay:150ms from:#filter, submit from:#filter" {
             (list(&shared, &snapshot, &wanted, now))
         }

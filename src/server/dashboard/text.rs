@@ -110,8 +110,7 @@ mod tests {
     #[test]
     fn foreign_texts_are_escaped_isolated_and_show_what_hides() {
         let shown = foreign("<b>a\u{202e}b & \"c\"", 100).into_string();
-        let expected =
-            "<bdi>&lt;b&gt;a<span class=\"mark\">U+202E</span>b &amp; &quot;c&quot;</bdi>";
+        let expected = "<bdi>&lt;b&gt;a<span class=\"mark\">U+202E</span>b &amp; &quot;c&quot;</bdi>";
         assert_eq!(shown, expected);
         assert_eq!(foreign("abcdef", 3).into_string(), "<bdi>abc…</bdi>");
         assert_eq!(foreign_plain("a\u{202e}\nb", 9), "a\u{fffd}\u{fffd}b");
@@ -119,7 +118,9 @@ mod tests {
 
     #[test]
     fn spans_have_one_unit() {
-        for (seconds, told) in [(-3, "0 s"), (89, "89 s"), (90, "2 min"), (5_399, "90 min"), (7_200, "2 h"), (200_000, "2 d")] {
+        for (seconds, told) in
+            [(-3, "0 s"), (89, "89 s"), (90, "2 min"), (5_399, "90 min"), (7_200, "2 h"), (200_000, "2 d")]
+        {
             assert_eq!(span(seconds), told);
         }
     }

@@ -11,7 +11,7 @@ use super::super::{App, lookup};
 use super::findings::finding_list;
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{foreign, segment};
-use super::tools::{in_scope, tool_row};
+use super::tools::{self, in_scope, tool_row};
 use super::{findings::told, schema};
 use crate::catalog::explain;
 use crate::formats;
@@ -48,9 +48,10 @@ pub(super) async fn page(
     let main = html! {
         p { a href="/dashboard/tools" { "Tools" } " / " }
         h1 { (foreign(tool.name.as_str(), 64)) " " span class="badge" { @if explained.listed { "in the list" } @else { "not in the list" } } }
-        p class="lines" { (foreign(&tool.tool.description, 4_000)) }
+        p class="lines lead" { (foreign(&tool.tool.description, 4_000)) }
         table class="card cards" {
             caption class="hidden" { "Settings in the scope " (scope) }
+            (tools::heads())
             tbody { (tool_row(&snapshot, &scope, &tool, published)) }
         }
         div class="columns" {
@@ -60,7 +61,7 @@ pub(super) async fn page(
                 table { tbody { @for step in &explained.steps {
                     tr { th scope="row" { (step.subject) } td { (foreign(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
-                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO)) }
+                @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO, false)) }
             }
         }
         section class="card" aria-labelledby="formats-title" {
@@ -69,7 +70,12 @@ pub(super) async fn page(
         }
         details class="card" { summary { "Metadata as the scenario wrote it" } pre tabindex="0" { code { (pretty(tool.tool.metadata.get())) } } }
     };
-    let page = Page { place: Place::Tools, title: &super::text::foreign_plain(tool.name.as_str(), 64), snapshot: &snapshot, now };
+    let page = Page {
+        place: Place::Tools,
+        title: &super::text::foreign_plain(tool.name.as_str(), 64),
+        snapshot: &snapshot,
+        now,
+    };
     answer(&asked, page.around(&main))
 }
 
@@ -96,7 +102,7 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
                     aria-current=[(other.id() == format.id()).then_some("true")] { (other.id()) }
             }
         }
-        @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO)) }
+        @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO, false)) }
         @match &encoded.json {
             Some(json) => {
                 p { (json.len()) " bytes, about " (tokens(json.len())) " tokens (a quarter of the bytes)" }

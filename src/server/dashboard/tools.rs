@@ -152,8 +152,8 @@ pub(super) async fn page(
         }
         table class="card cards" {
             caption class="hidden" { "Tools with their settings" }
-            thead { tr { @for head in ["Tool", "Scenario", "Category and tags", "In the list", "Approval"] { th scope="col" { (head) } } } }
-            tbody id="tool-rows" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-sync="this:replace"
+            (heads())
+            tbody id="tool-rows" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-sync="this:replace" hx-disinherit="*"
                 hx-trigger="sse:catalog, input delay:150ms from:#filter, submit from:#filter" {
                 (rows(&snapshot, &wanted))
             }
@@ -161,6 +161,11 @@ pub(super) async fn page(
     };
     let page = Page { place: Place::Tools, title: "Tools", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
+}
+
+/// The heads of a table of tools.
+pub(super) fn heads() -> Markup {
+    html! { thead { tr { @for head in ["Tool", "Scenario", "Category and tags", "In the list", "Approval"] { th scope="col" { (head) } } } } }
 }
 
 fn filter(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
@@ -188,7 +193,8 @@ fn filter(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
 }
 
 fn scopes(snapshot: &Snapshot) -> Vec<String> {
-    let mut scopes: Vec<String> = snapshot.catalog.preferences().iter().map(|(scope, _, _)| scope.to_string()).collect();
+    let mut scopes: Vec<String> =
+        snapshot.catalog.preferences().iter().map(|(scope, _, _)| scope.to_string()).collect();
     scopes.dedup();
     scopes.truncate(200);
     scopes
