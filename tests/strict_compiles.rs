@@ -20,7 +20,7 @@ const STRICT: &[(&str, &str)] =
     &[("openai", "/function/parameters"), ("openai-responses", "/parameters"), ("anthropic", "/input_schema")];
 
 fn strict(id: &str) -> &'static dyn Format {
-    formats::with_options(formats::by_id(id).unwrap(), Options { strict: true, cache: false }).unwrap()
+    formats::with_options(formats::by_id(id).unwrap(), Options { strict: true, ..Options::default() }).unwrap()
 }
 
 /// The strict schema of a tool on its own in a request; nothing when it is not offered strictly.
