@@ -13,7 +13,7 @@ use std::path::Path;
 
 use callsheet::catalog::{Inputs, Standing};
 use callsheet::model::{Finding, FindingCode, Health, LastError, ScenarioState, ToolCounts};
-use jiff::Timestamp;
+use callsheet::runtime::Clock;
 use support::offers::{offer, put, scenario, standing, tool};
 use support::serving::{Answer, Served, health, serve, serve_inputs, snapshot};
 
@@ -51,11 +51,11 @@ async fn served() -> Served {
         protocol_version: Some(hostile.clone()),
         url: Some("http://127.0.0.1:1".into()),
         latency_ms: Some(7),
-        last_success: Some(Timestamp::now()),
+        last_success: Some(Clock::system().wall()),
         tools: ToolCounts { offered: 3, published: 2, disabled: 1, quarantined: 1 },
         ..health("files", ScenarioState::Live)
     };
-    let error = LastError { kind: "refused".into(), message: hostile.clone(), at: Timestamp::now() };
+    let error = LastError { kind: "refused".into(), message: hostile.clone(), at: Clock::system().wall() };
     let gone = Health { reason: hostile.clone(), last_error: Some(error), ..health("gone", ScenarioState::Down) };
     let mut waiting = Health { trusted: false, ..health("waiting", ScenarioState::Pending) };
     waiting.party.origin = Some("http://192.0.2.7:80".into());
@@ -180,8 +180,7 @@ async fn the_first_load_is_small() {
         let again = server.ask("GET", file, &[GZIP, ("if-none-match", &etag)], "").await;
         assert_eq!((again.status, again.body.len()), (304, 0), "{file}");
     }
-    println!("first load: {weight} bytes with gzip");
-    assert!(weight < FIRST_LOAD, "{weight}");
+    assert!(weight < FIRST_LOAD, "{weight} bytes with gzip");
     server.get("/dashboard/assets/other.js").await.problem();
 }
 

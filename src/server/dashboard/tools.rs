@@ -146,7 +146,7 @@ pub(super) async fn page(
     let main = html! {
         h1 { "Tools" }
         (filter(&snapshot, &wanted))
-        details class="card" id="formats" hx-get="/dashboard/tools/formats" hx-trigger="toggle once, sse:catalog" hx-target="#formats-table" {
+        details class="card" id="formats" hx-get="/dashboard/tools/formats" hx-trigger="toggle" hx-target="#formats-table" {
             summary { "What the list is for each LLM vendor" }
             div id="formats-table" {}
         }
@@ -179,7 +179,7 @@ fn filter(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
         form id="filter" class="filter" method="get" action="/dashboard/tools" role="search" {
             label { "Search" input type="search" name="q" value=(wanted.words) placeholder="name, words, tag" data-search autocomplete="off"; }
             label { "Scenario" select name="scenario" { (choice("", &wanted.scenario, "every scenario"))
-                @for entry in published() { (choice(entry.name.as_str(), &wanted.scenario, "")) } } }
+                @for entry in published().take(1_000) { (choice(entry.name.as_str(), &wanted.scenario, "")) } } }
             label { "Category" select name="category" { (choice("", &wanted.category, "every category"))
                 @for category in categories.iter().take(500) { (choice(category, &wanted.category, "")) } } }
             label { "Tag" input name="tag" value=(wanted.tag) placeholder="any"; }
