@@ -113,20 +113,18 @@ pub(crate) async fn check(
         let now = clock.now();
         verdict.looks += 1;
         let mut found: Vec<(&'static str, String, String)> = Vec::new();
-        match failure {
-            Some(error) => found.push(("the list was not answered", "-".into(), format!("{error:#}"))),
-            None => {
-                for (each, before) in watched.iter().zip(&before) {
-                    let listed = looker.seen.get(&manifests::name(each.at)).map_or(&[][..], Vec::as_slice);
-                    let case = Case { before, after: &(each.truth)(), listed, asked, now, grace };
-                    let wrong = case.wrong(each);
-                    found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
-                }
-                let strangers = looker.seen.keys().filter(|name| !names.contains(*name) && !others.contains(*name));
-                found.extend(
-                    strangers.map(|name| ("a scenario that offers nothing is listed", name.clone(), String::new())),
-                );
+        if let Some(error) = failure {
+            found.push(("the list was not answered", "-".into(), format!("{error:#}")));
+        } else {
+            for (each, before) in watched.iter().zip(&before) {
+                let listed = looker.seen.get(&manifests::name(each.at)).map_or(&[][..], Vec::as_slice);
+                let case = Case { before, after: &(each.truth)(), listed, asked, now, grace };
+                let wrong = case.wrong(each);
+                found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
             }
+            let strangers = looker.seen.keys().filter(|name| !names.contains(*name) && !others.contains(*name));
+            let told = "a scenario that offers nothing is listed";
+            found.extend(strangers.map(|name| (told, name.clone(), String::new())));
         }
         let cases: BTreeSet<_> = found.iter().map(|(kind, name, _)| (*kind, name.clone())).collect();
         for (kind, name, why) in found {
