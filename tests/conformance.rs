@@ -302,7 +302,14 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
 
 /// Each byte written as an escape: a name that is also a route (`search`) is asked for as a name that way.
 fn escaped(name: &str) -> String {
-    name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    name.bytes().fold(String::new(), |mut text, byte| {
+        text.extend([
+            '%',
+            char::from_digit(u32::from(byte >> 4), 16).unwrap(),
+            char::from_digit(u32::from(byte & 15), 16).unwrap(),
+        ]);
+        text
+    })
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use crate::formats::FORMATS;
 
 /// Arguments of `tools`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub(super) struct Tools {
     #[command(flatten)]
     filter: Filter,

@@ -39,6 +39,7 @@ pub(super) static FORMAT: Vendor = Vendor {
 };
 
 /// Takes out parameters that have the name of a meta field: a call cannot hold both.
+#[expect(clippy::unnecessary_wraps, reason = "a transform has this shape")]
 fn own_words(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
     for name in OURS {
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
