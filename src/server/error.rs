@@ -54,7 +54,8 @@ impl Problem {
 
     /// 426: this is only answered over a WebSocket (RFC 9110 section 15.5.22). `why` is what the handshake lacks.
     pub(super) fn upgrade_required(why: &str) -> Self {
-        let detail = format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
+        let detail =
+            format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
         let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail);
         problem.0.header = Some((UPGRADE, HeaderValue::from_static("websocket")));
         problem

@@ -330,6 +330,18 @@ mod tests {
     }
 
     #[test]
+    fn sockets_are_for_our_own_pages() {
+        let (host, upgrade) = (("host", "localhost:7400"), ("upgrade", "websocket"));
+        assert_eq!(status("GET", &[host, upgrade], false), 200, "no page sends it");
+        for (origin, expected) in
+            [("http://localhost:7400", 200), ("https://ui.example", 200), ("https://evil.example", 403), ("null", 403)]
+        {
+            assert_eq!(status("GET", &[host, upgrade, ("origin", origin)], false), expected, "{origin}");
+        }
+        assert_eq!(status("GET", &[host, upgrade, ("sec-fetch-site", "cross-site")], false), 403);
+    }
+
+    #[test]
     fn bodies_that_change_state_are_json() {
         let host = ("host", "localhost");
         for (kind, expected) in [
