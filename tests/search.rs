@@ -84,3 +84,85 @@ fn a_scope_is_searched_by_its_own_names_and_settings() {
     assert!(found(&catalog, "office").is_empty());
     assert!(view.rank("reads one file", 10).iter().all(|hit| &*hit.tool.id.tool != "read_file"));
 }
+
+#[test]
+fn diacritics_case_and_width_make_no_difference() {
+    let mut inputs = Inputs::default();
+    let tools =
+        [tool("größe_ändern").about("Change a café’s naïve résumé"), tool("wetter").about("天気予報を取得する")];
+    put(&mut inputs, offer("de", &tools));
+    let catalog = build(&inputs);
+    for text in ["grosse", "GRÖSSE", "andern", "cafe", "CAFÉ", "cafe\u{301}", "ｃａｆｅ", "naive resume"] {
+        assert_eq!(found(&catalog, text), ["de/größe_ändern"], "{text}");
+    }
+    for text in ["天気", "天", "予報"] {
+        assert_eq!(found(&catalog, text), ["de/wetter"], "{text}");
+    }
+    assert!(found(&catalog, "犬").is_empty());
+}
+
+#[test]
+fn a_typed_name_is_found_in_tiers() {
+    let catalog = build(&office());
+    let view = View::select(&catalog, &ViewQuery::default());
+    let tiers = |typed: &str| -> Vec<String> {
+        let hits = view.palette(typed, &[], 10);
+        hits.iter().map(|hit| format!("{} {}", hit.tier.unwrap().as_str(), hit.tool.id)).collect()
+    };
+    assert_eq!(tiers("read")[..2], ["prefix mail/read", "prefix files/read_file"]);
+    assert_eq!(tiers("read_fi"), ["prefix files/read_file"]);
+    assert_eq!(tiers("readfi"), ["prefix files/read_file"]);
+    assert_eq!(tiers("file re")[0], "word files/read_file");
+    assert_eq!(tiers("folder"), ["word files/listFolder"]);
+    assert_eq!(tiers("foldr"), ["fuzzy files/listFolder"]);
+    assert_eq!(tiers("remvoe fiel"), ["fuzzy files/removeFile"]);
+    assert!(tiers("submarine").is_empty() && tiers("").is_empty());
+    let recent = ["files/read_file", "mail/send", "files/read_file", "lost/read_lost_file"].map(offers::id);
+    let used: Vec<_> = view.palette("", &recent, 10).iter().map(|hit| hit.tool.id.to_string()).collect();
+    assert_eq!(used, ["files/read_file", "mail/send"]);
+    assert_eq!(view.palette("read", &recent, 1)[0].tool.id.to_string(), "files/read_file");
+}
+
+#[test]
+fn each_sentence_gets_its_tool() {
+    let catalog = build(&office());
+    let text = "Please tell me what is in the folder of my files, every name of it. Then send a letter.";
+    let best = found(&catalog, text);
+    assert!(
+        best[..2].contains(&"files/listFolder".to_owned()) && best[..2].contains(&"mail/send".to_owned()),
+        "{best:?}"
+    );
+}
+
+#[test]
+fn hostile_texts_stay_small() {
+    let long = "word ".repeat(20_000) + &"x".repeat(100_000);
+    let odd = "\u{202e}\u{0}\u{7}\u{200b}abc\u{301}\u{301}".repeat(10_000);
+    let mut inputs = Inputs::default();
+    put(
+        &mut inputs,
+        offer("odd", &[tool("long").about(&long), tool("odd").about(&odd), tool("plain").about("one word")]),
+    );
+    let catalog = build(&inputs);
+    assert_eq!(found(&catalog, "one word")[0], "odd/plain");
+    assert_eq!(found(&catalog, "abc"), ["odd/odd"]);
+    assert_eq!(found(&catalog, &long).len(), 2);
+    let bytes: usize = catalog.entries().map(|entry| entry.index_bytes()).sum();
+    assert!(bytes < 4_000, "{bytes}");
+}
+
+#[test]
+fn more_tools_than_a_leaf_holds_are_all_found() {
+    let tools: Vec<_> = (0..700).map(|at| tool(&format!("tool{at:03}"))).collect();
+    let mut inputs = Inputs::default();
+    put(&mut inputs, offer("many", &tools));
+    let catalog = build(&inputs);
+    for at in [0, 255, 256, 511, 512, 699] {
+        assert_eq!(found(&catalog, &format!("tool{at:03}"))[0], format!("many/tool{at:03}"));
+    }
+    let view = View::select(&catalog, &ViewQuery::default());
+    let all: Vec<_> = view.rank("tool", usize::MAX).iter().map(|hit| hit.tool.id.tool.to_string()).collect();
+    assert_eq!(all.len(), 700);
+    assert!(all.is_sorted(), "equal scores are in the order of the view");
+    assert_eq!(view.rank("tool", 3).len(), 3);
+}

@@ -28,7 +28,7 @@ pub mod view;
 pub use diff::{Difference, Named, Touched, difference, findings_between};
 pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
-pub use search::{Field, Fields, Hit};
+pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
 pub use view::{Absence, Carried, Defer, Generic, LeftOut, Mark, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
 

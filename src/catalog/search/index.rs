@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::fields::{Field, each_text};
 use super::leaf::{Leaf, Occurrence, TOOLS, Term};
+use super::names::Gathered;
 use super::weigh;
 use super::words::{Splitter, stem};
 use crate::catalog::Entry;
@@ -30,6 +31,11 @@ impl Entry {
         self.index();
     }
 
+    /// Whether its index is made.
+    pub fn is_warm(&self) -> bool {
+        self.indexed.0.get().is_some()
+    }
+
     /// What its index holds in memory, in bytes; 0 before it was made.
     pub fn index_bytes(&self) -> usize {
         let leaves = self.indexed.0.get().map(|index| index.leaves.iter().map(Leaf::bytes).sum());
@@ -52,13 +58,20 @@ struct Maker {
     /// The terms of each field of the tool at hand.
     fields: [Vec<Term>; 8],
     occurrences: Vec<Occurrence>,
+    names: Gathered,
 }
 
 impl Maker {
     fn new(scenario: &ScenarioName) -> Self {
         let (mut splitter, mut terms) = (Splitter::default(), Vec::new());
         splitter.split(scenario.as_str(), |word| terms.push(Term::of(stem(word))));
-        Self { splitter, scenario: terms, fields: Default::default(), occurrences: Vec::new() }
+        Self {
+            splitter,
+            scenario: terms,
+            fields: Default::default(),
+            occurrences: Vec::new(),
+            names: Gathered::default(),
+        }
     }
 
     fn leaf(&mut self, manifest: &Manifest, tools: &[Arc<ViewTool>]) -> Leaf {
@@ -66,14 +79,17 @@ impl Maker {
         for (at, tool) in (0..=u8::MAX).zip(tools) {
             self.tool(at, manifest, tool);
         }
-        Leaf::of(&mut self.occurrences, weigh::saturate)
+        Leaf::of(&mut self.occurrences, self.names.finish(), weigh::saturate)
     }
 
     fn tool(&mut self, at: u8, manifest: &Manifest, tool: &ViewTool) {
-        let Self { splitter, scenario, fields, occurrences } = self;
+        let Self { splitter, scenario, fields, occurrences, names } = self;
         fields.iter_mut().for_each(Vec::clear);
         fields[Field::Scenario as usize].extend_from_slice(scenario);
         each_text(manifest, &tool.tool, &tool.name, |field, text| {
+            if matches!(field, Field::Name | Field::Title) {
+                names.put(at, text, splitter);
+            }
             let terms = &mut fields[field as usize];
             splitter.split(text, |word| {
                 if terms.len() < weigh::FIELD_WORDS {

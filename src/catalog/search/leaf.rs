@@ -1,9 +1,11 @@
 //! The index of some tools of one scenario: for each term, which tools have it, where, and how much it weighs there.
 //!
-//! Terms are kept as 32 bits of their hash, so no text of a tool is kept twice. Two terms of a catalog of 100,000 tools share a hash in
+//! Terms are kept as 32 bits of their hash, so no description is kept twice. Two terms of a catalog of 100,000 tools share a hash in
 //! about one of 40,000 searches.
 
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::names::Names;
 
 /// Tools of a leaf at most.
 pub(super) const TOOLS: usize = 256;
@@ -56,11 +58,13 @@ pub(super) struct Leaf {
     terms: Box<[(Term, u32)]>,
     /// In the order of the terms, those of a term in the order of the tools.
     postings: Box<[Posting]>,
+    /// What its tools are called.
+    pub(super) names: Names,
 }
 
 impl Leaf {
     /// Makes the leaf of these occurrences, in whatever order; `saturate` maps the summed weight of a term in a tool into 0 to 1.
-    pub(super) fn of(occurrences: &mut [Occurrence], saturate: impl Fn(f32) -> f32) -> Self {
+    pub(super) fn of(occurrences: &mut [Occurrence], names: Names, saturate: impl Fn(f32) -> f32) -> Self {
         // The field is in the key too: the sum of floats depends on their order.
         occurrences.sort_unstable_by_key(|one| (one.term, one.tool, one.field));
         let (mut terms, mut postings) = (Vec::new(), Vec::with_capacity(occurrences.len()));
@@ -76,7 +80,7 @@ impl Leaf {
             }));
         }
         terms.push((Term(u32::MAX), index(postings.len())));
-        Self { terms: terms.into(), postings: postings.into() }
+        Self { terms: terms.into(), postings: postings.into(), names }
     }
 
     /// Where a term is.
@@ -103,7 +107,7 @@ impl Leaf {
 
     /// What it holds in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.terms) + size_of_val(&*self.postings)
+        size_of::<Self>() + size_of_val(&*self.terms) + size_of_val(&*self.postings) + self.names.bytes()
     }
 }
 

@@ -1,0 +1,85 @@
+//! The names of a leaf's tools as they are typed: words and whole names, folded. The only texts of an index, since beginnings and
+//! mistyped words cannot be found by hashes.
+
+use super::words::Splitter;
+
+/// A word of a tool's name or title.
+#[derive(Debug, Clone, Copy)]
+struct Word {
+    begin: u32,
+    length: u8,
+    tool: u8,
+    /// Whether it is not one word but all of a name without its separators.
+    whole: bool,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    text: Box<str>,
+    /// In the order of the tools.
+    words: Box<[Word]>,
+}
+
+/// Names while they are gathered.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    text: String,
+    words: Vec<Word>,
+}
+
+impl Gathered {
+    /// Adds a name or title of a tool.
+    pub(super) fn put(&mut self, tool: u8, name: &str, splitter: &mut Splitter) {
+        let (mut whole, first) = (String::new(), self.words.len());
+        splitter.parts(name, |word| {
+            whole.push_str(word);
+            self.word(tool, word, false);
+        });
+        if self.words.len() == first + 1 {
+            // A name of one word is that word.
+            self.words[first].whole = true;
+        } else {
+            self.word(tool, &whole, true);
+        }
+    }
+
+    fn word(&mut self, tool: u8, word: &str, whole: bool) {
+        let kept = word.get(..usize::from(u8::MAX)).unwrap_or_else(|| {
+            let longest = (0..=word.len().min(usize::from(u8::MAX))).rev().find(|at| word.is_char_boundary(*at));
+            &word[..longest.unwrap_or_default()]
+        });
+        let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len())) else { return };
+        if length > 0 {
+            self.text.push_str(kept);
+            self.words.push(Word { begin, length, tool, whole });
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> Names {
+        let names = Names { text: self.text.as_str().into(), words: self.words.as_slice().into() };
+        self.text.clear();
+        self.words.clear();
+        names
+    }
+}
+
+impl Names {
+    /// Hands on each tool with the words of its names, each with whether it is a whole name.
+    pub(super) fn each_tool(&self, mut each: impl FnMut(u8, &[(bool, &str)])) {
+        let mut words = Vec::new();
+        for of_tool in self.words.chunk_by(|a, b| a.tool == b.tool) {
+            words.clear();
+            words.extend(of_tool.iter().map(|word| {
+                let begin = word.begin as usize;
+                (word.whole, self.text.get(begin..begin + usize::from(word.length)).unwrap_or_default())
+            }));
+            each(of_tool[0].tool, &words);
+        }
+    }
+
+    /// What it holds in memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(&*self.words)
+    }
+}

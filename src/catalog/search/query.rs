@@ -1,0 +1,98 @@
+//! What a search asks for: its words, and which of them stand in one sentence.
+
+use super::leaf::Term;
+use super::words::{Splitter, is_data, stem};
+
+/// Different words of a search that are looked up; further ones do not count.
+pub const SEARCH_WORDS: usize = 256;
+/// Sentences that are looked at by themselves; what follows counts as part of the last.
+const SENTENCES: usize = 12;
+
+/// A text, ready to be looked up.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// Different terms, in the order in which they first occur.
+    pub(super) terms: Vec<Term>,
+    /// The terms of each sentence as places in `terms`; empty when there is only one sentence.
+    pub(super) sentences: Vec<Vec<usize>>,
+}
+
+impl Query {
+    pub(super) fn of(text: &str) -> Self {
+        let (mut query, mut splitter) = (Self::default(), Splitter::default());
+        for sentence in sentences(text) {
+            let mut places = Vec::new();
+            for run in sentence.split_whitespace() {
+                splitter.split_unless(run, is_data, |word| query.put(Term::of(stem(word)), &mut places));
+            }
+            if !places.is_empty() {
+                query.sentences.push(places);
+            }
+        }
+        if query.sentences.len() < 2 {
+            query.sentences.clear();
+        }
+        query
+    }
+
+    fn put(&mut self, term: Term, places: &mut Vec<usize>) {
+        let known = self.terms.iter().position(|known| *known == term);
+        let place = known.or_else(|| {
+            (self.terms.len() < SEARCH_WORDS).then(|| {
+                self.terms.push(term);
+                self.terms.len() - 1
+            })
+        });
+        places.extend(place.filter(|place| !places.contains(place)));
+    }
+}
+
+/// The sentences of a text: each ends with a full stop or the like and a blank, or with its line.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut rest, mut from) = (text, 0);
+    while found.len() + 1 < SENTENCES {
+        let Some(at) = rest.get(from..).and_then(|rest| rest.find(ends_a_sentence)).map(|at| at + from) else { break };
+        let after = at + rest[at..].chars().next().map_or(1, char::len_utf8);
+        let next = rest[after..].chars().next();
+        let alone = rest[at..].starts_with(['\n', '。', '！', '？', '；']);
+        if alone || next.is_some_and(char::is_whitespace) {
+            found.push(&rest[..at]);
+            (rest, from) = (&rest[after..], 0);
+        } else {
+            from = after;
+        }
+    }
+    found.push(rest);
+    found
+}
+
+fn ends_a_sentence(c: char) -> bool {
+    matches!(c, '.' | ';' | '!' | '?' | '\n' | '。' | '！' | '？' | '；')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_people_end_them() {
+        assert_eq!(sentences("a b. C d! E.f? g"), ["a b", " C d", " E.f", " g"]);
+        assert_eq!(sentences("一。二\nthree.5"), ["一", "二", "three.5"]);
+        assert_eq!(sentences(&"x. ".repeat(100)).len(), SENTENCES);
+    }
+
+    #[test]
+    fn one_sentence_is_the_whole_text() {
+        let query = Query::of("read files. ");
+        assert_eq!((query.terms.len(), query.sentences.len()), (2, 0));
+        let query = Query::of("read files. Send files.");
+        assert_eq!((query.terms.len(), query.sentences), (3, vec![vec![0, 1], vec![2, 1]]));
+    }
+
+    #[test]
+    fn the_words_that_are_looked_up_are_limited() {
+        let long: String = (0..10_000).map(|n| format!("w{n}x ")).collect();
+        assert_eq!(Query::of(&long).terms.len(), SEARCH_WORDS);
+    }
+}
