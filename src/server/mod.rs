@@ -41,6 +41,7 @@ mod query;
 mod repeats;
 mod routes;
 mod scenarios;
+mod search;
 mod socket;
 mod stuck;
 mod tools;

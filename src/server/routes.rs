@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, socket, tools};
+use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -52,6 +52,7 @@ pub(super) const ROUTES: &[Route] = &[
     }),
     route("GET,HEAD", "/metrics", "what was counted, for Prometheus", || get(metrics::scrape)),
     route("GET,HEAD", "/api/v1/tools", "the list of tools", || get(tools::list_route)),
+    route("GET,HEAD", "/api/v1/tools/search", "the tools that fit a text best, with why", || get(search::search)),
     route("GET,HEAD", "/api/v1/tools/{*name}", "one tool, or with `/explain` why it is or is not in the list", || {
         get(tools::one_route)
     }),
