@@ -9,10 +9,11 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "serve",
     "demo",
     "tools",
+    "search",
     "scenarios",
     "explain",
     "prefs",

@@ -23,6 +23,7 @@ mod output;
 mod prefs;
 mod refresh;
 mod scenarios;
+mod search;
 mod serve;
 mod sse;
 mod table;
@@ -49,6 +50,8 @@ enum Command {
     Demo(demo::Demo),
     /// List the tools, as a table or as an LLM request needs them.
     Tools(tools::Tools),
+    /// Find the tools that fit a text best.
+    Search(search::Search),
     /// List the scenarios with their health.
     Scenarios(scenarios::Scenarios),
     /// Tell why a tool is or is not in the list.
@@ -120,6 +123,7 @@ impl Command {
             Self::Serve(command) => command.run().await,
             Self::Demo(command) => command.run().await,
             Self::Tools(command) => command.run().await,
+            Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
             Self::Prefs(command) => command.run().await,

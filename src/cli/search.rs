@@ -1,0 +1,104 @@
+//! `callsheet search`: the tools that fit a text best.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::client::{Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  callsheet search send a letter
+  callsheet search --limit 3 --profile coder 'run the tests, then deploy'
+  callsheet search --typed get_wea";
+
+/// Arguments of `search`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Search {
+    /// What the tool is to do.
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// Take the words for the beginning of a name that is being typed, and forgive slips.
+    #[arg(short, long)]
+    typed: bool,
+    /// At most so many.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: Option<u16>,
+    /// Only tools of this scenario; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    scenario: Vec<String>,
+    /// Only tools of this category; may be given more than once.
+    #[arg(long, value_name = "ID")]
+    category: Vec<String>,
+    /// Only tools with this tag; may be given more than once.
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// With the preferences of this profile.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// With the preferences of this conversation.
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// Tools that are switched off too.
+    #[arg(short, long)]
+    all: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Search {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let answer = daemon.get(&["tools", "search"], self.query(), "results").await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else if output::list(&answer.value, "results").is_empty() {
+            output::line(if self.typed { "no tool fits" } else { "no tool has any of these words" });
+        } else {
+            show(&answer.value);
+        }
+        Ok(())
+    }
+
+    fn query(&self) -> Query<'static> {
+        let mut query = Query::from([("q", self.words.join(" "))]);
+        let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
+        for (key, values) in many {
+            query.extend(values.iter().map(|value| (key, value.clone())));
+        }
+        let one = [("profile", &self.profile), ("chat_id", &self.chat)];
+        query.extend(one.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
+        query.extend(self.limit.map(|limit| ("limit", limit.to_string())));
+        query.extend(self.typed.then(|| ("mode", "palette".to_owned())));
+        query.extend(self.all.then(|| ("include_disabled", "true".to_owned())));
+        query
+    }
+}
+
+/// Prints the results as a table, best first.
+fn show(answer: &Value) {
+    let results = output::list(answer, "results");
+    let mut sheet = Sheet::new(&[
+        ("TOOL", Fit::Whole),
+        ("SCENARIO", Fit::Rank(1)),
+        ("FOUND IN", Fit::Rank(2)),
+        ("NOTE", Fit::Whole),
+        ("DESCRIPTION", Fit::Cut),
+    ]);
+    for result in results {
+        let off = result["enabled"] == Value::Bool(false);
+        let approval = result["requires_approval"] == Value::Bool(true);
+        let notes = [off.then_some("off"), approval.then_some("approval")];
+        let fields: Vec<&str> = output::list(result, "fields").iter().filter_map(Value::as_str).collect();
+        sheet.row([
+            cell(output::text(result, "/name")),
+            cell(output::text(result, "/scenario")),
+            cell(fields.join(", ").replace('_', " ")),
+            cell(notes.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            cell(output::first_line(result, "/description")),
+        ]);
+    }
+    sheet.print();
+}
