@@ -44,6 +44,7 @@ use crate::views::Views;
 
 mod builder;
 mod reload;
+mod warm;
 
 pub use builder::Builder;
 use reload::Follower;

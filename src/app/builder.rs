@@ -138,6 +138,7 @@ impl Builder {
         let (engine, reader) = engine::start(setup, &stop);
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
+        super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let native = Arc::new(native);
         let (config, id) = (watch::Sender::new(config), id.into());
         Ok(Callsheet {
