@@ -27,6 +27,7 @@ mod readers;
 mod report;
 mod restart;
 mod scenarios;
+mod search;
 mod soak;
 mod sweep;
 mod villains;
@@ -50,6 +51,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("network", network::run),
     ("restart", restart::run),
     ("formats", formats::run),
+    ("search", search::run),
 ];
 
 fn main() -> ExitCode {
