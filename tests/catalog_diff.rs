@@ -89,7 +89,7 @@ fn queries() -> Vec<ViewQuery> {
         ViewQuery { scenarios: [scenario("a"), scenario("b")].into(), ..base() },
         ViewQuery { categories: one("k"), ..base() },
         ViewQuery { tags: one("t"), chat: text("c"), ..base() },
-        ViewQuery { words: vec!["other".into()], ..base() },
+        ViewQuery { q: Some("other".into()), ..base() },
         ViewQuery { include_disabled: true, include_internal: true, profile: text("p"), ..base() },
         ViewQuery { max_tools: Some(2), profile: text("p"), ..base() },
     ]
