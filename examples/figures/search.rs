@@ -1,7 +1,7 @@
 //! How good search is, and how fast: on the corpus when it is there, and on generated catalogs.
 //!
 //! The corpus is the in-domain part of Seal-Tools: `search/sealtools-tools.jsonl` and `search/sealtools-in-domain.jsonl` below
-//! `CALLSHEET_CORPUS`. The weights were chosen with every other query (the even ones); the odd ones only confirm them.
+//! `CALLSHEET_CORPUS`. The weights were chosen by every other query (the even ones), with the odd ones in sight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
