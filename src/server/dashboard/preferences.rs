@@ -81,7 +81,7 @@ fn row(scope: &Scope, target: &Target, settings: &Settings) -> Markup {
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
             td data-label="Actions" class="actions" {
-                button type="button" hx-delete=(at) hx-swap="none" hx-disabled-elt="this" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
+                button type="button" hx-delete=(at) hx-swap="none" hx-confirm={ "Reset the preference for " (foreign_plain(&target.to_string(), 300)) "?" } { "Reset" }
             }
         }
     }

@@ -112,24 +112,24 @@ pub(super) fn actions(health: &Health) -> Markup {
     let tools = count(health.tools.offered, "tool");
     html! {
         @if !blocked && health.url.is_some() {
-            button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none" hx-disabled-elt="this"
+            button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none"
                 aria-label={ "Refresh " (name) } { "Refresh" }
         }
         @if let Some(origin) = origin.filter(|_| !health.trusted && !blocked) {
-            button id={ "trust-" (name) } type="button" class="primary" hx-post={ (base) "/trust?origin=" (segment(origin)) } hx-swap="none" hx-disabled-elt="this"
+            button id={ "trust-" (name) } type="button" class="primary" hx-post={ (base) "/trust?origin=" (segment(origin)) } hx-swap="none"
                 hx-confirm={ "Trust " (name) " at " (at) "? Its " (tools) " will be offered to your agents." }
                 aria-label={ "Trust " (name) } { "Trust" }
         }
         @if health.trusted && !blocked && health.source == SourceId::Mdns {
-            button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none" hx-disabled-elt="this"
+            button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
                 hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
                 aria-label={ "Take back the trust in " (name) } { "Distrust" }
         }
         @if blocked {
-            button id={ "unblock-" (name) } type="button" hx-delete={ (base) "/block" } hx-swap="none" hx-disabled-elt="this"
+            button id={ "unblock-" (name) } type="button" hx-delete={ (base) "/block" } hx-swap="none"
                 aria-label={ "Take back the block of " (name) } { "Unblock" }
         } @else {
-            button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none" hx-disabled-elt="this"
+            button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none"
                 hx-confirm={ "Block " (name) "? It is not asked any more, and its " (tools) " leave the list." }
                 aria-label={ "Block " (name) } { "Block" }
         }

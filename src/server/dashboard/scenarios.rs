@@ -102,7 +102,7 @@ fn urgency(state: ScenarioState) -> u8 {
 }
 
 /// `GET /` for browsers. Parameters: `q`, `state`, `sort`, `rows`.
-pub(super) async fn page(
+pub(super) fn page(
     State(shared): State<App>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,

@@ -28,9 +28,10 @@ const BOUNDS: [(&str, &str); 11] = [
 
 /// The form of the text of a schema.
 pub(super) fn form(text: &str) -> Markup {
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(schema)) => parameters(&schema, DEEP),
-        _ => html! { p { "It cannot be shown as a form." } },
+    if let Ok(Value::Object(schema)) = serde_json::from_str::<Value>(text) {
+        parameters(&schema, DEEP)
+    } else {
+        html! { p { "It cannot be shown as a form." } }
     }
 }
 

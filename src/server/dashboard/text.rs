@@ -2,6 +2,8 @@
 //!
 //! Markup is escaped by the templates. What is left to do here is what escaping does not see: characters that reorder or hide others.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 
@@ -12,7 +14,8 @@ pub(super) fn foreign(text: &str, max: usize) -> Markup {
     for c in text.chars().take(max) {
         if hides(c) {
             shown.push_str("<span class=\"mark\">");
-            shown.push_str(&format!("U+{:04X}", u32::from(c)));
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "U+{:04X}", u32::from(c));
             shown.push_str("</span>");
         } else {
             // The only places where a foreign character becomes markup.
@@ -97,7 +100,7 @@ pub(super) fn segment(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

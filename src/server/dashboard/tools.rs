@@ -273,7 +273,7 @@ fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Ma
     let on = tool.effective.enabled;
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
-                hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this"
+                hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML"
                 hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if on { "on" } @else { "off" } }
         (origin(&tool.effective.enabled_source))
         @if own.is_some_and(|own| own.enabled.is_some()) { (reset(scope, tool, "enabled", key)) }
@@ -285,7 +285,7 @@ fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> M
     let asks = tool.effective.requires_approval;
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
-            hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this" hx-trigger="change" {
+            hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-trigger="change" {
             option value=(Approval::Require.as_str()) selected[asks] { "ask first" }
             option value=(Approval::Skip.as_str()) selected[!asks] { "not needed" }
         }
@@ -297,7 +297,7 @@ fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> M
 fn reset(scope: &Scope, tool: &ViewTool, setting: &str, key: &str) -> Markup {
     html! {
         button id={ (key) "-" (setting) "-reset" } type="button" class="plain" hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, Some(setting)))
-            hx-target="closest tr" hx-swap="outerHTML" hx-disabled-elt="this" aria-label={ "Reset " (setting) " of " (tool.name.as_str()) } { "reset" }
+            hx-target="closest tr" hx-swap="outerHTML" aria-label={ "Reset " (setting) " of " (tool.name.as_str()) } { "reset" }
     }
 }
 
