@@ -19,6 +19,7 @@ mod decide;
 mod demo;
 mod exit;
 mod explain;
+mod log;
 mod output;
 mod prefs;
 mod refresh;

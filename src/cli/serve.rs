@@ -7,16 +7,12 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
-use tracing_subscriber::EnvFilter;
 
-use super::Failure;
+use super::{Failure, log};
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
 use crate::runtime::tasks::Finish;
 use crate::server::ServeError;
-
-/// What is logged when nobody says otherwise.
-const DEFAULT_LOG: &str = "info";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -30,14 +26,13 @@ pub(super) struct Serve {
     /// Database file (`state.path`).
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// What to log on standard error, such as `warn` or `callsheet=debug`.
-    #[arg(long, env = "CALLSHEET_LOG", hide_env_values = true, value_name = "FILTER", default_value = DEFAULT_LOG)]
-    log: String,
+    #[command(flatten)]
+    log: log::Log,
 }
 
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        start_log(&self.log)?;
+        self.log.start()?;
         let options = self.options();
         let loaded = config::load(&options)?;
         // Before anything else is started: a port that is taken is the most common reason not to start.
@@ -90,19 +85,4 @@ pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
         let error = anyhow::Error::new(error).context(format!("cannot listen on {listen}"));
         Failure::Daemon { error, hint: Some(hint.trim_start().to_owned()) }
     })
-}
-
-fn start_log(filter: &str) -> Result<(), Failure> {
-    // An empty variable is one that is not set.
-    let filter = if filter.is_empty() { DEFAULT_LOG } else { filter };
-    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::Usage {
-        message: format!("`--log` or `CALLSHEET_LOG` cannot be `{filter}`: {error}"),
-        hint: "write a level such as `info`, or parts with levels such as `warn,callsheet::engine=debug`".into(),
-    })?;
-    // The same judgement as for everything else that is printed.
-    let colour = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(std::io::stderr);
-    // A second initialisation can only come from an embedding program that has its own log.
-    let _ = log.try_init();
-    Ok(())
 }

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use tracing::Instrument as _;
 
 use crate::metrics::Listings;
 use crate::model::{Accept, ScenarioName};
@@ -36,15 +37,19 @@ pub(super) struct Answered {
 /// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, or its scenario would wait for ever.
 pub(super) async fn ask(question: Question) -> Answered {
     let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
-    let result = AssertUnwindSafe(list(question)).catch_unwind().await.unwrap_or_else(|_| {
+    let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
+    let listed = list(question).instrument(span.clone());
+    let result = AssertUnwindSafe(listed).catch_unwind().await.unwrap_or_else(|_| {
         Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
     });
-    listings.ended(match &result {
+    let outcome = match &result {
         Ok((_, Listing::Manifest { .. })) => "manifest",
         Ok((_, Listing::Unchanged(_))) => "unchanged",
         Err(ListError::Ask(_)) => "unanswered",
         Err(error) => error.kind(),
-    });
+    };
+    span.record("outcome", outcome);
+    listings.ended(outcome);
     Answered { name, generation, result }
 }
 

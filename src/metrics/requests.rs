@@ -51,6 +51,11 @@ impl Requests {
         RoutePlace(place.unwrap_or(self.0.len().saturating_sub(1)))
     }
 
+    /// The route that is counted there.
+    pub fn path(&self, route: RoutePlace) -> &'static str {
+        self.0.get(route.0).map_or("", |route| route.path)
+    }
+
     /// Where a method is counted.
     pub fn method(method: &Method) -> MethodPlace {
         let place = METHODS.iter().position(|known| *known == method.as_str());

@@ -4,6 +4,7 @@
 //! It never knows what the tasks do.
 
 pub mod clock;
+pub mod fields;
 pub mod files;
 pub mod ready;
 pub mod signal;

@@ -25,6 +25,7 @@ use hyper::body::{Body, Incoming};
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use tokio::time::Instant;
+use tracing::{Instrument as _, field};
 
 use super::error::Problem;
 use super::events::LetGo;
@@ -168,7 +169,15 @@ impl Inner {
     }
 
     /// Answers what has to be made or is the router's, and tells where that is counted.
-    async fn go_on(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
+    async fn go_on(&self, passed: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
+        let (route, status) = (field::Empty, field::Empty);
+        let span = tracing::debug_span!("request", method = %passed.head.method, route, status);
+        let (answer, route) = self.route(passed, let_go).instrument(span.clone()).await;
+        span.record("route", self.shared.requests.path(route)).record("status", answer.status().as_u16());
+        (answer, route)
+    }
+
+    async fn route(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
         let (answer, route) = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
             (short(tools::list(&self.shared, head.uri.query(), &head.headers).await), self.places.list)
         } else {

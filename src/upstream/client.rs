@@ -381,7 +381,7 @@ fn set_up(limits: &Limits, dialling: bool) -> Result<reqwest::Client, AskError> 
     };
     let client = builder().build().or_else(|error| {
         // A bare container has no CA certificates, and then the platform's verifier cannot be made; http needs none.
-        tracing::warn!(?error, "no CA certificates can be loaded, so https scenarios will not be trusted");
+        tracing::warn!(error = ?error, "no CA certificates can be loaded, so https scenarios will not be trusted");
         builder().tls_certs_only([]).build()
     });
     client.map_err(|error| AskError::Address(format!("the HTTP client cannot be set up: {error:?}")))

@@ -1,0 +1,59 @@
+//! What the daemon logs, and how: lines on standard error, for people or for machines.
+//!
+//! Addresses are shown without credentials, and neither bodies nor queries of requests are logged. The names of fields are those of
+//! [`crate::runtime::fields`].
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use super::Failure;
+
+/// What is logged when nobody says otherwise.
+const DEFAULT: &str = "info";
+
+/// Arguments about the log.
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// What to log on standard error, such as `warn` or `callsheet=debug`.
+    #[arg(long, env = "CALLSHEET_LOG", hide_env_values = true, value_name = "FILTER", default_value = DEFAULT)]
+    log: String,
+    /// How to log: lines for people, or one JSON object a line.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    log_format: Format,
+}
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Human,
+    /// For machines: `timestamp`, `level`, `target`, `message`, the fields, and in `span` those of what it belongs to.
+    Json,
+}
+
+impl Log {
+    /// Logs from here on.
+    pub(super) fn start(&self) -> Result<(), Failure> {
+        // An empty variable is one that is not set.
+        let filter = if self.log.is_empty() { DEFAULT } else { &self.log };
+        let filter = EnvFilter::try_new(filter).map_err(|error| Failure::Usage {
+            message: format!("`--log` or `CALLSHEET_LOG` cannot be `{filter}`: {error}"),
+            hint: "write a level such as `info`, or parts with levels such as `warn,callsheet::engine=debug`".into(),
+        })?;
+        let lines = fmt::layer().with_writer(std::io::stderr);
+        let lines = match self.log_format {
+            Format::Human => {
+                // The same judgement as for everything else that is printed.
+                let choice = anstream::AutoStream::choice(&std::io::stderr());
+                lines.with_ansi(choice != anstream::ColorChoice::Never).boxed()
+            }
+            Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        };
+        // A second initialisation can only come from an embedding program that has its own log.
+        let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! Every name of a field in the log and in traces. One word, one meaning, as everywhere; whoever reads JSON lines may rely on them.
+//!
+//! Names stand here and not as constants in the code, since the macros of `tracing` take them as words; `tests/log_fields.rs` reads the
+//! code and holds the two equal. None may hold a secret, a body or a query: what is logged of an address is shown without credentials.
+
+/// Each field with what it holds, in order.
+pub const FIELDS: &[(&str, &str)] = &[
+    ("address", "an address that is listened on or asked, without credentials"),
+    ("coding", "a content coding"),
+    ("configuration", "the configuration file, or `none`"),
+    ("error", "what went wrong, in words"),
+    ("kept", "the provider whose tool is offered"),
+    ("lost", "scenarios that were lost"),
+    ("method", "the method of a request"),
+    ("of", "scenarios that answered before some of them were lost"),
+    ("origin", "a web origin"),
+    ("outcome", "what came of it, as metrics count it"),
+    ("path", "a file"),
+    ("provider", "who offers a tool in a registry"),
+    ("readers", "readers of events"),
+    ("route", "a route of the table, never a path that a client wrote"),
+    ("scenario", "the name that a scenario is filed under"),
+    ("seconds", "a time span in seconds"),
+    ("signal", "the name of a signal"),
+    ("state", "the database file"),
+    ("status", "the status of an answer"),
+    ("still_lost", "scenarios that were lost and do not answer yet"),
+    ("tasks", "tasks that were still running"),
+    ("tool", "the name of a tool"),
+    ("wait_ms", "how long is waited, in milliseconds"),
+];
