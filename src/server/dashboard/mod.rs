@@ -88,7 +88,7 @@ pub(super) fn router() -> Router<App> {
 /// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.
 async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
     if page::wants_page(&asked) {
-        return scenarios::page(state, query, asked).into_response();
+        return scenarios::page(state, query, &asked).into_response();
     }
     let mut answer = wire::json(&health::index(routes::ROUTES)).into_response();
     answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));

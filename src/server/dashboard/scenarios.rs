@@ -102,11 +102,7 @@ fn urgency(state: ScenarioState) -> u8 {
 }
 
 /// `GET /` for browsers. Parameters: `q`, `state`, `sort`, `rows`.
-pub(super) fn page(
-    State(shared): State<App>,
-    RawQuery(raw): RawQuery,
-    asked: HeaderMap,
-) -> Result<Response, Refused> {
+pub(super) fn page(State(shared): State<App>, RawQuery(raw): RawQuery, asked: &HeaderMap) -> Result<Response, Refused> {
     let (snapshot, now) = moment(&shared);
     let wanted = Wanted::read(raw.as_deref());
     let main = html! {
@@ -128,7 +124,7 @@ pub(super) fn page(
         }
     };
     let page = Page { place: Place::Scenarios, title: "Scenarios", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    answer(asked, page.around(&main))
 }
 
 /// `GET /dashboard/scenarios`: the part of the page that changes.
