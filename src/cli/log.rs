@@ -23,6 +23,18 @@ pub(super) struct Log {
     /// How to log: lines for people, or one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     log_format: Format,
+    /// Address of an OpenTelemetry collector (OTLP over HTTP) that gets traces, such as `http://127.0.0.1:4318`.
+    #[cfg(feature = "otlp")]
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, value_name = "URL")]
+    otlp: Option<String>,
+}
+
+/// What was started, to be finished at the end.
+#[derive(Debug, Default)]
+#[must_use = "what was gathered is lost unless it is finished"]
+pub(super) struct Started {
+    #[cfg(feature = "otlp")]
+    traces: Option<super::otlp::Traces>,
 }
 
 /// How a line looks.
@@ -36,7 +48,7 @@ enum Format {
 
 impl Log {
     /// Logs from here on.
-    pub(super) fn start(&self) -> Result<(), Failure> {
+    pub(super) fn start(&self) -> Result<Started, Failure> {
         // An empty variable is one that is not set.
         let filter = if self.log.is_empty() { DEFAULT } else { &self.log };
         let filter = EnvFilter::try_new(filter).map_err(|error| Failure::Usage {
@@ -52,8 +64,35 @@ impl Log {
             }
             Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
         };
+        let started = self.started()?;
+        let all = tracing_subscriber::registry().with(lines.with_filter(filter));
+        #[cfg(feature = "otlp")]
+        let all = all.with(started.traces.as_ref().map(super::otlp::Traces::layer));
         // A second initialisation can only come from an embedding program that has its own log.
-        let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
-        Ok(())
+        let _ = all.try_init();
+        Ok(started)
+    }
+
+    #[cfg(feature = "otlp")]
+    fn started(&self) -> Result<Started, Failure> {
+        let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
+        Ok(Started { traces: collector.map(super::otlp::Traces::to).transpose()? })
+    }
+
+    #[cfg(not(feature = "otlp"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same call with and without traces")]
+    fn started(&self) -> Result<Started, Failure> {
+        Ok(Started::default())
+    }
+}
+
+impl Started {
+    /// Sends what is left.
+    #[cfg_attr(not(feature = "otlp"), expect(clippy::unused_async, reason = "the same call with and without traces"))]
+    pub(super) async fn finish(self) {
+        #[cfg(feature = "otlp")]
+        if let Some(traces) = self.traces {
+            traces.finish().await;
+        }
     }
 }

@@ -20,6 +20,8 @@ mod demo;
 mod exit;
 mod explain;
 mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod output;
 mod prefs;
 mod refresh;

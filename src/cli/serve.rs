@@ -32,7 +32,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        self.log.start()?;
+        let log = self.log.start()?;
         let options = self.options();
         let loaded = config::load(&options)?;
         // Before anything else is started: a port that is taken is the most common reason not to start.
@@ -53,6 +53,7 @@ impl Serve {
             Finish::Clean => tracing::info!("stopped"),
             Finish::Cut(tasks) => tracing::warn!(tasks, "stopped before everything had ended"),
         }
+        log.finish().await;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use reqwest::Response;
 
 /// Why a body was not read to its end.
 #[derive(Debug)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     /// It is, or says it is, larger than allowed.
     TooLarge,
     /// The connection broke, or the content coding is damaged.
@@ -15,7 +15,7 @@ pub(super) enum BodyError {
 }
 
 /// Reads the whole body, at most `limit` decoded bytes; what comes after is not read.
-pub(super) async fn read(mut response: Response, limit: usize) -> Result<Bytes, BodyError> {
+pub(crate) async fn read(mut response: Response, limit: usize) -> Result<Bytes, BodyError> {
     // Present only when no content coding applies, so it speaks of the same bytes as the limit (RFC 9110 section 8.6).
     let announced = response.content_length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {
