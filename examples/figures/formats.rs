@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use callsheet::formats::{self, FORMATS, Format, Options, Spent};
+use callsheet::formats::{self, FORMATS, Format, Loading, Options, Spent};
 use callsheet::model::{
     Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId, ViewTool,
 };
@@ -60,7 +60,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
 
 /// Every format, plain and with each option that changes more than its end.
 fn variants() -> impl Iterator<Item = &'static dyn Format> {
-    let strict = Options { strict: true, cache: false };
+    let strict = Options { strict: true, ..Options::default() };
     FORMATS.iter().flat_map(move |format| [Some(*format), formats::with_options(*format, strict)].into_iter().flatten())
 }
 
@@ -101,6 +101,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
             requires_approval: false,
             approval_source: Provenance::Manifest,
             priority: 0,
+            pinned: false,
         },
     })
 }
@@ -148,7 +149,7 @@ fn timed(tools: &[ViewTool], format: &dyn Format) -> Row {
     let (mut bytes, mut taken) = (0, std::time::Duration::MAX);
     for _ in 0..ROUNDS {
         let (mut spent, start) = (Spent::default(), clock.now());
-        let encoded = many.iter().filter_map(|tool| format.encode_within(tool, &mut spent).json);
+        let encoded = many.iter().filter_map(|tool| format.encode_within(tool, Loading::AtOnce, &mut spent).json);
         bytes = encoded.map(|json| json.len()).sum();
         taken = taken.min(start.elapsed());
     }

@@ -5,11 +5,16 @@
 
 /// Each field with what it holds, in order.
 pub const FIELDS: &[(&str, &str)] = &[
+    ("added", "entries that a reload of the configuration added"),
     ("address", "an address that is listened on or asked, without credentials"),
+    ("changed", "entries that a reload of the configuration changed"),
     ("coding", "a content coding"),
     ("configuration", "the configuration file, or `none`"),
     ("error", "what went wrong, in words"),
+    ("hint", "what to do next"),
     ("kept", "the provider whose tool is offered"),
+    ("key", "a key of the configuration"),
+    ("keys", "keys of the configuration, with a comma between them"),
     ("lost", "scenarios that were lost"),
     ("method", "the method of a request"),
     ("of", "scenarios that answered before some of them were lost"),
@@ -18,6 +23,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("path", "a file"),
     ("provider", "who offers a tool in a registry"),
     ("readers", "readers of events"),
+    ("removed", "entries that a reload of the configuration removed"),
     ("route", "a route of the table, never a path that a client wrote"),
     ("scenario", "the name that a scenario is filed under"),
     ("seconds", "a time span in seconds"),

@@ -117,19 +117,8 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
     let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
-    let shared = Shared {
-        reader,
-        views,
-        engine,
-        events,
-        readiness,
-        clock,
-        tasks: of_all,
-        guard,
-        repeats,
-        requests,
-        dashboard,
-    };
+    let shared =
+        Shared { reader, views, engine, events, readiness, clock, tasks: of_all, guard, repeats, requests, dashboard };
     let front = front::Front::new(Arc::new(shared), config.max_body);
     tracing::info!(address = %local, "serving");
     let serve = move |stream: &TcpStream, let_go| {

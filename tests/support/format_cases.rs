@@ -28,7 +28,8 @@ pub(crate) fn cases() -> Vec<(&'static str, View)> {
 /// Every format, plain and with each option that it has.
 pub(crate) fn variants() -> Vec<&'static dyn Format> {
     let both = [false, true];
-    let options: Vec<_> = both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache, deferring: false })).collect();
+    let options: Vec<_> =
+        both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache, deferring: false })).collect();
     FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
 }
 
