@@ -40,15 +40,15 @@ fn preferences_are_set_listed_and_reset() {
     assert_eq!(
         rows(&all)[1..],
         [
-            vec!["global", "tool:notes/wipe", "true", "inherit", "erase", "-5"],
-            vec!["profile:intern", "scenario:mail", "false", "inherit", "inherit", "inherit"],
+            vec!["global", "tool:notes/wipe", "true", "inherit", "erase", "-5", "inherit"],
+            vec!["profile:intern", "scenario:mail", "false", "inherit", "inherit", "inherit", "inherit"],
         ]
     );
     let one = ask(&home, &daemon, &["prefs", "list", "--scope", "profile:intern", "--json"]).ok();
     assert_eq!(json(&one)["preferences"].as_array().unwrap().len(), 1);
 
     let partly = ask(&home, &daemon, &["prefs", "reset", "tool:notes/wipe", "--setting", "alias"]).ok();
-    assert_eq!(rows(&partly)[1], ["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5"]);
+    assert_eq!(rows(&partly)[1], ["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5", "inherit"]);
     let wholly = ask(&home, &daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
     assert_eq!(wholly, "tool:notes/wipe inherits every setting in scope global\n");
     assert!(!listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));

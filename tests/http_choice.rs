@@ -199,7 +199,7 @@ async fn what_breaks_a_prefix_is_told() {
     assert_eq!(gone.json()["report"]["sticky"]["prefix"], 1);
 
     let odd = list(&server, "format=openai&sticky=0123456789abcdef").await;
-    assert_eq!((odd.header("callsheet-notes"), odd.header("callsheet-tools")), ("sticky-unknown", "5"));
+    assert_eq!((odd.header("callsheet-notes"), odd.header("callsheet-tools")), ("sticky-unknown", "4"));
 }
 
 #[tokio::test]

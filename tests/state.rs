@@ -352,6 +352,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
              ALTER TABLE decisions DROP COLUMN source;
              ALTER TABLE manifests DROP COLUMN identity; ALTER TABLE manifests DROP COLUMN origin;
              ALTER TABLE manifests DROP COLUMN outline;
+             ALTER TABLE preferences DROP COLUMN pinned;
              INSERT INTO manifests VALUES ('files', 'http://127.0.0.1:1/', 'vrooli', 1, 'tool-discovery', '{}', '2026-03-04T05:06:07Z', 0);
              INSERT INTO decisions VALUES ('lab', 'trusted', '2026-03-04T05:06:07Z'), ('noisy', 'blocked', '2026-03-04T05:06:07Z');
              PRAGMA user_version = 1;",
@@ -393,7 +394,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 3") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 4") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -78,7 +78,7 @@ impl Daemon {
             Some(url) => read_url(url)?,
             None => configured(remote)?,
         };
-        crate::upstream::client::choose_tls();
+        crate::upstream::settings::choose_tls();
         let http = reqwest::Client::builder()
             // A daemon on this machine is not behind the proxy that the environment names for the web.
             .no_proxy()

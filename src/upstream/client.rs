@@ -10,26 +10,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
-use http::header::{ACCEPT, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use tokio::sync::{Mutex, Semaphore};
+use http::header::{CONTENT_ENCODING, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
 use super::body::{self, BodyError};
 use super::cache_policy::{self, Rules};
-use super::dial::{Given, TARGET};
+use super::dial::TARGET;
+use super::settings::{Settings, places};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
 use crate::metrics::Fetches;
 use crate::model::Bounds;
 use crate::runtime::{Clock, Tasks};
-
-/// How scenarios see us.
-const USER_AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
-
-/// Idle connections kept per host. None: a poll per minute would hold one open per scenario (24 KB each) and find it closed by the
-/// server most times, and a fresh connection costs no more.
-const IDLE_PER_HOST: usize = 0;
 
 /// Which answers are given to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,19 +43,6 @@ pub struct Client {
     fetches: Arc<Fetches>,
     clock: Clock,
     tasks: Tasks,
-}
-
-/// What may be exchanged while requests are under way, which keep what they began with.
-struct Settings {
-    http: reqwest::Client,
-    /// The same, but connecting where each request says; made when the first is needed.
-    dialling: Arc<OnceLock<reqwest::Client>>,
-    limits: Limits,
-    permits: Arc<Semaphore>,
-    concurrency: usize,
-    rules: Rules,
-    /// How much of a manifest is taken.
-    bounds: Bounds,
 }
 
 impl Client {
@@ -224,42 +205,6 @@ impl Client {
     }
 }
 
-impl Settings {
-    fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<Self, AskError> {
-        let (http, dialling) = (set_up(&limits, false)?, Arc::default());
-        Ok(Self { http, dialling, limits, permits: places(concurrency), concurrency, rules, bounds })
-    }
-
-    /// The same once more; places and connections are shared.
-    fn share(&self) -> Self {
-        let Self { http, dialling, limits, permits, concurrency, rules, bounds } = self;
-        let (http, dialling, permits) = (http.clone(), Arc::clone(dialling), Arc::clone(permits));
-        Self {
-            http,
-            dialling,
-            limits: limits.clone(),
-            permits,
-            concurrency: *concurrency,
-            rules: *rules,
-            bounds: *bounds,
-        }
-    }
-
-    /// The client for requests that bring their address.
-    fn dialling(&self) -> Result<&reqwest::Client, AskError> {
-        if let Some(client) = self.dialling.get() {
-            return Ok(client);
-        }
-        let client = set_up(&self.limits, true)?;
-        Ok(self.dialling.get_or_init(|| client))
-    }
-}
-
-/// So many places for requests, at least one.
-fn places(concurrency: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)))
-}
-
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("limits", &self.settings.load().limits).finish_non_exhaustive()
@@ -362,41 +307,4 @@ fn conditions(validators: &Validators) -> HeaderMap {
     let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
     let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));
     etag.chain(last_modified).collect()
-}
-
-/// Makes ring the process's TLS, unless it has one already. Whoever builds a client of their own calls this first.
-pub(crate) fn choose_tls() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Fails only when another thread was faster, which serves us as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
-}
-
-/// A client with these limits, which looks up host names or connects where each request says.
-fn set_up(limits: &Limits, dialling: bool) -> Result<reqwest::Client, AskError> {
-    choose_tls();
-    let builder = || {
-        let builder = builder(limits.connect);
-        if dialling { builder.dns_resolver(Given) } else { builder }
-    };
-    let client = builder().build().or_else(|error| {
-        // A bare container has no CA certificates, and then the platform's verifier cannot be made; http needs none.
-        tracing::warn!(error = ?error, "no CA certificates can be loaded, so https scenarios will not be trusted");
-        builder().tls_certs_only([]).build()
-    });
-    client.map_err(|error| AskError::Address(format!("the HTTP client cannot be set up: {error:?}")))
-}
-
-fn builder(connect: Duration) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
-        .user_agent(USER_AGENT)
-        .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
-        .gzip(true)
-        .brotli(true)
-        // HTTP_PROXY in the environment would send even loopback requests to a stranger.
-        .no_proxy()
-        // Redirects are followed in `exchange`, which can name the target that it refuses.
-        .redirect(reqwest::redirect::Policy::none())
-        .pool_max_idle_per_host(IDLE_PER_HOST)
-        .connect_timeout(connect)
 }

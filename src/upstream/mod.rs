@@ -22,6 +22,7 @@ pub mod client;
 mod dial;
 pub mod error;
 mod failure;
+pub(crate) mod settings;
 mod status;
 
 pub use address::Address;

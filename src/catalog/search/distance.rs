@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(cost("wetter", "weather", 1, false), None);
         assert_eq!(cost("kittem", "sitting", 2, false), None);
         assert_eq!(cost("forcast", "forecasting", 1, false), None);
-        assert_eq!(cost("größe", "grosse", 2, false), Some(2));
+        assert_eq!(cost("größe", "grösse", 2, false), Some(2));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Every tool of every scenario, in pages that come as one scrolls, with the settings of one scope.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -16,7 +17,7 @@ use super::super::{App, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment};
 use super::tool;
-use crate::catalog::{Catalog, Snapshot, Standing, View, ViewQuery};
+use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
 use crate::model::{Approval, Provenance, ScenarioName, Scope, Target, ViewTool};
 use crate::views::Coding;
@@ -88,7 +89,6 @@ impl Wanted {
             scenarios: self.scenario.parse::<ScenarioName>().into_iter().collect(),
             categories: some(&self.category),
             tags: some(&self.tag),
-            q: (!self.words.trim().is_empty()).then(|| self.words.clone()),
             ..in_scope(&self.scope())
         }
     }
@@ -96,7 +96,9 @@ impl Wanted {
     /// The tools that are looked for, in order.
     fn rows(&self, catalog: &Catalog) -> Vec<Row> {
         let listed = View::select(catalog, &self.query());
-        let mut rows: Vec<Row> = listed.tools().map(|tool| Row { tool: Arc::clone(tool), published: true }).collect();
+        let tools =
+            if self.words.is_empty() { listed.tools().cloned().collect() } else { searched(&listed, &self.words) };
+        let mut rows: Vec<Row> = tools.into_iter().map(|tool| Row { tool, published: true }).collect();
         let hidden = catalog.entries().filter(|entry| entry.standing != Standing::Published);
         let hidden = hidden.flat_map(|entry| entry.tools.iter()).filter(|tool| self.takes_hidden(tool));
         rows.extend(hidden.map(|tool| Row { tool: Arc::clone(tool), published: false }));
@@ -123,6 +125,20 @@ impl Wanted {
             _ => true,
         }
     }
+}
+
+/// What is meant by what is being typed, best first: tools that have every word, else those that have them but for a slip, and
+/// those that it speaks of.
+fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
+    let mut hits = view.palette(typed, &[], MOST);
+    let whole = hits.iter().position(|hit| hit.tier == Some(Tier::Fuzzy)).unwrap_or(hits.len());
+    if whole > 0 {
+        hits.truncate(whole);
+    } else {
+        let near: BTreeSet<_> = hits.iter().map(|hit| hit.tool.id.clone()).collect();
+        hits.extend(view.rank(typed, MOST).into_iter().filter(|hit| !near.contains(&hit.tool.id)));
+    }
+    hits.into_iter().map(|hit| hit.tool).collect()
 }
 
 /// Everything that is in a scope.
