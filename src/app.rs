@@ -34,6 +34,7 @@ use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
 use crate::model::{ScenarioName, ToolId};
 use crate::native::{NativeError, NativeTools};
+use crate::runtime::memory;
 use crate::runtime::signal::{self, Hangups};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
@@ -199,6 +200,12 @@ impl Callsheet {
     /// What is still awaited.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
+    }
+
+    /// Gives memory back to the system that the allocator keeps, for as long as this runs ([`memory`]). For a process whose only business
+    /// this is.
+    pub fn return_memory(&self) {
+        self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
     }
 
     /// Stops on the signals with which operators and service managers end a process (SIGTERM and Ctrl-C; elsewhere Ctrl-C alone).

@@ -48,7 +48,7 @@ fn expressions(document: &Value, found: &mut Vec<String>) {
             for (name, value) in members {
                 match value {
                     Value::String(text) if ["expr", "query", "definition"].contains(&name.as_str()) => {
-                        found.push(text.clone())
+                        found.push(text.clone());
                     }
                     _ => expressions(value, found),
                 }

@@ -1,5 +1,5 @@
 //! Search on real tools and questions: the in-domain part of Seal-Tools, when the corpus is there.
-#![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that panics fails the test that called it")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

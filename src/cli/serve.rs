@@ -41,6 +41,7 @@ impl Serve {
         let state = loaded.config.state.path.display().to_string();
         let app = Callsheet::builder(loaded.config.clone()).start().await?;
         app.follow_configuration(options, loaded)?;
+        app.return_memory();
         tracing::info!(configuration = file, state, "started");
         super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
         app.stop_on_signal()?;

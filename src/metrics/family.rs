@@ -15,7 +15,7 @@ pub struct Family {
     pub samples: Vec<Sample>,
 }
 
-/// The kinds of metrics (OpenMetrics 1.0, section 5).
+/// The kinds of metrics (`OpenMetrics` 1.0, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows, from zero at the start of the process.

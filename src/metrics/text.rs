@@ -1,4 +1,4 @@
-//! Metrics as text: OpenMetrics 1.0, or the older format of Prometheus (0.0.4) for whoever asks for that.
+//! Metrics as text: `OpenMetrics` 1.0, or the older format of Prometheus (0.0.4) for whoever asks for that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::family::{Family, Kind, Sample, Value};
 /// How metrics are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// OpenMetrics 1.0.
+    /// `OpenMetrics` 1.0.
     OpenMetrics,
     /// Prometheus' own text format, version 0.0.4.
     Plain,

@@ -1,11 +1,12 @@
 //! What every part needs to live in one process: the clock, the tasks, stopping, signals, watched files and readiness.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml` refuses both elsewhere.
-//! It never knows what the tasks do.
+//! It never knows what the tasks do. The one call of C in this crate is in [`memory`].
 
 pub mod clock;
 pub mod fields;
 pub mod files;
+pub mod memory;
 pub mod ready;
 pub mod signal;
 pub mod stop;

@@ -102,13 +102,13 @@ impl Front {
     ) -> impl Service<Request<Incoming>, Response = Answer, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
         service_fn(move |request: Request<Incoming>| {
-            let begin = inner.note(request.method());
+            let noted = inner.note(request.method());
             // One request that hits a bug of ours costs that request, not the others of its connection. What is shared is immutable or
             // guards itself, so there is no half-changed state to see.
             let begun = catch_unwind(AssertUnwindSafe(|| inner.begin(local, request)));
             match begun {
                 Ok(Begun::Answered(answer, route)) => {
-                    EitherFuture::Left(ready(Ok(inner.finished(answer, route, begin))))
+                    EitherFuture::Left(ready(Ok(inner.finished(answer, route, noted))))
                 }
                 Ok(Begun::Passed(passed)) => {
                     let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
@@ -116,10 +116,10 @@ impl Front {
                     EitherFuture::Right(Box::pin(async move {
                         let answered = AssertUnwindSafe(inner.go_on(*passed, let_go)).catch_unwind().await;
                         let (answer, route) = answered.unwrap_or_else(|panic| (slip(&*panic), inner.places.slip));
-                        Ok(inner.finished(answer, route, begin))
+                        Ok(inner.finished(answer, route, noted))
                     }))
                 }
-                Err(panic) => EitherFuture::Left(ready(Ok(inner.finished(slip(&*panic), inner.places.slip, begin)))),
+                Err(panic) => EitherFuture::Left(ready(Ok(inner.finished(slip(&*panic), inner.places.slip, noted)))),
             }
         })
     }

@@ -15,7 +15,7 @@ use crate::catalog::{Entry, Snapshot, Standing};
 use crate::metrics::{self, Family, Kind, Style, Value};
 use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity};
 
-/// `GET /metrics`: OpenMetrics, or the older format of Prometheus for who would rather have `text/plain`.
+/// `GET /metrics`: `OpenMetrics`, or the older format of Prometheus for who would rather have `text/plain`.
 pub(super) async fn scrape(State(shared): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let style = style(&headers);
     let tasks = shared.tasks.clone();
@@ -193,7 +193,7 @@ fn seconds(at: Timestamp) -> f64 {
     at.as_duration().as_secs_f64()
 }
 
-/// OpenMetrics, unless `text/plain` is liked better (RFC 9110 section 12.5.1).
+/// `OpenMetrics`, unless `text/plain` is liked better (RFC 9110 section 12.5.1).
 fn style(headers: &HeaderMap) -> Style {
     let (open, plain) = (weight(headers, "application", "openmetrics-text"), weight(headers, "text", "plain"));
     if plain > open { Style::Plain } else { Style::OpenMetrics }

@@ -100,7 +100,7 @@ impl Asked {
             include_disabled: query.flag("include_disabled")?,
             ..query.scope()?
         };
-        if view.include_disabled && format.is_some_and(|format| format.for_llm()) {
+        if view.include_disabled && format.is_some_and(Format::for_llm) {
             let detail = "`include_disabled=true` goes with `format=native` only: LLMs never get such tools";
             return Err(Problem::bad_request(detail));
         }

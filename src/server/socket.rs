@@ -33,7 +33,7 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 const SAYS_TOO_MUCH: &str = "this socket only tells; to follow something else, open another one";
 
 /// A socket with what it tells.
-struct Socket {
+struct Telling {
     socket: WebSocket,
     subscription: Subscription,
     clock: Clock,
@@ -67,7 +67,7 @@ pub(super) async fn follow(
     // Among our own tasks, so that a stop waits until the client was told.
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
-            Socket { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
+            Telling { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
         }
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
@@ -77,7 +77,7 @@ pub(super) async fn follow(
     }))
 }
 
-impl Socket {
+impl Telling {
     async fn run(mut self) {
         let end = self.tell().await;
         if let End::Told(code, reason) = end {

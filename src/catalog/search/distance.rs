@@ -33,11 +33,11 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
         }
         let mut now = [row; LONGEST + 1];
         for (at, t) in typed.iter().enumerate() {
-            let mut least = (last[at] + usize::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
+            let mut cost = (last[at] + usize::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
             if at > 0 && Some(*t) == previous && typed[at - 1] == c {
-                least = least.min(before[at - 1] + 1);
+                cost = cost.min(before[at - 1] + 1);
             }
-            now[at + 1] = least;
+            now[at + 1] = cost;
         }
         if open {
             best = best.min(now[typed.len()]);

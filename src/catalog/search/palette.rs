@@ -76,6 +76,9 @@ impl Typed {
     }
 }
 
+/// What hits are ordered by besides their score: tier and use before it, place in the view behind it.
+type Order = ((Tier, usize), (u32, u32));
+
 impl View {
     /// The tools of this view by what was typed so far, in tiers (see [`Tier`]), at most `limit`. `recent` names the tools used before,
     /// the latest first. Deterministic, like [`View::rank`].
@@ -98,8 +101,8 @@ impl View {
         hits.into_iter().map(|(hit, _)| hit).take(limit).collect()
     }
 
-    /// The hit, with what it is ordered by besides its score: tier and use before it, place in the view behind it.
-    fn palette_hit(&self, fit: Fit, used: &HashMap<&ToolId, usize>) -> Option<(Hit, ((Tier, usize), (u32, u32)))> {
+    /// The hit, with what it is ordered by besides its score.
+    fn palette_hit(&self, fit: Fit, used: &HashMap<&ToolId, usize>) -> Option<(Hit, Order)> {
         let Fit { tier, candidate } = fit;
         let hit = Hit { tier: Some(tier), ..candidate.hit(self)? };
         let use_of = used.get(&hit.tool.id).copied().unwrap_or(usize::MAX);
