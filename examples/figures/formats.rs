@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use callsheet::formats::{self, FORMATS, Format, Loading, Options, Spent};
+use callsheet::formats::{self, FORMATS, Format, Loading, Options, Spent, schema};
 use callsheet::model::{
     Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId, ViewTool,
 };
@@ -28,6 +28,8 @@ struct Outcome {
     changed: usize,
     left_out: usize,
     strict: usize,
+    /// Tools by the step that changed something in them.
+    by: BTreeMap<&'static str, usize>,
     /// Tools by what was told of them.
     told: BTreeMap<String, usize>,
 }
@@ -43,19 +45,26 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     let tools = real_tools(&text)?;
     println!("{} real tools, by what became of them in each format:\n", tools.len());
     println!(
-        "| format | as they came | changed | left out | strict | told, and of how many tools |\n|---|---|---|---|---|---|"
+        "| format | as they came | changed | left out | strict | steps that changed how many | told of how many |\n\
+         |---|---|---|---|---|---|---|"
     );
     let mut rows = Vec::new();
     for format in variants() {
-        let Outcome { as_they_came, changed, left_out, strict, told } = outcome(&tools, format);
-        let mut told: Vec<_> = told.into_iter().collect();
-        told.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let told: Vec<String> = told.into_iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
-        println!("| `{}` | {as_they_came} | {changed} | {left_out} | {strict} | {} |", format.id(), told.join("; "));
+        let Outcome { as_they_came, changed, left_out, strict, by, told } = outcome(&tools, format);
+        let (id, by, told) = (format.id(), most_first(by), most_first(told));
+        println!("| `{id}` | {as_they_came} | {changed} | {left_out} | {strict} | {by} | {told} |");
         rows.push(timed(&tools, format));
     }
     println!();
     Ok(rows)
+}
+
+/// What was counted, the most frequent first.
+fn most_first<T: Ord + std::fmt::Display>(counted: BTreeMap<T, usize>) -> String {
+    let mut counted: Vec<_> = counted.into_iter().collect();
+    counted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let counted: Vec<String> = counted.into_iter().map(|(what, count)| format!("{what} {count}")).collect();
+    counted.join("; ")
 }
 
 /// Every format, plain and with each option that changes more than its end.
@@ -111,6 +120,11 @@ fn outcome(tools: &[ViewTool], format: &dyn Format) -> Outcome {
     let mut outcome = Outcome::default();
     for tool in tools {
         let encoded = format.encode(tool);
+        let applied = schema::apply(&tool.tool.parameters, format.steps());
+        let by: BTreeSet<&str> = applied.iter().flat_map(|applied| &applied.by).map(|step| step.name()).collect();
+        for name in by {
+            *outcome.by.entry(name).or_default() += 1;
+        }
         let kinds: BTreeSet<String> = encoded.findings.iter().map(|finding| kind(&finding.message)).collect();
         for kind in kinds {
             *outcome.told.entry(kind).or_default() += 1;

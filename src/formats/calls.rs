@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::EndMark;
 use super::limits;
-use super::schema::{COMPILED, Log, Refused, Transform, inline, join, take};
+use super::schema::{COMPILED, Log, Refused, Transform, inline, join, steps, take};
 use super::vendor::{Piece, Vendor};
 use crate::model::ViewTool;
 
 const STEPS: [Transform; COMPILED.len() + 3] =
-    join(COMPILED, &[inline::inline, own_words, super::schema::required::known_required]);
+    join(COMPILED, &steps![inline::inline, own_words, super::schema::required::known_required]);
 
 /// The meta fields that are always the composition's own. A tool may say what its `_activity` and its `_output` are.
 const OURS: [&str; 2] = ["_tool", "_reasoningForCall"];

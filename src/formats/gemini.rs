@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::EndMark;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Log, Refused, SIMPLE, Transform, join};
+use super::schema::{Log, Refused, SIMPLE, Transform, join, steps};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 
-const STEPS: [Transform; SIMPLE.len() + 2] = join(SIMPLE, &[said, super::schema::required::known_required]);
+const STEPS: [Transform; SIMPLE.len() + 2] = join(SIMPLE, &steps![said, super::schema::required::known_required]);
 
 /// `format=gemini`.
 pub(super) static FORMAT: Vendor = Vendor {

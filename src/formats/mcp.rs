@@ -4,11 +4,11 @@
 
 use super::EndMark;
 use super::limits;
-use super::schema::{Transform, items, noise, plain, references, root, upgrade, well_formed};
+use super::schema::{Transform, items, noise, plain, references, root, steps, upgrade, well_formed};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 
-const STEPS: &[Transform] = &[
+const STEPS: &[Transform] = &steps![
     noise::drop_noise,
     well_formed::well_formed,
     upgrade::to_2020,

@@ -99,6 +99,11 @@ pub trait Format: Sync {
     /// Whether its list is for LLMs: then tools marked as internal and disabled tools are never in it.
     fn for_llm(&self) -> bool;
 
+    /// The steps that a tool's schema goes through for it, in order; none where it is passed on as it is.
+    fn steps(&self) -> &'static [schema::Transform] {
+        &[]
+    }
+
     /// One tool.
     fn encode(&self, tool: &ViewTool) -> Encoded;
 

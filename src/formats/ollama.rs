@@ -8,11 +8,11 @@ use super::EndMark;
 use super::chat;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Log, Refused, SIMPLE, Transform, join, required, types};
+use super::schema::{Log, Refused, SIMPLE, Transform, join, required, steps, types};
 use super::vendor::Vendor;
 
 const STEPS: [Transform; SIMPLE.len() + 3] =
-    join(SIMPLE, &[said, types::alternatives_to_types, required::known_required]);
+    join(SIMPLE, &steps![said, types::alternatives_to_types, required::known_required]);
 
 /// `format=ollama`.
 pub(super) static FORMAT: Vendor = Vendor {

@@ -5,6 +5,7 @@
 //! the vendor takes schemas as they are.
 
 use super::limits::{self, Limits};
+use super::schema::Transform;
 use super::vendor::Vendor;
 use super::{Encoded, Format, Frame, ListHead, Options, chat, strict};
 use crate::model::ViewTool;
@@ -31,6 +32,10 @@ impl Format for OpenAi {
 
     fn for_llm(&self) -> bool {
         VENDOR.for_llm()
+    }
+
+    fn steps(&self) -> &'static [Transform] {
+        VENDOR.steps()
     }
 
     fn encode(&self, tool: &ViewTool) -> Encoded {

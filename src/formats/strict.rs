@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::schema::keywords::{self, Vocabulary};
 use super::schema::walk::each_schema;
-use super::schema::{Log, Refused, SIMPLE, Transform, close, join, required};
+use super::schema::{Log, Refused, SIMPLE, Transform, close, join, required, steps};
 
 /// What the strict tools of one request use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,9 +40,9 @@ pub(super) struct Size {
 }
 
 const OPENAI_STEPS: [Transform; SIMPLE.len() + 4] =
-    join(SIMPLE, &[openai_said, required::known_required, close::close_objects, close::require_all]);
+    join(SIMPLE, &steps![openai_said, required::known_required, close::close_objects, close::require_all]);
 const ANTHROPIC_STEPS: [Transform; SIMPLE.len() + 4] =
-    join(SIMPLE, &[anthropic_said, required::known_required, close::one_type_each, close::close_objects]);
+    join(SIMPLE, &steps![anthropic_said, required::known_required, close::one_type_each, close::close_objects]);
 
 /// `OpenAI`: the numbers are those of its documentation of structured outputs.
 pub(super) static OPENAI: Strict = Strict {

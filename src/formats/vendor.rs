@@ -122,6 +122,10 @@ impl Format for Vendor {
         true
     }
 
+    fn steps(&self) -> &'static [Transform] {
+        self.strict.map_or(self.steps, |strict| strict.steps)
+    }
+
     fn encode(&self, tool: &ViewTool) -> Encoded {
         self.encode_within(tool, Loading::AtOnce, &mut Spent::default())
     }

@@ -32,8 +32,34 @@ pub use walk::escaped;
 /// Notes kept for one schema; a hostile schema could have one at each place.
 const MAX_NOTES: usize = 16;
 
-/// One step. It changes the schema in place and tells the log; an error means that the tool cannot be offered at all.
-pub type Transform = fn(&mut Value, &mut Log) -> Result<(), Refused>;
+/// What a step does: it changes the schema in place and tells the log; an error means that the tool cannot be offered at all.
+pub type Step = fn(&mut Value, &mut Log) -> Result<(), Refused>;
+
+/// One step.
+#[derive(Debug, Clone, Copy)]
+pub struct Transform {
+    /// Its name, such as `drop_noise`, perhaps with its module before it.
+    path: &'static str,
+    run: Step,
+}
+
+impl Transform {
+    /// What it is called in figures, such as `drop_noise`.
+    pub fn name(self) -> &'static str {
+        self.path.rsplit("::").next().unwrap_or(self.path)
+    }
+}
+
+/// A list of steps, written as the functions that they are.
+macro_rules! steps {
+    ($($step:path),* $(,)?) => { [$($crate::formats::schema::step(stringify!($step), $step)),*] };
+}
+pub(super) use steps;
+
+/// A step under the name of its function.
+pub(super) const fn step(path: &'static str, run: Step) -> Transform {
+    Transform { path, run }
+}
 
 /// What a step left out or changed in meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +76,8 @@ pub struct Note {
 #[derive(Debug, Default)]
 pub struct Log {
     changed: bool,
+    /// The steps that changed something, in order; one that runs twice may be here twice.
+    by: Vec<Transform>,
     notes: Vec<Note>,
     further: usize,
 }
@@ -75,12 +103,14 @@ pub enum Refused {
 }
 
 /// A schema after the steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Applied<'a> {
     /// Its text; the very text that came in when no step had to change anything.
     pub json: Cow<'a, str>,
     /// What was lost, in the order it happened.
     pub notes: Vec<Note>,
+    /// The steps that changed something, in the order they ran.
+    pub by: Vec<Transform>,
 }
 
 /// Runs the steps over a schema.
@@ -98,18 +128,24 @@ pub(super) fn apply_within<'a>(
     let mut schema: Value = serde_json::from_str(raw.get()).map_err(|error| Refused::Unreadable(error.to_string()))?;
     let mut log = Log::default();
     for step in steps {
-        step(&mut schema, &mut log)?;
+        let before = std::mem::take(&mut log.changed);
+        (step.run)(&mut schema, &mut log)?;
+        if log.changed {
+            log.by.push(*step);
+        }
+        log.changed |= before;
     }
     check(&mut schema)?;
     if !log.changed {
-        return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new() });
+        return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new(), by: Vec::new() });
     }
     let json = Cow::Owned(schema.to_string());
     if !super::write::sound(&json) {
         // Folding can nest a schema deeper than it came.
         return Err(Refused::Unreadable("it nests too deeply once its references are followed".into()));
     }
-    Ok(Applied { json, notes: log.into_notes() })
+    let by = std::mem::take(&mut log.by);
+    Ok(Applied { json, notes: log.into_notes(), by })
 }
 
 impl Log {
@@ -154,7 +190,7 @@ impl Refused {
 }
 
 /// The steps that every LLM vendor needs.
-pub(super) const COMMON: &[Transform] = &[
+pub(super) const COMMON: &[Transform] = &steps![
     noise::drop_noise,
     well_formed::well_formed,
     patterns::sound_patterns,
@@ -168,10 +204,10 @@ pub(super) const COMMON: &[Transform] = &[
 ];
 
 /// The steps for targets that compile patterns, as `OpenAI` does.
-pub(super) const COMPILED: &[Transform] = &join::<{ COMMON.len() + 1 }>(COMMON, &[patterns::common_patterns]);
+pub(super) const COMPILED: &[Transform] = &join::<{ COMMON.len() + 1 }>(COMMON, &steps![patterns::common_patterns]);
 
 /// The steps for a target that takes few keywords and no references; its own vocabulary comes last.
-pub(super) const SIMPLE: &[Transform] = &[
+pub(super) const SIMPLE: &[Transform] = &steps![
     noise::drop_noise,
     well_formed::well_formed,
     upgrade::to_2020,
