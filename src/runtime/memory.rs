@@ -12,29 +12,30 @@ use std::time::Duration;
 
 use super::{Clock, Stop, Tasks};
 
-/// How often the process looks at itself.
-const PAUSE: Duration = Duration::from_secs(10);
-/// How much more than after the last time is worth it, in bytes. Giving back takes some milliseconds, in which allocations wait.
-const WORTH: u64 = 16 << 20;
+/// The time between two times. Giving back takes some milliseconds, in which allocations wait.
+const SHORTEST: Duration = Duration::from_secs(10);
+/// As long as this once there was not enough to be worth it.
+const LONGEST: Duration = Duration::from_secs(60);
+/// What is worth it, in bytes.
+const WORTH: u64 = 8 << 20;
 
-/// Gives back, until `stop`, whenever the process has grown by 16 MiB since the last time; looks every ten seconds.
+/// Gives back until `stop`: every ten seconds while there is much to give, up to a minute apart while there is little. How much the process
+/// has grown says nothing: it may have been looked at in the midst of reading a large manifest.
 pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
-    let mut after = 0;
+    let mut pause = SHORTEST;
     loop {
         tokio::select! {
             () = stop.wait() => return,
-            () = clock.sleep(PAUSE) => {}
+            () = clock.sleep(pause) => {}
         }
-        let look = tasks.spawn_blocking(move || match resident() {
-            Some(now) if now > after + WORTH => {
-                give_back();
-                resident()
-            }
-            _ => None,
+        let given = tasks.spawn_blocking(|| {
+            let before = resident();
+            give_back();
+            before.zip(resident()).map_or(0, |(before, after)| before.saturating_sub(after))
         });
         // The error is that the runtime goes down.
-        let Ok(given) = look.await else { return };
-        after = given.unwrap_or(after);
+        let Ok(given) = given.await else { return };
+        pause = if given >= WORTH { SHORTEST } else { (pause * 2).min(LONGEST) };
     }
 }
 
