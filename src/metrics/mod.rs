@@ -2,7 +2,7 @@
 //!
 //! Each part of callsheet owns a plain handle of its own kind and counts into it: one relaxed atomic addition, no lock, no allocation.
 //! Nothing is known here of who counts, and nobody reads a count but the server's route, which adds what it derives from the latest
-//! snapshot and lets [`write`] turn all of it into text. Every label has a fixed set of values but the name of a scenario, whose number
+//! snapshot and lets [`write()`] turn all of it into text. Every label has a fixed set of values but the name of a scenario, whose number
 //! is bounded by `refresh.max_scenarios`.
 //!
 //! Never done here: reading clocks or snapshots, deciding anything. The names of metrics are an interface: dashboards and alert rules
