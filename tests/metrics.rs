@@ -104,6 +104,7 @@ async fn requests_count_by_route_and_never_by_path() {
     for _ in 0..3 {
         daemon.get("/api/v1/tools").await;
     }
+    daemon.get("/dashboard/scenarios/notes/now").await;
     let etag = daemon.get("/api/v1/tools").await.header("etag").to_owned();
     serving::ask(daemon.address, "GET", "/api/v1/tools", &[("if-none-match", &etag)], "").await;
     serving::ask(daemon.address, "HEAD", "/api/v1/tools", &[], "").await;
@@ -114,6 +115,7 @@ async fn requests_count_by_route_and_never_by_path() {
     };
     assert_eq!(answered("/api/v1/tools/{*name}", "GET", "404"), 20.0);
     assert_eq!(answered("/api/v1/scenarios/{name}", "GET", "404"), 20.0);
+    assert_eq!(answered("/dashboard/scenarios/{name}/now", "GET", "200"), 1.0);
     assert_eq!(answered("unmatched", "GET", "404"), 20.0);
     assert_eq!(answered("refused", "GET", "403"), 20.0);
     assert_eq!(answered("/api/v1/tools", "GET", "200"), 4.0);
@@ -121,7 +123,7 @@ async fn requests_count_by_route_and_never_by_path() {
     assert_eq!(answered("/api/v1/tools", "HEAD", "200"), 1.0);
     assert_eq!(scraped.value("callsheet_http_request_duration_seconds_count{route=\"/api/v1/tools\"}"), 26.0);
     // 20 strange methods are one series.
-    assert_eq!(scraped.count("callsheet_http_requests_total"), 8, "{}", scraped.text);
+    assert_eq!(scraped.count("callsheet_http_requests_total"), 9, "{}", scraped.text);
     assert_eq!(scraped.value("callsheet_view_requests_total{outcome=\"miss\"}"), 1.0);
     assert_eq!(scraped.value("callsheet_view_requests_total{outcome=\"repeated\"}"), 5.0);
     daemon.stop().await;

@@ -21,8 +21,6 @@ pub(super) const REFUSED: &str = "refused";
 pub(super) const PREFLIGHT: &str = "preflight";
 /// How requests are counted that no route answers.
 pub(super) const UNMATCHED: &str = "unmatched";
-/// The list of routes itself.
-const INDEX: &str = "/";
 
 /// One path and what it answers.
 pub(super) struct Route {
@@ -98,7 +96,9 @@ pub(super) fn router(shared: App, max_body: usize) -> Router {
 
 /// Counters for every route there is.
 pub(super) fn counted() -> Requests {
-    Requests::new(ROUTES.iter().map(|route| route.path).chain([INDEX, REFUSED, PREFLIGHT, UNMATCHED]))
+    Requests::new(
+        ROUTES.iter().map(|route| route.path).chain(dashboard::paths()).chain([REFUSED, PREFLIGHT, UNMATCHED]),
+    )
 }
 
 /// The route that a request was counted under, from its answer.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{MethodRouter, get, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
@@ -61,28 +61,40 @@ impl Dashboard {
     }
 }
 
+/// What a path answers.
+type Handler = fn() -> MethodRouter<App>;
+
 /// Every page, part of a page and file.
+const PAGES: &[(&str, Handler)] = &[
+    ("/", || get(front)),
+    ("/dashboard/assets/{name}", || get(assets::serve)),
+    ("/dashboard/live", || get(live::follow)),
+    ("/dashboard/scenarios", || get(scenarios::part)),
+    ("/dashboard/scenarios/{name}", || get(scenario::page)),
+    ("/dashboard/scenarios/{name}/now", || get(scenario::now)),
+    ("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
+    ("/dashboard/scenarios/{name}/model", || get(scenario::model)),
+    ("/dashboard/tools", || get(tools::page)),
+    ("/dashboard/tools/rows", || get(tools::part)),
+    ("/dashboard/tools/formats", || get(tools::formats)),
+    ("/dashboard/tools/preference", || put(tools::prefer)),
+    ("/dashboard/tool", || get(tool::page)),
+    ("/dashboard/tool/format", || get(tool::format)),
+    ("/dashboard/findings", || get(findings::page)),
+    ("/dashboard/findings/now", || get(findings::part)),
+    ("/dashboard/preferences", || get(preferences::page)),
+    ("/dashboard/preferences/now", || get(preferences::part)),
+    ("/dashboard/configuration", || get(configuration::page)),
+];
+
+/// The paths of all of them, by which requests are counted.
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().map(|(path, _)| *path)
+}
+
+/// The router of all of them.
 pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/", get(front))
-        .route("/dashboard/assets/{name}", get(assets::serve))
-        .route("/dashboard/live", get(live::follow))
-        .route("/dashboard/scenarios", get(scenarios::part))
-        .route("/dashboard/scenarios/{name}", get(scenario::page))
-        .route("/dashboard/scenarios/{name}/now", get(scenario::now))
-        .route("/dashboard/scenarios/{name}/offer", get(scenario::offer_part))
-        .route("/dashboard/scenarios/{name}/model", get(scenario::model))
-        .route("/dashboard/tools", get(tools::page))
-        .route("/dashboard/tools/rows", get(tools::part))
-        .route("/dashboard/tools/formats", get(tools::formats))
-        .route("/dashboard/tools/preference", put(tools::prefer))
-        .route("/dashboard/tool", get(tool::page))
-        .route("/dashboard/tool/format", get(tool::format))
-        .route("/dashboard/findings", get(findings::page))
-        .route("/dashboard/findings/now", get(findings::part))
-        .route("/dashboard/preferences", get(preferences::page))
-        .route("/dashboard/preferences/now", get(preferences::part))
-        .route("/dashboard/configuration", get(configuration::page))
+    PAGES.iter().fold(Router::new(), |router, (path, handler)| router.route(path, handler()))
 }
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.
