@@ -44,6 +44,8 @@ fn what_cannot_be_used_changes_nothing_and_is_told_until_it_is_mended() {
         let shown = following.home.run(&["scenarios", "--url", &following.daemon.url]).ok();
         assert!(shown.contains("CONFIGURATION NOT RELOADED since ") && shown.contains(message), "{shown}");
         assert!(following.home.run(&["config", "show"]).failed(4).contains(message));
+        let page = String::from_utf8(following.daemon.get("/dashboard/configuration").1).unwrap();
+        assert!(page.contains("id=\"not-as-written\"") && page.contains(wrong), "{page}");
         assert_eq!(following.tools(), ["add_note"]);
 
         // Mended with another value, so that this counts as a reload.

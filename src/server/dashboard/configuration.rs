@@ -19,6 +19,12 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let values = shared.dashboard.settings.borrow().clone();
     let main = html! {
         h1 { "Configuration" }
+        @if let Some(state) = snapshot.configuration.as_ref().filter(|state| !state.is_as_written()) {
+            section id="not-as-written" class="banner" aria-labelledby="not-as-written-title" {
+                h2 id="not-as-written-title" { "What is written is not all in force" }
+                ul { @for finding in state.findings() { li { (foreign(&finding.message, 1_000)) " " span class="quiet" { (foreign(finding.hint.as_deref().unwrap_or_default(), 400)) } } } }
+            }
+        }
         @if values.is_empty() {
             p class="card" id="empty" { "The program that runs callsheet made this configuration itself, so there are no files or variables to show. "
                 "With " code { "callsheet serve" } " each value is shown here with where it comes from." }
