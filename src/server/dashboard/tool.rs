@@ -27,11 +27,6 @@ pub(super) fn address(id: &ToolId) -> String {
     format!("/dashboard/tool?id={}", segment(&id.to_string()))
 }
 
-/// What so many bytes of JSON cost an LLM, roughly: there are four bytes to a token in most of them.
-pub(super) fn tokens(bytes: usize) -> usize {
-    bytes.div_ceil(4)
-}
-
 /// `GET /dashboard/tool`. Parameters: `id` (`scenario/tool`), `scope`, `format`.
 pub(super) async fn page(
     State(shared): State<App>,
@@ -105,7 +100,7 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
         @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO, false)) }
         @match &encoded.json {
             Some(json) => {
-                p { (json.len()) " bytes, about " (tokens(json.len())) " tokens (a quarter of the bytes)" }
+                p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens, rather less than more" }
                 pre tabindex="0" { code { (pretty(&String::from_utf8_lossy(json))) } }
             }
             None => p class="bad" { "This format leaves the tool out." },

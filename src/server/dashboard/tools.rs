@@ -343,10 +343,10 @@ pub(super) async fn formats(State(shared): State<App>, asked: HeaderMap) -> Resu
             thead { tr { @for head in ["Format", "Tools", "Taken at most", "Left out", "Bytes", "Tokens, roughly"] { th scope="col" { (head) } } } }
             tbody { @for (format, tools, left_out, bytes) in &lists {
                 tr { th scope="row" { (format.id()) } td { (tools) } td { @match format.limits().max_tools { Some(most) => (most), None => "no known limit" } }
-                    td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (tool::tokens(*bytes)) } }
+                    td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (format.limits().tokens(*bytes)) } }
             } }
         } }
-        p class="quiet" { "Tokens are guessed as a quarter of the bytes; vendors count differently." }
+        p class="quiet" { "Tokens are estimated, rather too high: vendors count differently, and do not say how." }
     };
     answer(&asked, markup)
 }
