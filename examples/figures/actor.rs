@@ -15,6 +15,21 @@ use tokio::time::Instant;
 
 use crate::manifests;
 
+/// Grace of the daemon that is watched.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// What is not the default in it, so that minutes hold many cycles; its grace is [`GRACE`].
+pub(crate) const HASTE: &str = r#"
+server.ready_timeout = "10s"
+refresh.min_interval = "1s"
+refresh.max_interval = "2s"
+refresh.forced_gap = "200ms"
+refresh.timeout = "2s"
+refresh.backoff_base = "250ms"
+refresh.backoff_max = "2s"
+health.grace = "10s"
+discovery.mdns.enabled = false
+"#;
+
 /// Tools of each.
 pub(crate) const TOOLS: usize = 4;
 /// Below the ports that the system gives to connections: one that is left for a while is not taken by somebody else.

@@ -12,25 +12,13 @@ use callsheet::runtime::{Clock, Tasks};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::actor::{Actor, Mode, TOOLS};
+use crate::actor::{Actor, GRACE, HASTE, Mode, TOOLS};
 use crate::checker::Looker;
 use crate::child::Daemon;
 use crate::report::{self, median};
 use crate::{manifests, raw};
 
 const WELL: usize = 40;
-const GRACE: Duration = Duration::from_secs(10);
-const SETTINGS: &str = r#"
-server.ready_timeout = "10s"
-refresh.min_interval = "1s"
-refresh.max_interval = "2s"
-refresh.forced_gap = "200ms"
-refresh.timeout = "2s"
-refresh.backoff_base = "250ms"
-refresh.backoff_max = "2s"
-health.grace = "10s"
-discovery.mdns.enabled = false
-"#;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// What happens, and how it ends.
@@ -91,7 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         [key, rounds] if key == "--rounds" => rounds.parse()?,
         _ => anyhow::bail!("faults [--rounds N]"),
     };
-    println!("{}\n{rounds} rounds, with{SETTINGS}", report::machine());
+    println!("{}\n{rounds} rounds, with{HASTE}", report::machine());
     tokio::runtime::Runtime::new()?.block_on(async {
         let mut lines = each_alone(rounds).await?;
         lines.push(all_at_once(rounds).await?);
@@ -107,7 +95,7 @@ async fn each_alone(rounds: usize) -> Result<Vec<String>> {
     let tasks = Tasks::new();
     let folder = tempfile::tempdir()?;
     let actors = actors(WELL + FAULTS.len(), Some(folder.path()), &tasks).await?;
-    let settings = format!("{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
+    let settings = format!("{HASTE}discovery.vrooli.path = \"{}\"\n", folder.path().display());
     let daemon = Daemon::configured(None, &[], settings)?;
     let mut actors = actors.into_iter();
     let well: Vec<Actor> = actors.by_ref().take(WELL).collect();
@@ -244,7 +232,7 @@ async fn all_at_once(rounds: usize) -> Result<String> {
     let (clock, tasks) = (Clock::system(), Tasks::new());
     let actors = actors(10, None, &tasks).await?;
     let named: Vec<_> = actors.iter().map(|actor| (actor.name(), actor.address)).collect();
-    let daemon = Daemon::configured(None, &named, format!("{SETTINGS}discovery.vrooli.enabled = false\n"))?;
+    let daemon = Daemon::configured(None, &named, format!("{HASTE}discovery.vrooli.enabled = false\n"))?;
     let mut times = Times::default();
     for actor in &actors {
         until_listed(daemon.address, actor).await.context("at the start")?;

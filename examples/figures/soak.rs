@@ -13,7 +13,7 @@ use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
 use fastrand::Rng;
 use tokio::time::Instant;
 
-use crate::actor::{Actor, Mode};
+use crate::actor::{Actor, GRACE, HASTE, Mode};
 use crate::checker::{self, LEEWAY, SOON, Verdict, Watched};
 use crate::child::Daemon;
 use crate::readers::{self, Answers};
@@ -22,22 +22,11 @@ use crate::{raw, villains};
 
 const STEADY: usize = 60;
 const FLAPPING: usize = 30;
-const GRACE: Duration = Duration::from_secs(10);
-/// What is not the default, so that minutes hold many cycles. A body of 8 MiB is the default too; it is what hostile ones are cut at.
-const SETTINGS: &str = r#"
-server.ready_timeout = "10s"
-refresh.min_interval = "1s"
-refresh.max_interval = "2s"
-refresh.forced_gap = "200ms"
-refresh.timeout = "2s"
-refresh.backoff_base = "250ms"
-refresh.backoff_max = "2s"
-refresh.max_tools = 50
-health.grace = "10s"
+/// What is not the default besides [`HASTE`]. A body of 8 MiB is the default too; it is what hostile ones are cut at.
+const SETTINGS: &str = r#"refresh.max_tools = 50
 health.forget = "1m"
 views.max_bytes = "16 MiB"
 discovery.vrooli.rescan_interval = "1s"
-discovery.mdns.enabled = false
 "#;
 /// How fast the readers ask, each of them.
 const PACE: Duration = Duration::from_millis(50);
@@ -72,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             _ => anyhow::bail!("soak [--minutes N] [--seed N]"),
         }
     }
-    println!("{}\nseed {seed}, {minutes} minutes, with{SETTINGS}", report::machine());
+    println!("{}\nseed {seed}, {minutes} minutes, with{HASTE}{SETTINGS}", report::machine());
     tokio::runtime::Runtime::new()?.block_on(soak(Duration::from_secs_f64(minutes * 60.0), seed))
 }
 
@@ -84,7 +73,7 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let hostile = villains::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
     let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(hostile).collect();
-    let settings = format!("{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
+    let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
     let daemon = Daemon::configured(None, &named, settings)?;
     crate::fleet::ready(&daemon).await?;
 

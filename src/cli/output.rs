@@ -129,6 +129,14 @@ pub(super) fn first_line(value: &Value, pointer: &str) -> String {
     plain(text.trim_start().lines().next().unwrap_or_default())
 }
 
+/// What is special about a tool, in words.
+pub(super) fn notes(tool: &Value) -> String {
+    let off = tool["enabled"] == Value::Bool(false);
+    let approval = tool["requires_approval"] == Value::Bool(true);
+    let notes = [off.then_some("off"), approval.then_some("approval")];
+    notes.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// A list of an answer; empty when it has none.
 pub(super) fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map(Vec::as_slice).unwrap_or_default()

@@ -88,15 +88,12 @@ fn show(answer: &Value) {
         ("DESCRIPTION", Fit::Cut),
     ]);
     for result in results {
-        let off = result["enabled"] == Value::Bool(false);
-        let approval = result["requires_approval"] == Value::Bool(true);
-        let notes = [off.then_some("off"), approval.then_some("approval")];
         let fields: Vec<&str> = output::list(result, "fields").iter().filter_map(Value::as_str).collect();
         sheet.row([
             cell(output::text(result, "/name")),
             cell(output::text(result, "/scenario")),
             cell(fields.join(", ").replace('_', " ")),
-            cell(notes.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            cell(output::notes(result)),
             cell(output::first_line(result, "/description")),
         ]);
     }

@@ -239,14 +239,11 @@ pub(super) fn show(list: &Value) {
         ("DESCRIPTION", Fit::Cut),
     ]);
     for tool in tools {
-        let off = tool["enabled"] == Value::Bool(false);
-        let approval = tool["requires_approval"] == Value::Bool(true);
-        let notes = [off.then_some("off"), approval.then_some("approval")];
         sheet.row([
             cell(output::text(tool, "/name")),
             cell(output::text(tool, "/scenario")),
             cell(output::text(tool, "/category")),
-            cell(notes.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            cell(output::notes(tool)),
             cell(output::first_line(tool, "/description")),
         ]);
     }

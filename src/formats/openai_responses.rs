@@ -4,11 +4,10 @@
 //! deferred function the model sees the name and the description from the beginning.
 
 use super::limits::{self, Limits};
-use super::schema;
 use super::strict::{self, Strict};
 use super::vendor::{Deferral, Piece, Vendor};
 use super::write::ObjectWriter;
-use super::{EndMark, Options};
+use super::{EndMark, Options, chat};
 
 /// `format=openai-responses`.
 pub(super) static FORMAT: Vendor = Vendor {
@@ -33,18 +32,7 @@ static STRICT_DEFERRING: Vendor = Vendor {
 };
 
 const fn shape(id: &'static str, limits: &'static Limits, strict: Option<&'static Strict>) -> Vendor {
-    Vendor {
-        id,
-        limits,
-        steps: schema::COMPILED,
-        write: function,
-        frame: ("[", "]"),
-        nothing: None,
-        cached: EndMark::None,
-        strict,
-        deferral: None,
-        variants: &[],
-    }
+    Vendor { write: function, strict, ..chat::like(id, limits) }
 }
 
 fn function(piece: &Piece<'_>) -> Vec<u8> {

@@ -7,25 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Problem;
-use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioChanges, Scope, Settings, Target};
+use crate::model::{ConfigState, Health, Isolated, ScenarioChanges, Scope, Settings, Target};
+pub(super) use crate::views::finding;
 
 /// 200 with a JSON document that no cache may keep.
 pub(super) fn json(document: &impl Serialize) -> Result<Response, Problem> {
     let body = serde_json::to_vec(document).map_err(|error| Problem::internal(&error))?;
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
-}
-
-/// A finding: `{"severity", "code", "scenario", "tool", "message", "hint", "pointer"}`.
-pub(super) fn finding(finding: &Finding) -> Value {
-    json!({
-        "severity": finding.severity().as_str(),
-        "code": finding.code.as_str(),
-        "scenario": finding.scenario.as_ref().map(ToString::to_string),
-        "tool": finding.tool.as_deref(),
-        "message": finding.message,
-        "hint": finding.hint,
-        "pointer": finding.pointer,
-    })
 }
 
 /// A preference: `{"scope", "target", "enabled", "approval", "alias", "priority", "pinned"}`; `null` inherits.
@@ -125,7 +113,7 @@ fn time(time: Option<Timestamp>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts};
+    use crate::model::{Finding, FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

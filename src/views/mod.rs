@@ -23,6 +23,8 @@ pub mod coding;
 pub mod etag;
 pub mod render;
 mod report;
+
+pub(crate) use report::finding;
 mod segment;
 
 pub use coding::Coding;

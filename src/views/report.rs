@@ -152,7 +152,8 @@ fn absent(tool: &ViewTool, code: &str, reason: &str) -> Value {
     json!({"name": tool.name.as_str(), "id": tool.id.to_string(), "code": code, "reason": reason})
 }
 
-fn finding(finding: &Finding) -> Value {
+/// A finding: `{"severity", "code", "scenario", "tool", "message", "hint", "pointer"}`.
+pub(crate) fn finding(finding: &Finding) -> Value {
     json!({
         "severity": finding.severity().as_str(),
         "code": finding.code.as_str(),
