@@ -5,8 +5,8 @@
 #[path = "support/view_tools.rs"]
 mod view_tools;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Snapshot, Standing, View, ViewQuery};
 use callsheet::formats::native::Native;
@@ -15,6 +15,7 @@ use callsheet::formats::{Encoded, Format, Frame, Limits, ListHead};
 use callsheet::model::{Digest, FindingCode, PreferenceSet, ScenarioName, Scope, Settings, Target, ViewTool};
 use callsheet::runtime::Tasks;
 use callsheet::views::{Coding, Views, render};
+use futures_util::FutureExt;
 use serde_json::Value;
 use view_tools::{manifest, offered, then, tool};
 
@@ -46,6 +47,29 @@ impl Format for Counting {
     }
     fn encode(&self, tool: &ViewTool) -> Encoded {
         self.0.fetch_add(1, Ordering::SeqCst);
+        Native.encode(tool)
+    }
+    fn frame(&self, head: &ListHead<'_>) -> Frame {
+        Native.frame(head)
+    }
+}
+
+/// Native, but no tool is encoded while somebody holds the lock.
+#[derive(Debug, Default)]
+struct Held(Mutex<()>);
+
+impl Format for Held {
+    fn id(&self) -> &'static str {
+        "held"
+    }
+    fn limits(&self) -> &Limits {
+        Native.limits()
+    }
+    fn for_llm(&self) -> bool {
+        false
+    }
+    fn encode(&self, tool: &ViewTool) -> Encoded {
+        let _free = self.0.lock().unwrap();
         Native.encode(tool)
     }
     fn frame(&self, head: &ListHead<'_>) -> Frame {
@@ -127,15 +151,15 @@ async fn concurrent_askers_share_one_rendering() {
 
 #[tokio::test]
 async fn an_asker_that_goes_away_takes_nobody_with_it() {
+    let held: &'static Held = Box::leak(Box::default());
     let views = Views::new(MANY, Tasks::new());
     let snapshot = snapshot(catalog(&[("a", 20)]), 1);
     let query = ViewQuery::default();
-    let first = views.prepare(&snapshot, &query, &Native, Coding::Gzip);
-    let second = views.prepare(&snapshot, &query, &Native, Coding::Gzip);
-    {
-        let mut first = Box::pin(first);
-        assert!(futures_util::poll!(&mut first).is_pending());
-    }
+    let first = views.prepare(&snapshot, &query, held, Coding::Gzip);
+    let second = views.prepare(&snapshot, &query, held, Coding::Gzip);
+    let waiting = held.0.lock().unwrap();
+    assert!(first.now_or_never().is_none(), "nobody can have made it yet");
+    drop(waiting);
     assert_eq!(second.await.tools, 20);
 }
 
