@@ -201,7 +201,7 @@ async fn every_change_of_state_is_told_with_its_reason() {
     let home = Home::new();
     let mut notes = Scenario::of("notes", &["add"]).await;
     let mut config = home.config(&[&notes]);
-    config.health.grace = Duration::from_millis(400);
+    config.health.grace = Duration::from_secs(2);
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
     notes.stop().await;
