@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, LoadOptions, Loaded, ShownValue};
+use crate::config::{Config, LoadOptions, Loaded, ShownValues};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
@@ -59,7 +59,7 @@ pub struct Callsheet {
     /// What is in force. Another one is put here by a reload.
     config: watch::Sender<Arc<Config>>,
     /// Every value of it with its origin, where it was loaded from files; for showing.
-    settings: watch::Sender<Arc<[ShownValue]>>,
+    settings: watch::Sender<ShownValues>,
     /// Who this daemon is to others.
     id: Arc<str>,
     client: Arc<Client>,

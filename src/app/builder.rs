@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
-use crate::config::Config;
+use crate::config::{Config, ShownValues};
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
@@ -143,7 +143,7 @@ impl Builder {
         let (config, id) = (watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
-            settings: watch::Sender::new(Arc::default()),
+            settings: watch::Sender::new(ShownValues::default()),
             id,
             client,
             reader,

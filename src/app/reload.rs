@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 use super::Callsheet;
-use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
+use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValues, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
@@ -39,7 +39,7 @@ pub(super) struct Follower {
     state: ConfigState,
     id: Arc<str>,
     in_force: watch::Sender<Arc<Config>>,
-    settings: watch::Sender<Arc<[ShownValue]>>,
+    settings: watch::Sender<ShownValues>,
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,
@@ -172,7 +172,7 @@ impl Follower {
         for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
             tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
         }
-        self.settings.send_replace(loaded.values.into());
+        self.settings.send_replace(loaded.values);
         self.state.waiting = waiting;
         self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
         self.file = loaded.file;

@@ -43,6 +43,7 @@ pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
 pub use options::LoadOptions;
 pub use origin::{Origin, Position, ShownValue};
 pub use reload::{RULES, Reloaded, Rule};
+pub use shown::ShownValues;
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]
