@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; `check` asks a scenario itself; all others speak to a running daemon
-//! over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
+//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at scenarios and at this machine themselves; all
+//! others speak to a running daemon over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ mod completions;
 mod config;
 mod decide;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod log;
@@ -69,6 +70,8 @@ enum Command {
     Trust(decide::Trust),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
     Check(check::Check),
+    /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
+    Doctor(doctor::Doctor),
     /// Show the configuration in force.
     Config(config::Config),
     /// Print a completion script for a shell.
@@ -134,6 +137,7 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
             Self::Check(command) => command.run().await,
+            Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
             Self::Completions(command) => {
                 command.run();
