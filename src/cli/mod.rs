@@ -21,6 +21,7 @@ mod doctor;
 mod exit;
 mod explain;
 mod log;
+mod man;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -76,6 +77,9 @@ enum Command {
     Config(config::Config),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
+    /// Print manual pages.
+    #[command(hide = true)]
+    Man(man::Man),
 }
 
 /// Which daemon to speak to, and how to print.
@@ -139,6 +143,7 @@ impl Command {
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
+            Self::Man(command) => command.run(),
             Self::Completions(command) => {
                 command.run();
                 Ok(())
