@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "serve",
     "demo",
     "tools",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 13] = [
     "block",
     "trust",
     "check",
+    "doctor",
     "config",
     "completions",
 ];

@@ -17,6 +17,7 @@ use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 use crate::runtime::files::FileWatch;
+use crate::runtime::service::{ServiceManager, Telling};
 use crate::runtime::signal::Hangups;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::upstream::Client;
@@ -45,6 +46,10 @@ pub(super) struct Follower {
     events: Hub,
     tasks: Tasks,
     clock: Clock,
+    /// Who wants to be told of reloads, if anybody does.
+    manager: Option<ServiceManager>,
+    /// Whether it was told that a reload is under way.
+    reloading: bool,
 }
 
 impl Follower {
@@ -64,7 +69,23 @@ impl Follower {
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
         let (events, clock) = (app.events.clone(), app.clock);
         settings.send_replace(values.into());
-        Self { options, config, file, state, id, in_force, settings, client, engine, events, tasks, clock }
+        let (manager, reloading) = (ServiceManager::of_process(tasks.clone(), clock), false);
+        Self {
+            options,
+            config,
+            file,
+            state,
+            id,
+            in_force,
+            settings,
+            client,
+            engine,
+            events,
+            tasks,
+            clock,
+            manager,
+            reloading,
+        }
     }
 
     /// Runs until `stop`.
@@ -117,11 +138,25 @@ impl Follower {
 
     /// Reads the configuration, and does what is to be done about it. `asked` is whether an operator wants to hear of it in any case.
     async fn look(&mut self, asked: bool) {
+        if asked {
+            self.begin().await;
+        }
         match self.read().await {
             Some(Ok(loaded)) => self.take(loaded, asked).await,
             Some(Err(error)) => self.refuse(problems(&error), asked).await,
             // The runtime goes down.
             None => {}
+        }
+        // Also when it came to nothing: the service manager waits for it.
+        if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
+            manager.tell(vec![Telling::Ready]).await;
+        }
+    }
+
+    /// Tells the service manager that a reload is under way, once for each.
+    async fn begin(&mut self) {
+        if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
+            manager.tell(vec![Telling::Reloading]).await;
         }
     }
 
@@ -159,6 +194,9 @@ impl Follower {
                 tracing::debug!("the configuration was read again, and is the same");
             }
             return;
+        }
+        if !changed.is_empty() {
+            self.begin().await;
         }
         if !changed.is_empty()
             && let Err(error) = self.adjust(&config).await

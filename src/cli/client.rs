@@ -1,8 +1,9 @@
 //! Speaks to a running daemon. The only place of the command line that knows HTTP.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
 
@@ -78,6 +79,11 @@ impl Daemon {
             Some(url) => read_url(url)?,
             None => configured(remote)?,
         };
+        Self::at(base)
+    }
+
+    /// The daemon at this address.
+    pub(super) fn at(base: Url) -> Result<Self, Failure> {
         crate::upstream::settings::choose_tls();
         let http = reqwest::Client::builder()
             // A daemon on this machine is not behind the proxy that the environment names for the web.
@@ -90,6 +96,18 @@ impl Daemon {
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
         Ok(Self { base, http })
+    }
+
+    /// Its version, if it is a callsheet daemon that answers there.
+    pub(super) async fn version(&self) -> Result<String, Failure> {
+        let request = self.http.get(self.base.clone()).header(ACCEPT, "application/json");
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let (_, body) = self.receive(response).await?;
+        let about = self.read(&body)?;
+        match (about["name"].as_str(), about["version"].as_str()) {
+            (Some("callsheet"), Some(version)) => Ok(output::plain(version)),
+            _ => Err(self.strange("it does not say that it is one")),
+        }
     }
 
     /// Asks for a JSON object that has `member`.
@@ -201,7 +219,8 @@ impl Daemon {
         Ok(url)
     }
 
-    fn shown(&self) -> &str {
+    /// Its address.
+    pub(super) fn shown(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
@@ -263,7 +282,8 @@ fn command(literal: &str) -> Option<String> {
     Some(format!("callsheet {action} {name} --undo"))
 }
 
-fn read_url(text: &str) -> Result<Url, Failure> {
+/// Reads the address of a daemon as people write it.
+pub(super) fn read_url(text: &str) -> Result<Url, Failure> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         _ => Err(Failure::Usage {
@@ -277,19 +297,21 @@ fn read_url(text: &str) -> Result<Url, Failure> {
 fn configured(remote: &Remote) -> Result<Url, Failure> {
     let mut options = LoadOptions::from_process();
     options.file.clone_from(&remote.config);
-    let mut listen = config::load(&options)?.config.server.listen;
+    let listen = config::load(&options)?.config.server.listen;
     if listen.port() == 0 {
         return Err(Failure::Usage {
             message: format!("the configured address {listen} does not tell the port"),
             hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
         });
     }
+    address_of(listen)
+}
+
+/// The address at which what listens there is reached from this machine.
+pub(super) fn address_of(mut listen: SocketAddr) -> Result<Url, Failure> {
     if listen.ip().is_unspecified() {
-        listen.set_ip(if listen.is_ipv4() {
-            std::net::Ipv4Addr::LOCALHOST.into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
+        let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        listen.set_ip(loopback);
     }
     read_url(&format!("http://{listen}"))
 }

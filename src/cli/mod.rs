@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; `check` asks a scenario itself; all others speak to a running daemon
-//! over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
+//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at scenarios and at this machine themselves; all
+//! others speak to a running daemon over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,9 +17,11 @@ mod completions;
 mod config;
 mod decide;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod log;
+mod man;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -69,10 +71,15 @@ enum Command {
     Trust(decide::Trust),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
     Check(check::Check),
+    /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
+    Doctor(doctor::Doctor),
     /// Show the configuration in force.
     Config(config::Config),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
+    /// Print manual pages.
+    #[command(hide = true)]
+    Man(man::Man),
 }
 
 /// Which daemon to speak to, and how to print.
@@ -134,7 +141,9 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
             Self::Check(command) => command.run().await,
+            Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
+            Self::Man(command) => command.run(),
             Self::Completions(command) => {
                 command.run();
                 Ok(())

@@ -54,7 +54,7 @@ pub(super) fn json(value: &Value) {
 /// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
 pub(super) fn failure(failure: &Failure) {
     match failure {
-        Failure::Found => {}
+        Failure::Found | Failure::FoundConfig => {}
         Failure::Refused { message, hint } => error(message, hint.as_deref()),
         Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => error(message, Some(hint)),
         Failure::Config(config) => {

@@ -282,6 +282,8 @@ impl Core {
                 self.configure(config, state, now);
                 return self.press.after_publish(move |_| _ = reply.send(Ok(())));
             }
+            // Whoever asked may have gone.
+            Command::Turn(reply) => return drop(reply.send(Ok(()))),
         };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.

@@ -6,23 +6,23 @@ use std::time::Duration;
 use http::header::ETAG;
 
 use super::super::Failure;
-use crate::config::Refresh;
+use crate::config::Config;
 use crate::lint::behaviour::{self, Listed, Single};
 use crate::model::{Accept, Finding, FindingCode};
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::upstream::{Answer, AskError, Client, Limits, Upstream, Validators};
+use crate::upstream::{Answer, AskError, Client, Upstream, Validators};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
 const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
 /// A name that no tool has.
 const NOBODY: &str = "callsheet_check_asks_for_no_such_tool";
 
-/// Asks, and judges all that came. Gives the address as it may be shown.
-pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> {
-    let upstream = upstream(base).map_err(|error| unreadable(&error))?;
+/// Asks as a daemon with this configuration would, and judges all that came. Gives the address as it may be shown.
+pub(in crate::cli) async fn ask(base: url::Url, config: &Config) -> Result<(String, Inspected), Failure> {
+    let upstream = upstream(base, config).map_err(|error| unreadable(&error))?;
     let subject = upstream.shown();
-    let asker = Asker { upstream, clock: Clock::system() };
+    let asker = Asker { upstream, accept: config.protocol.accept.clone(), clock: Clock::system() };
     let (first, mut inspected, etag) = asker.list().await?;
     let Some(first) = first else { return Ok((subject, inspected)) };
     let in_seconds = inspected.stamp.as_ref().is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
@@ -54,6 +54,7 @@ pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> 
 
 struct Asker {
     upstream: Upstream,
+    accept: Accept,
     clock: Clock,
 }
 
@@ -63,7 +64,8 @@ impl Asker {
         let asked = self.clock.now();
         let Answer { head, body } = self.upstream.get(PATH, None).await.map_err(|error| unreadable(&error))?;
         let took = self.clock.now().saturating_duration_since(asked);
-        let inspect = move || tool_discovery::inspect(&body, &Accept::default());
+        let accept = self.accept.clone();
+        let inspect = move || tool_discovery::inspect(&body, &accept);
         let inspected = self.upstream.tasks().off_thread(inspect).await;
         let etag = head.headers.get(ETAG).cloned();
         let listed = inspected.manifest.as_ref().map(|manifest| Listed {
@@ -90,16 +92,9 @@ impl Asker {
     }
 }
 
-/// An address to ask, within the limits that a daemon has by default.
-fn upstream(base: url::Url) -> Result<Upstream, AskError> {
-    let limits = Refresh::default();
-    let of_request = Limits {
-        connect: limits.connect_timeout,
-        whole: limits.timeout,
-        max_body: limits.max_body,
-        max_redirects: limits.max_redirects,
-    };
-    let client: Arc<Client> = Client::new(of_request, 1, limits.default_lifetime, Clock::system(), Tasks::new())?;
+/// An address to ask, within the limits of the configuration.
+fn upstream(base: url::Url, config: &Config) -> Result<Upstream, AskError> {
+    let client: Arc<Client> = Client::new(config.limits(), 1, config.caching(), Clock::system(), Tasks::new())?;
     client.upstream(base)
 }
 

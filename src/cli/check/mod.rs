@@ -1,15 +1,17 @@
 //! `callsheet check`: what is wrong with a manifest and, at an address, with how it is served. Needs no daemon.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use clap::Args;
 use url::Url;
 
 use super::Failure;
+use crate::config::Config;
 use crate::model::{Accept, Severity};
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 
-mod ask;
+pub(super) mod ask;
 mod report;
 
 use report::Report;
@@ -34,7 +36,7 @@ pub(super) struct Check {
 impl Check {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let (subject, inspected) = match address(&self.subject)? {
-            Some(base) => ask::ask(base).await?,
+            Some(base) => ask::ask(base, &Config::for_state(PathBuf::new())).await?,
             None => (self.subject.clone(), self.read()?),
         };
         let report = Report::of(subject, inspected, self.strict);
