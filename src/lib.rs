@@ -56,6 +56,8 @@ pub mod events;
 
 pub mod state;
 
+pub mod calls;
+
 mod conditional;
 
 pub mod server;

@@ -88,7 +88,8 @@ impl Core {
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
-        let Restored { manifests, preferences, decisions, claims, revision, mut findings } = restored;
+        // What becomes of calls is not the loop's business.
+        let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let (mut records, unusable) =
             restore::records(manifests, &decisions, &parts.config.protocol.accept, &parts.protocols, now);

@@ -23,6 +23,7 @@ use crate::views::Views;
 
 mod accept;
 mod body;
+mod call_wire;
 mod coding;
 mod dashboard;
 mod error;

@@ -1,0 +1,4 @@
+//! Calls.
+
+pub mod approval;
+pub mod track;
