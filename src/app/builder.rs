@@ -6,6 +6,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
+use crate::calls::approval::{self, Approvals};
+use crate::calls::track::{self, Tracker};
+use crate::calls::Desk;
 use crate::config::Config;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
@@ -115,7 +118,8 @@ impl Builder {
             let concurrency = config.refresh.concurrency;
             Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
         });
-        let (restored, client) = (restored?, client?);
+        let (mut restored, client) = (restored?, client?);
+        let (approvals, operations) = (std::mem::take(&mut restored.approvals), std::mem::take(&mut restored.operations));
         client.identify(&id);
         client.bound(config.bounds());
         let embedded = Embedded::of(own, native.keys().cloned().collect());
@@ -126,7 +130,7 @@ impl Builder {
         }
         let setup = engine::Setup {
             config: Arc::clone(&config),
-            store,
+            store: Arc::clone(&store),
             restored,
             client: Arc::clone(&client),
             protocols: Protocols::with(protocols),
@@ -137,6 +141,19 @@ impl Builder {
         };
         let (engine, reader) = engine::start(setup, &stop);
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
+        let parts = approval::Parts {
+            store: Arc::clone(&store),
+            hub: events.clone(),
+            reader: reader.clone(),
+            clock,
+            tasks: tasks.clone(),
+            stop: stop.clone(),
+        };
+        let approvals = Approvals::start(approvals, approval::Limits::default(), parts);
+        let parts = track::Parts { store, hub: events.clone(), clock, tasks: tasks.clone(), stop: stop.clone() };
+        let operations = Tracker::start(operations, track::Limits::default(), parts);
+        let desk = Desk::new(approvals, operations, engine.clone(), reader.clone(), clock);
+        desk.resume().await;
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let native = Arc::new(native);
@@ -149,6 +166,7 @@ impl Builder {
             reader,
             engine,
             events,
+            desk,
             views,
             readiness,
             native,

@@ -1,4 +1,7 @@
 //! Calls.
 
 pub mod approval;
+pub mod desk;
 pub mod track;
+
+pub use desk::Desk;

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::runtime::Tasks;
 
+mod approvals;
 mod check;
 mod client;
 mod completions;
@@ -22,6 +23,7 @@ mod explain;
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod operations;
 mod output;
 mod prefs;
 mod refresh;
@@ -61,6 +63,10 @@ enum Command {
     Explain(explain::Explain),
     /// Show, set and reset preferences.
     Prefs(prefs::Prefs),
+    /// List calls that wait for a human's yes, and decide them.
+    Approvals(approvals::Approvals),
+    /// List what long-running tools do, and call it off.
+    Operations(operations::Operations),
     /// Ask scenarios for their tools now.
     Refresh(refresh::Refresh),
     /// Keep a scenario out, or let it in again.
@@ -130,6 +136,8 @@ impl Command {
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
+            Self::Approvals(command) => command.run().await,
+            Self::Operations(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,

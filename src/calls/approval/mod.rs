@@ -52,6 +52,13 @@ pub struct Limits {
     pub keep: Duration,
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        let (hour, mib) = (Duration::from_secs(3600), 1024 * 1024);
+        Self { expiry: hour, most: 1_000, bytes: 32 * mib, keep: 24 * hour }
+    }
+}
+
 /// A call that needs a yes.
 #[derive(Debug)]
 pub struct Wanted {

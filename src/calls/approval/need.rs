@@ -23,9 +23,11 @@ pub fn needed(tool: &ViewTool) -> bool {
     if matches!(tool.effective.approval_source, Provenance::Preference(_)) {
         return false;
     }
-    let said = serde_json::from_str::<Said>(tool.tool.metadata.get());
+    let metadata = tool.tool.metadata.get();
+    // A list would be read as the members in their order.
+    let said = metadata.starts_with('{').then(|| serde_json::from_str::<Said>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
-        || !said.is_ok_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
+        || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
 }
 
 /// What keeps an approved call from being run as it was asked for; nothing when all is as it was.

@@ -53,6 +53,14 @@ pub struct Limits {
     pub longest: Duration,
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+        let (poll_min, poll_max) = (second, 60 * second);
+        Self { most: 1_000, bytes: 32 * 1024 * 1024, keep: 24 * hour, poll_min, poll_max, longest: 24 * hour }
+    }
+}
+
 /// A call that was answered, and may go on.
 #[derive(Debug, Clone)]
 pub struct Started {
