@@ -27,7 +27,6 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::calls::Desk;
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
 use crate::config::{Config, LoadOptions, Loaded, ShownValue};
 use crate::discovery::mdns::announce;
@@ -67,7 +66,6 @@ pub struct Callsheet {
     reader: CatalogReader,
     engine: EngineHandle,
     events: Hub,
-    desk: Desk,
     views: Views,
     readiness: Readiness,
     native: Arc<BTreeMap<ScenarioName, NativeTools>>,
@@ -107,7 +105,6 @@ impl Callsheet {
             views: self.views.clone(),
             engine: self.engine.clone(),
             events: self.events.clone(),
-            desk: self.desk.clone(),
             readiness: self.readiness.clone(),
             config: self.config.borrow().server.clone(),
             settings: self.settings.subscribe(),
@@ -193,11 +190,6 @@ impl Callsheet {
     /// Tells what changes.
     pub fn events(&self) -> &Hub {
         &self.events
-    }
-
-    /// Calls that wait for a yes, and operations that go on.
-    pub fn desk(&self) -> &Desk {
-        &self.desk
     }
 
     /// Prepared answers.

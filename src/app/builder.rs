@@ -6,9 +6,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
-use crate::calls::approval::{self, Approvals};
-use crate::calls::track::{self, Tracker};
-use crate::calls::Desk;
 use crate::config::Config;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
@@ -118,8 +115,7 @@ impl Builder {
             let concurrency = config.refresh.concurrency;
             Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
         });
-        let (mut restored, client) = (restored?, client?);
-        let (approvals, operations) = (std::mem::take(&mut restored.approvals), std::mem::take(&mut restored.operations));
+        let (restored, client) = (restored?, client?);
         client.identify(&id);
         client.bound(config.bounds());
         let embedded = Embedded::of(own, native.keys().cloned().collect());
@@ -130,7 +126,7 @@ impl Builder {
         }
         let setup = engine::Setup {
             config: Arc::clone(&config),
-            store: Arc::clone(&store),
+            store,
             restored,
             client: Arc::clone(&client),
             protocols: Protocols::with(protocols),
@@ -141,19 +137,6 @@ impl Builder {
         };
         let (engine, reader) = engine::start(setup, &stop);
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
-        let parts = approval::Parts {
-            store: Arc::clone(&store),
-            hub: events.clone(),
-            reader: reader.clone(),
-            clock,
-            tasks: tasks.clone(),
-            stop: stop.clone(),
-        };
-        let approvals = Approvals::start(approvals, approval::Limits::default(), parts);
-        let parts = track::Parts { store, hub: events.clone(), clock, tasks: tasks.clone(), stop: stop.clone() };
-        let operations = Tracker::start(operations, track::Limits::default(), parts);
-        let desk = Desk::new(approvals, operations, engine.clone(), reader.clone(), clock);
-        desk.resume().await;
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let native = Arc::new(native);
@@ -166,7 +149,6 @@ impl Builder {
             reader,
             engine,
             events,
-            desk,
             views,
             readiness,
             native,

@@ -1,5 +1,7 @@
 //! Calls that wait for a human's yes: listed, read, decided.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -9,8 +11,8 @@ use super::body::{JsonBody, bad_member};
 use super::error::Problem;
 use super::findings::read_all;
 use super::query::{Query, many, once};
-use super::{App, call_wire, wire};
-use crate::calls::approval::{DecideError, Refusal};
+use super::{App, Shared, call_wire, wire};
+use crate::calls::approval::{Approvals, DecideError, Refusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
 
@@ -27,7 +29,7 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     let query = Query::read(raw.as_deref(), &known)?;
     let states = read_all(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
-    let all = shared.desk.approvals().all();
+    let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
     let wanted = |request: &ApprovalRequest| {
         (states.is_empty() || states.contains(&request.state))
@@ -46,7 +48,7 @@ pub(super) async fn one(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
-    let request = shared.desk.approvals().get(&id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
+    let request = known(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
     wire::json(&call_wire::approval(&request)?)
 }
 
@@ -60,13 +62,13 @@ pub(super) async fn approve(
     body.only(&["by", "digest"])?;
     let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
     if let Some(meant) = text(&body, "digest", BY_MAX)?
-        && let Some(request) = shared.desk.approvals().get(&id)
+        && let Some(request) = known(&shared, &id)
         && *request.digest != *meant
     {
         let detail = "another call than the one that was looked at is asked for under this id; look at it again";
         return Err(Problem::new(StatusCode::CONFLICT, detail).with("code", "changed"));
     }
-    let request = shared.desk.approve(&id, by).await?;
+    let request = shared.calls.approve(&id, by).await?;
     let mut answer = wire::json(&call_wire::approval(&request)?)?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
@@ -82,8 +84,12 @@ pub(super) async fn reject(
 ) -> Result<Response, Problem> {
     body.only(&["by", "reason"])?;
     let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
-    let request = shared.desk.approvals().reject(&id, by, reason).await?;
+    let request = shared.calls.reject(&id, by, reason).await?;
     wire::json(&call_wire::approval(&request)?)
+}
+
+fn known(shared: &Shared, id: &str) -> Option<Arc<ApprovalRequest>> {
+    shared.calls.approvals()?.get(id)
 }
 
 /// A text that may be left out.

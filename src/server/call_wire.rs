@@ -44,6 +44,7 @@ pub(super) fn approval_row(request: &ApprovalRequest) -> Result<Value, Problem> 
 pub(super) fn approval(request: &ApprovalRequest) -> Result<Value, Problem> {
     let mut shown = approval_row(request)?;
     shown["arguments"] = value(&request.arguments)?;
+    shown["definition"] = json!(&*request.definition);
     shown["answer"] = request.answer.as_ref().map(answer).transpose()?.into();
     Ok(shown)
 }

@@ -13,7 +13,6 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::calls::Desk;
 use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
@@ -62,8 +61,6 @@ pub struct Parts {
     pub engine: EngineHandle,
     /// Where changes are heard.
     pub events: Hub,
-    /// Where calls wait for a yes, and operations are followed.
-    pub desk: Desk,
     /// What `/readyz` tells.
     pub readiness: Readiness,
     /// `[server]` of the configuration.
@@ -97,7 +94,6 @@ struct Shared {
     views: Views,
     engine: EngineHandle,
     events: Hub,
-    desk: Desk,
     readiness: Readiness,
     clock: Clock,
     tasks: Tasks,
@@ -119,13 +115,13 @@ type App = Arc<Shared>;
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
-    let Parts { reader, views, engine, events, desk, readiness, config, settings, clock, tasks } = parts;
+    let Parts { reader, views, engine, events, readiness, config, settings, clock, tasks } = parts;
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
     let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
     let shared =
-        Shared { reader, views, engine, events, desk, readiness, clock, tasks: of_all, guard, repeats, requests, dashboard };
+        Shared { reader, views, engine, events, readiness, clock, tasks: of_all, guard, repeats, requests, dashboard };
     let front = front::Front::new(Arc::new(shared), config.max_body);
     tracing::info!(address = %local, "serving");
     let serve = move |stream: &TcpStream, let_go| {

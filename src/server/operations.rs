@@ -9,7 +9,7 @@ use super::error::Problem;
 use super::findings::read_all;
 use super::query::{Query, many, once};
 use super::{App, call_wire, wire};
-use crate::calls::track::CancelError;
+use crate::calls::track::{CancelError, Tracker};
 use crate::engine::EngineError;
 use crate::model::{Operation, OperationState};
 
@@ -25,7 +25,7 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
             && scenario.as_ref().is_none_or(|scenario| *scenario == operation.tool.scenario)
             && operation.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let all = shared.desk.operations().all();
+    let all = shared.calls.operations().map(Tracker::all).unwrap_or_default();
     let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_wire::operation_event(operation));
     wire::json(&json!({"operations": shown.collect::<Vec<Value>>()}))
 }
@@ -37,13 +37,14 @@ pub(super) async fn one(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
-    let operation = shared.desk.operations().get(&id).ok_or_else(|| Problem::from(CancelError::Unknown))?;
+    let known = shared.calls.operations().and_then(|operations| operations.get(&id));
+    let operation = known.ok_or_else(|| Problem::from(CancelError::Unknown))?;
     wire::json(&call_wire::operation(&operation)?)
 }
 
 /// `DELETE /api/v1/operations/{id}`: calls it off. 200 when that is done, 202 while the scenario has not said so.
 pub(super) async fn cancel(State(shared): State<App>, Path(id): Path<String>) -> Result<Response, Problem> {
-    let operation = shared.desk.cancel(&id).await?;
+    let operation = shared.calls.cancel(&id).await?;
     let mut answer = wire::json(&call_wire::operation(&operation)?)?;
     if !operation.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;

@@ -11,6 +11,8 @@ use super::super::{App, Shared};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
 use super::tool;
+use crate::calls::approval::Approvals;
+use crate::calls::track::Tracker;
 use crate::model::{ApprovalRequest, ApprovalState, Asker, JsonText, Operation};
 
 /// Characters of arguments that are shown; whoever decides about more reads them by the API.
@@ -41,10 +43,10 @@ pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<
 }
 
 fn present(shared: &Shared, now: Timestamp) -> Markup {
-    let approvals = shared.desk.approvals().all();
+    let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let (waits, decided): (Vec<_>, Vec<_>) =
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
-    let operations = shared.desk.operations().all();
+    let operations = shared.calls.operations().map(Tracker::all).unwrap_or_default();
     let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
     html! {
         section aria-labelledby="waiting-title" {

@@ -1,7 +1,0 @@
-//! Calls.
-
-pub mod approval;
-pub mod desk;
-pub mod track;
-
-pub use desk::Desk;
