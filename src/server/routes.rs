@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
+use super::{App, calls, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -79,6 +79,7 @@ pub(super) const ROUTES: &[Route] = &[
         post(inbox::set_enabled).delete(inbox::reset)
     }),
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
+    route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
 ];
 
