@@ -12,10 +12,30 @@ use futures_util::future::BoxFuture;
 use super::approval::{self, Approvals, DecideError, Ran, Refusal, Run, Standing, Wanted, needed};
 use super::track::{self, Ask, Begun, CancelError, Reply, Side, Started, Tracker, Unasked, Unoffered};
 use super::{Answered, Calls, Ready, Refused, allow};
-use crate::catalog::{Found, ViewQuery, find_in_scope};
+use crate::catalog::{CatalogReader, Found, ViewQuery, find_in_scope};
 use crate::config;
+use crate::events::Hub;
 use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ViewTool};
 use crate::protocols::Outcome;
+use crate::runtime::{Clock, Stop, Tasks};
+use crate::state::StateStore;
+
+/// What the registers work with.
+#[derive(Clone)]
+pub struct Parts {
+    /// Keeps what they hold over restarts.
+    pub store: Arc<dyn StateStore>,
+    /// Tells of it.
+    pub hub: Hub,
+    /// Shows when a tool is there again.
+    pub reader: CatalogReader,
+    /// Reads time.
+    pub clock: Clock,
+    /// Runs what must not be cut off with the request that began it.
+    pub tasks: Tasks,
+    /// Ends it all.
+    pub stop: Stop,
+}
 
 /// Where calls that are not over are kept.
 #[derive(Debug)]
@@ -41,10 +61,14 @@ impl track::Limits {
 }
 
 impl Calls {
-    /// Gives it its registers; once. Without them a call that needs a yes is refused, and nothing is followed.
-    pub fn attach(&self, approvals: Approvals, operations: Tracker) {
+    /// Gives it its registers, with what was stored; once. Without them a call that needs a yes is refused, and nothing is followed.
+    pub fn attach(&self, approvals: Vec<ApprovalRequest>, operations: Vec<Operation>, parts: Parts) {
+        let config = self.0.config.load();
         // A second pair is not taken: the first may hold calls already.
-        let _ = self.0.registers.set(Registers { approvals, operations });
+        self.0.registers.get_or_init(|| Registers {
+            approvals: Approvals::start(approvals, approval::Limits::of(&config), parts.clone()),
+            operations: Tracker::start(operations, track::Limits::of(&config), parts),
+        });
     }
 
     /// Goes on with what an earlier daemon had begun.

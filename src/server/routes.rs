@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, approvals, dashboard, events, findings, health, inbox, metrics, operations};
+use super::{App, approvals, calls, dashboard, events, findings, health, inbox, metrics, operations};
 use super::{preferences, scenarios, search, socket, tools};
 use crate::metrics::Requests;
 
@@ -90,6 +90,7 @@ pub(super) const ROUTES: &[Route] = &[
         post(inbox::set_enabled).delete(inbox::reset)
     }),
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
+    route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
 ];
 

@@ -16,13 +16,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::catalog::CatalogReader;
-use crate::events::{Event, Hub};
+use super::Parts;
+use crate::events::Event;
 use crate::model::{
     ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId,
 };
-use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateError, StateStore, Write};
+use crate::state::{StateError, Write};
 
 pub mod binding;
 mod book;
@@ -50,13 +49,6 @@ pub struct Limits {
     pub bytes: usize,
     /// How long what is over is kept at most.
     pub keep: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let (hour, mib) = (Duration::from_secs(3600), 1024 * 1024);
-        Self { expiry: hour, most: 1_000, bytes: 32 * mib, keep: 24 * hour }
-    }
 }
 
 /// A call that needs a yes.
@@ -154,22 +146,6 @@ pub enum DecideError {
 /// All calls that need a yes. Cheap to clone.
 #[derive(Clone)]
 pub struct Approvals(Arc<Shared>);
-
-/// What the register works with.
-pub struct Parts {
-    /// Keeps them over restarts.
-    pub store: Arc<dyn StateStore>,
-    /// Tells of them.
-    pub hub: Hub,
-    /// Shows when a tool is there again.
-    pub reader: CatalogReader,
-    /// Reads time.
-    pub clock: Clock,
-    /// Runs what must not be cut off with the request that began it.
-    pub tasks: Tasks,
-    /// Ends it all.
-    pub stop: Stop,
-}
 
 struct Shared {
     parts: Parts,

@@ -15,10 +15,10 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::events::{Event, Hub};
+use super::Parts;
+use crate::events::Event;
 use crate::model::{Asker, JsonText, Operation, OperationState, Party, Progress, Tool, ToolId};
-use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateStore, Write};
+use crate::state::Write;
 
 pub(crate) mod behaviour;
 mod book;
@@ -51,14 +51,6 @@ pub struct Limits {
     pub poll_max: Duration,
     /// How long an operation is followed at most, whatever its tool declares.
     pub longest: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
-        let (poll_min, poll_max) = (second, 60 * second);
-        Self { most: 1_000, bytes: 32 * 1024 * 1024, keep: 24 * hour, poll_min, poll_max, longest: 24 * hour }
-    }
 }
 
 /// A call that was answered, and may go on.
@@ -153,20 +145,6 @@ pub trait Side: Clone + Send + Sync + 'static {
 /// All operations. Cheap to clone.
 #[derive(Clone)]
 pub struct Tracker(Arc<Shared>);
-
-/// What the tracker works with.
-pub struct Parts {
-    /// Keeps them over restarts.
-    pub store: Arc<dyn StateStore>,
-    /// Tells of them.
-    pub hub: Hub,
-    /// Reads time.
-    pub clock: Clock,
-    /// Runs who follows them.
-    pub tasks: Tasks,
-    /// Ends it all.
-    pub stop: Stop,
-}
 
 struct Shared {
     parts: Parts,
