@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use callsheet::model::{Approval, FindingCode, Party, PublishedName, ScenarioName, Scope, Settings, SourceId, Target};
+use callsheet::model::{
+    Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation,
+    OperationState, Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+};
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
 use futures_util::future::join_all;
@@ -67,6 +70,71 @@ fn party(identity: &str, origin: &str) -> Party {
 /// A decision about the one at 10.0.0.7.
 fn ruling(decision: Decision) -> Ruling {
     Ruling { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some(SourceId::Mdns) }
+}
+
+/// A call that waits for a yes.
+fn waiting(id: &str) -> ApprovalRequest {
+    let text = |text: &str| Some(text.into());
+    ApprovalRequest {
+        id: id.into(),
+        tool: "files/wipe/all".parse().unwrap(),
+        name: "wipe".into(),
+        arguments: JsonText::read(r#"{"b": 1, "a": [2]}"#).unwrap(),
+        asker: Asker { chat: text("7f:2"), profile: None, user_id: text("u") },
+        owner: party("lab-7", "http://10.0.0.7:80"),
+        definition: "d0".into(),
+        digest: "d1".into(),
+        idempotent: true,
+        asked_at: "2026-03-04T05:06:07.125Z".parse().unwrap(),
+        expires_at: "2026-03-04T06:06:07.125Z".parse().unwrap(),
+        state: ApprovalState::Waiting,
+        decided: None,
+        ended_at: None,
+        answer: None,
+    }
+}
+
+/// The same once it was approved and answered.
+fn answered(id: &str) -> ApprovalRequest {
+    let at = "2026-03-04T05:07:00Z".parse().unwrap();
+    let answer = CallAnswer {
+        success: false,
+        result: Some(JsonText::read(r#"{"left":[1,2]}"#).unwrap()),
+        error: Some("no room".into()),
+        code: Some("full".into()),
+        took_ms: 17,
+        operation: Some("op".into()),
+    };
+    ApprovalRequest {
+        state: ApprovalState::Answered,
+        decided: Some(Decided { by: "kim".into(), at, reason: Some("it is time".into()) }),
+        ended_at: Some(at),
+        answer: Some(answer),
+        ..waiting(id)
+    }
+}
+
+/// An operation that goes on.
+fn going(id: &str) -> Operation {
+    Operation {
+        id: id.into(),
+        tool: "runs/start".parse().unwrap(),
+        asker: Asker::default(),
+        owner: party("", "http://localhost:15000"),
+        behaviour: JsonText::read(r#"{"status_polling":{}}"#).unwrap(),
+        reference: JsonText::read("17").unwrap(),
+        state: OperationState::Cancelling,
+        started_at: "2026-03-04T05:06:07Z".parse().unwrap(),
+        deadline_at: "2026-03-04T06:06:07Z".parse().unwrap(),
+        ended_at: None,
+        polled_at: None,
+        status: Some("running".into()),
+        progress: Progress::default(),
+        note: Some("slow".into()),
+        result: None,
+        error: None,
+        cancelling_since: Some("2026-03-04T05:16:07Z".parse().unwrap()),
+    }
 }
 
 fn prefer(scope: &str, target: &str, settings: Settings) -> Write {
@@ -135,6 +203,46 @@ async fn everything_survives_a_reopen() {
     );
     assert_eq!(restored.revision, Some(("00ff".to_owned(), since)));
     assert_eq!(restored.findings, []);
+}
+
+#[tokio::test]
+async fn calls_and_operations_survive_a_reopen_in_their_order() {
+    let (_folder, path) = place();
+    let [write, forget] = [
+        |request: ApprovalRequest| Write::Approval(Arc::new(request)),
+        |request: ApprovalRequest| Write::ForgetApproval(request.id),
+    ];
+    let ended = Operation {
+        state: OperationState::Succeeded,
+        ended_at: Some("2026-03-04T05:20:00Z".parse().unwrap()),
+        result: Some(JsonText::read("[1,null]").unwrap()),
+        error: Some("a warning".into()),
+        ..going("1")
+    };
+    let writes = vec![
+        write(waiting("9")),
+        write(waiting("1")),
+        write(waiting("5")),
+        write(answered("9")),
+        forget(waiting("1")),
+        Write::Operation(Arc::new(going("1"))),
+        Write::Operation(Arc::new(going("0"))),
+        Write::Operation(Arc::new(ended.clone())),
+        Write::Operation(Arc::new(going("2"))),
+        Write::ForgetOperation("2".into()),
+    ];
+    save(&path, writes).await;
+    let restored = load(&path).await;
+    assert_eq!(restored.approvals, [answered("9"), waiting("5")]);
+    assert_eq!(restored.operations, [ended, going("0")]);
+
+    // One that cannot be read is not run and not lost.
+    let sql =
+        "UPDATE approvals SET state = 'approved' WHERE id = '5'; UPDATE operations SET reference = '{' WHERE id = '0'";
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let restored = load(&path).await;
+    assert_eq!((restored.approvals.len(), restored.operations.len()), (1, 1));
+    assert_eq!(restored.findings.len(), 2);
 }
 
 #[tokio::test]
@@ -347,7 +455,8 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE claims;
+            "DROP TABLE approvals; DROP TABLE operations;
+             DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;
              ALTER TABLE manifests DROP COLUMN identity; ALTER TABLE manifests DROP COLUMN origin;
@@ -394,7 +503,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 4") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 5") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

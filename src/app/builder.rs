@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
+use crate::calls::{self, Calls};
 use crate::config::{Config, ShownValues};
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
@@ -115,7 +116,9 @@ impl Builder {
             let concurrency = config.refresh.concurrency;
             Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
         });
-        let (restored, client) = (restored?, client?);
+        let (mut restored, client) = (restored?, client?);
+        let approvals = std::mem::take(&mut restored.approvals);
+        let operations = std::mem::take(&mut restored.operations);
         client.identify(&id);
         client.bound(config.bounds());
         let embedded = Embedded::of(own, native.keys().cloned().collect());
@@ -126,7 +129,7 @@ impl Builder {
         }
         let setup = engine::Setup {
             config: Arc::clone(&config),
-            store,
+            store: Arc::clone(&store),
             restored,
             client: Arc::clone(&client),
             protocols: Protocols::with(protocols),
@@ -138,6 +141,17 @@ impl Builder {
         let (engine, reader) = engine::start(setup, &stop);
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
+        let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
+        let parts = calls::Parts {
+            store,
+            hub: events.clone(),
+            reader: reader.clone(),
+            clock,
+            tasks: tasks.clone(),
+            stop: stop.clone(),
+        };
+        calls.attach(approvals, operations, parts);
+        calls.resume().await;
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let native = Arc::new(native);
         let (config, id) = (watch::Sender::new(config), id.into());
@@ -148,6 +162,7 @@ impl Builder {
             client,
             reader,
             engine,
+            calls,
             events,
             views,
             readiness,

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 use super::Callsheet;
+use crate::calls::Calls;
 use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValues, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
@@ -44,6 +45,7 @@ pub(super) struct Follower {
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,
+    calls: Calls,
     tasks: Tasks,
     clock: Clock,
     /// Who wants to be told of reloads, if anybody does.
@@ -67,8 +69,8 @@ impl Follower {
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
-        let (events, clock) = (app.events.clone(), app.clock);
-        settings.send_replace(values.into());
+        let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
+        settings.send_replace(values);
         let (manager, reloading) = (ServiceManager::of_process(tasks.clone(), clock), false);
         Self {
             options,
@@ -81,6 +83,7 @@ impl Follower {
             client,
             engine,
             events,
+            calls,
             tasks,
             clock,
             manager,
@@ -237,6 +240,7 @@ impl Follower {
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
         self.events.configure(&config.events);
+        self.calls.adjust(config.calls.clone());
         self.in_force.send_replace(Arc::clone(&config));
         config
     }

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::runtime::Tasks;
 
+mod approvals;
 mod check;
 mod client;
 mod completions;
@@ -22,6 +23,7 @@ mod exit;
 mod explain;
 mod log;
 mod man;
+mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -63,6 +65,10 @@ enum Command {
     Explain(explain::Explain),
     /// Show, set and reset preferences.
     Prefs(prefs::Prefs),
+    /// List calls that wait for a human's yes, and decide them.
+    Approvals(approvals::Approvals),
+    /// List what long-running tools do, and call it off.
+    Operations(operations::Operations),
     /// Ask scenarios for their tools now.
     Refresh(refresh::Refresh),
     /// Keep a scenario out, or let it in again.
@@ -137,6 +143,8 @@ impl Command {
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
+            Self::Approvals(command) => command.run().await,
+            Self::Operations(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,

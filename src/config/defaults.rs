@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Cache, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views,
-    Vrooli,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State,
+    Views, Vrooli,
 };
 use crate::catalog::NamingStyle;
 use crate::model::Accept;
@@ -37,6 +37,7 @@ impl Config {
             state: State { path: state.into() },
             views: Views::default(),
             events: Events::default(),
+            calls: Calls::default(),
         }
     }
 }
@@ -122,6 +123,31 @@ impl Default for Events {
             max_subscribers: 1024,
             keep_alive: Duration::from_secs(15),
             linger: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            max_timeout: Duration::from_secs(10 * 60),
+            max_body: 4 * MIB as usize,
+            concurrency: 32,
+            queue: 10_000,
+            queue_timeout: Duration::from_secs(30),
+            retries: 1,
+            reroute_wait: Duration::from_secs(1),
+            breaker_failures: 5,
+            breaker_open: Duration::from_secs(10),
+            validators: 1000,
+            approval_expiry: Duration::from_secs(3600),
+            approvals_max: 1000,
+            operations_max: 1000,
+            kept_bytes: 32 * MIB as usize,
+            keep: Duration::from_secs(24 * 3600),
+            poll_min: Duration::from_secs(1),
+            poll_max: Duration::from_secs(60),
+            poll_longest: Duration::from_secs(24 * 3600),
         }
     }
 }

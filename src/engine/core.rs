@@ -14,6 +14,7 @@ use super::losses::reached;
 use super::publish::{Press, Settled};
 use super::record::{Departed, Now, Record};
 use super::roster::Place;
+use super::routes::Routes;
 use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
@@ -46,6 +47,8 @@ pub(super) struct Parts {
     /// Tells the sources of another configuration.
     pub(super) configured: watch::Sender<Arc<Config>>,
     pub(super) listings: Arc<Listings>,
+    /// Where calls find the ways to scenarios.
+    pub(super) routes: Routes,
     /// Ends asks under way: nobody needs their answers then.
     pub(super) stop: Stop,
 }
@@ -88,7 +91,8 @@ impl Core {
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
-        let Restored { manifests, preferences, decisions, claims, revision, mut findings } = restored;
+        // What becomes of calls is not the loop's business.
+        let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let (mut records, unusable) =
             restore::records(manifests, &decisions, &parts.config.protocol.accept, &parts.protocols, now);
@@ -284,6 +288,7 @@ impl Core {
             }
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
+            Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.

@@ -123,13 +123,7 @@ fn covers(given: &Party, now: &Party) -> Result<(), String> {
     if given.origin.is_none() {
         return Err("the yes under its name is of an earlier version, which did not note whom it was for".into());
     }
-    let held = match (&given.identity, &now.identity) {
-        (Some(given_id), Some(id)) => given_id == id && given.same_host(now),
-        (None, _) => given.same_origin(now),
-        // Whoever leaves the identity out must not get by with less.
-        (Some(_), None) => false,
-    };
-    if held {
+    if given.holds_for(now) {
         Ok(())
     } else {
         Err(format!("the yes under its name was given for the one {given}, but this is the one {now}"))

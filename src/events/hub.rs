@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::change::Change;
 use super::cursor::{Cursor, Epoch};
-use super::message::{Kind, Message};
+use super::message::{Event, Kind, Message};
 use super::subscription::{Parts, Subscription};
 use super::topic::{Moment, Opening, Topic};
 use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
@@ -25,6 +25,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// Filters without readers that are remembered at most, besides the plain list.
 const IDLE: usize = 64;
 
+/// What was said of calls and not told yet at most; whoever says more waits.
+const SAID: usize = 1_024;
+/// Of that, what is told at once.
+const TOGETHER: usize = 128;
+
 /// Where changes are heard. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hub(Arc<Shared>);
@@ -38,6 +43,7 @@ struct Shared {
     stop: Stop,
     places: Arc<Semaphore>,
     reader: CatalogReader,
+    said: mpsc::Sender<Event>,
     state: Mutex<State>,
     /// The sequence of the latest snapshot that was told.
     told: watch::Sender<u64>,
@@ -89,8 +95,9 @@ impl Hub {
         let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
-        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, state, told, counts });
-        shared.tasks.spawn(Arc::clone(&shared).follow(followed));
+        let (said, heard) = mpsc::channel(SAID);
+        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, said, state, told, counts });
+        shared.tasks.spawn(Arc::clone(&shared).follow(followed, heard));
         Self(shared)
     }
 
@@ -123,6 +130,13 @@ impl Hub {
         ))
     }
 
+    /// Tells what is in no snapshot: what becomes of a call ([`Event::Approval`], [`Event::Operation`]). It goes to those who follow the
+    /// scenario, the chat and the profile of that call, or everything. Waits only while very much is being told.
+    pub async fn tell(&self, event: Event) {
+        // After the stop nobody is told anything.
+        let _ = self.0.said.send(event).await;
+    }
+
     /// What was told to how many.
     pub fn counts(&self) -> &EventCounts {
         &self.0.counts
@@ -151,12 +165,17 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn follow(self: Arc<Self>, mut reader: CatalogReader) {
+    async fn follow(self: Arc<Self>, mut reader: CatalogReader, mut said: mpsc::Receiver<Event>) {
+        let mut events = Vec::new();
         loop {
             let snapshot = tokio::select! {
-                biased;
                 () = self.stop.wait() => return,
                 snapshot = reader.changed() => snapshot,
+                // A sender lives in `self`.
+                _ = said.recv_many(&mut events, TOGETHER) => {
+                    self.tell_said(events.drain(..));
+                    continue;
+                }
             };
             let Some(snapshot) = snapshot else { return };
             let begun = self.clock.now();
@@ -167,6 +186,35 @@ impl Shared {
                 () = self.stop.wait() => return,
                 () = self.clock.sleep(pause) => {}
             }
+        }
+    }
+
+    /// Tells what was said of calls. Only the task that tells snapshots does this, so places are given out in one order.
+    fn tell_said(&self, events: impl Iterator<Item = Event>) {
+        let config = self.config.load_full();
+        let mut state = self.state();
+        for event in events {
+            let Moment { epoch, seq, ref snapshot } = *state.moment;
+            let moment = Arc::new(Moment { epoch, seq: seq + 1, snapshot: Arc::clone(snapshot) });
+            let message = Message::new(Cursor { epoch, seq: seq + 1 }, event);
+            state.moment = Arc::clone(&moment);
+            for topic in state.topics.values() {
+                let covered = message.event.call().is_some_and(|(scenario, asker)| {
+                    let query = &topic.query;
+                    let of_scenario = query.scenarios.is_empty() || query.scenarios.contains(scenario);
+                    of_scenario && asker.is_within(query.chat.as_deref(), query.profile.as_deref())
+                });
+                let messages = if covered { vec![Arc::clone(&message)] } else { Vec::new() };
+                self.push(topic, messages, &moment, &config);
+            }
+        }
+    }
+
+    fn push(&self, topic: &Topic, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, config: &config::Events) {
+        let (overrun, unread) = topic.push(messages, moment, config);
+        if overrun > 0 {
+            self.counts.overrun(overrun, unread);
+            tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
         }
     }
 
@@ -187,11 +235,7 @@ impl Shared {
             // A filter that somebody began to follow meanwhile has seen nothing of this yet.
             let messages = told.remove(&topic.query);
             let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment));
-            let (overrun, unread) = topic.push(messages, &moment, &config);
-            if overrun > 0 {
-                self.counts.overrun(overrun, unread);
-                tracing::info!(readers = overrun, "readers of events did not keep up and are let go");
-            }
+            self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
         self.told.send_replace(snapshot.sequence);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::cursor::Cursor;
 use crate::catalog::{Difference, Named, Revision};
-use crate::model::{Finding, Health, PublishedName, Turn};
+use crate::model::{ApprovalRequest, Asker, Finding, Health, Operation, PublishedName, ScenarioName, Turn};
 
 /// What readers may ask for. A snapshot may come whatever was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,10 @@ pub enum Kind {
     Scenario,
     /// Findings that come and go.
     Finding,
+    /// What becomes of calls that need a human's yes.
+    Approval,
+    /// What becomes of long-running operations.
+    Operation,
 }
 
 /// An event with its place, shared by all who read it.
@@ -50,6 +54,10 @@ pub enum Event {
     Scenario(Arc<Turn>),
     /// A finding came or went.
     Finding(FindingChange),
+    /// A call waits for a human's yes, or something became of it.
+    Approval(Arc<ApprovalRequest>),
+    /// A long-running operation began, moved on or ended.
+    Operation(Arc<Operation>),
 }
 
 /// Everything that a filter covers at one moment.
@@ -89,7 +97,7 @@ pub enum FindingChange {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Catalog, Self::Scenario, Self::Finding];
+    pub const ALL: [Self; 5] = [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation];
 
     /// The kind as it is written.
     pub fn as_str(self) -> &'static str {
@@ -97,6 +105,8 @@ impl Kind {
             Self::Catalog => "catalog",
             Self::Scenario => "scenario",
             Self::Finding => "finding",
+            Self::Approval => "approval",
+            Self::Operation => "operation",
         }
     }
 }
@@ -109,6 +119,17 @@ impl Event {
             Self::Catalog(_) => Some(Kind::Catalog),
             Self::Scenario(_) => Some(Kind::Scenario),
             Self::Finding(_) => Some(Kind::Finding),
+            Self::Approval(_) => Some(Kind::Approval),
+            Self::Operation(_) => Some(Kind::Operation),
+        }
+    }
+
+    /// Whom a call that this tells of is for: its scenario, and who asked. Nothing for what is told of snapshots.
+    pub(super) fn call(&self) -> Option<(&ScenarioName, &Asker)> {
+        match self {
+            Self::Approval(request) => Some((&request.tool.scenario, &request.asker)),
+            Self::Operation(operation) => Some((&operation.tool.scenario, &operation.asker)),
+            Self::Snapshot(_) | Self::Catalog(_) | Self::Scenario(_) | Self::Finding(_) => None,
         }
     }
 
@@ -128,6 +149,8 @@ impl Event {
             }
             Self::Scenario(turn) => turn.reason.len() * 2,
             Self::Finding(FindingChange::Added(finding) | FindingChange::Removed(finding)) => finding.message.len() * 2,
+            // What they hold is kept elsewhere anyhow; an answer or arguments are not written.
+            Self::Approval(_) | Self::Operation(_) => 1_000,
         };
         inner + 400
     }

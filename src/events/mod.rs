@@ -1,5 +1,5 @@
-//! Changes as they happen, told to everyone who follows: what an asker's list gained and lost, every change of a scenario's state, and
-//! findings that come and go.
+//! Changes as they happen, told to everyone who follows: what an asker's list gained and lost, every change of a scenario's state,
+//! findings that come and go; and what becomes of calls that wait for a yes or go on.
 //!
 //! One task ([`hub`]) compares each snapshot with the one before it. What differs for a filter is found once, however many follow it, and
 //! is kept in that filter's ring ([`topic`]); a reader ([`subscription`]) is no more than a place in a ring. So a reader that does not

@@ -6,7 +6,7 @@ use super::family::{Family, Kind};
 use super::tally::Tally;
 
 /// Every name of an event.
-const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding"];
+const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation"];
 
 /// Counts events and the readers that were let go.
 #[derive(Debug)]

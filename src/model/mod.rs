@@ -2,11 +2,14 @@
 //!
 //! Pure values. No IO, no async, no clock, nothing of the other modules; wire shapes live with the module that owns the wire.
 
+pub mod approval;
+pub mod asker;
 pub mod config_state;
 pub mod finding;
 pub mod json;
 pub mod manifest;
 pub mod name;
+pub mod operation;
 pub mod preference;
 pub mod profile;
 pub mod scenario;
@@ -15,11 +18,14 @@ pub mod tool;
 pub mod version;
 pub mod view;
 
+pub use approval::{ApprovalRequest, ApprovalState, CallAnswer, Decided};
+pub use asker::Asker;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
+pub use operation::{Operation, OperationState, Progress};
 pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
 pub use profile::{Permission, Profile};
 pub use scenario::{

@@ -249,6 +249,17 @@ impl Party {
         self.origin.is_some() && self.origin == other.origin
     }
 
+    /// Whether what was agreed with this one holds for `now` too: for the same identity on the same host, whatever its port, and without an
+    /// identity for exactly the address. Never for one whose identity went, and never where this one's address is not known.
+    pub fn holds_for(&self, now: &Self) -> bool {
+        match (&self.identity, &now.identity) {
+            (Some(own), Some(identity)) => own == identity && self.same_host(now),
+            (None, _) => self.same_origin(now),
+            // Whoever leaves the identity out must not get by with less.
+            (Some(_), None) => false,
+        }
+    }
+
     /// Whether both give the same identity.
     pub fn same_identity(&self, other: &Self) -> bool {
         self.identity.is_some() && self.identity == other.identity

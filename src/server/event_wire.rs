@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::wire;
+use super::{call_wire, wire};
 use crate::catalog::Named;
 use crate::events::{CatalogChange, Event, FindingChange, Message, Overview};
 use crate::model::{PublishedName, ScenarioName, ScenarioState, Turn};
@@ -41,6 +41,8 @@ fn data(event: &Event) -> Value {
         Event::Finding(FindingChange::Removed(finding)) => {
             json!({"change": "removed", "finding": wire::finding(finding)})
         }
+        Event::Approval(request) => call_wire::approval_event(request),
+        Event::Operation(operation) => call_wire::operation_event(operation),
     }
 }
 

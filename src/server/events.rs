@@ -49,7 +49,8 @@ struct Stream {
     _open: Arc<()>,
 }
 
-/// `GET /api/v1/events`: the parameters of the list, `kind` (`catalog`, `scenario`, `finding`; all by default) and, for clients that
+/// `GET /api/v1/events`: the parameters of the list, `kind` (`catalog`, `scenario`, `finding`, `approval`,
+/// `operation`; all by default) and, for clients that
 /// cannot set `Last-Event-ID`, `cursor`. 503 when too many follow already.
 pub(super) async fn follow(
     State(shared): State<App>,

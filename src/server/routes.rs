@@ -8,7 +8,8 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
+use super::{App, approvals, calls, dashboard, events, findings, health, inbox, metrics, operations};
+use super::{preferences, scenarios, search, socket, tools};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -71,6 +72,16 @@ pub(super) const ROUTES: &[Route] = &[
     route("GET,HEAD", "/api/v1/findings", "every open finding", || get(findings::all)),
     route("GET,HEAD", "/api/v1/events", "changes as they happen, as server-sent events", || get(events::follow)),
     route("GET,HEAD", "/api/v1/ws", "changes as they happen, over a WebSocket", || get(socket::follow)),
+    route("GET,HEAD", "/api/v1/approvals", "calls that need a human's yes", || get(approvals::all)),
+    route("GET,HEAD", "/api/v1/approvals/{id}", "one of them, with what came of it", || get(approvals::one)),
+    route("POST", "/api/v1/approvals/{id}/approve", "says yes, and runs exactly that, once", || {
+        post(approvals::approve)
+    }),
+    route("POST", "/api/v1/approvals/{id}/reject", "says no", || post(approvals::reject)),
+    route("GET,HEAD", "/api/v1/operations", "what long-running tools do", || get(operations::all)),
+    route("GET,HEAD,DELETE", "/api/v1/operations/{id}", "one of them with its result; DELETE calls it off", || {
+        get(operations::one).delete(operations::cancel)
+    }),
     route("GET,HEAD", "/api/v1/tools/set", "agent-inbox: scenarios, tools with their settings, categories", || {
         get(inbox::tool_set)
     }),
@@ -79,6 +90,7 @@ pub(super) const ROUTES: &[Route] = &[
         post(inbox::set_enabled).delete(inbox::reset)
     }),
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
+    route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
 ];
 

@@ -1,14 +1,17 @@
-//! What outlives the process: last good manifests, preferences, operator decisions.
+//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets what it keeps and never loses what it cannot read: that
 //! is moved aside and reported.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use crate::model::{Finding, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target};
+use crate::model::{
+    ApprovalRequest, Finding, Operation, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target,
+};
 
 pub mod sqlite;
 
@@ -28,6 +31,10 @@ pub struct Restored {
     pub claims: Vec<(ScenarioName, Party)>,
     /// The last published revision, as text, and when it came to be.
     pub revision: Option<(String, Timestamp)>,
+    /// Calls that need a human's yes, whatever became of them, in the order in which they were asked for.
+    pub approvals: Vec<ApprovalRequest>,
+    /// Long-running operations, whatever became of them, in the order in which they were started.
+    pub operations: Vec<Operation>,
     /// What could not be read, and where it was moved.
     pub findings: Vec<Finding>,
 }
@@ -91,6 +98,14 @@ pub enum Write {
     Preference(Scope, Target, Settings),
     /// Replaces or removes an operator's decision.
     Decision(ScenarioName, Option<Ruling>),
+    /// Replaces what is known of a call that needs a yes.
+    Approval(Arc<ApprovalRequest>),
+    /// Forgets the call with this id.
+    ForgetApproval(Arc<str>),
+    /// Replaces what is known of an operation.
+    Operation(Arc<Operation>),
+    /// Forgets the operation with this id.
+    ForgetOperation(Arc<str>),
     /// Remembers the published revision and when it came to be.
     Revision(String, Timestamp),
 }

@@ -71,6 +71,6 @@ fn print(message: &Message) {
             tools('~', &found.changed);
         }
         // What there was at first has been shown; findings are asked for by those who want them.
-        Event::Snapshot(_) | Event::Finding(_) => {}
+        Event::Snapshot(_) | Event::Finding(_) | Event::Approval(_) | Event::Operation(_) => {}
     }
 }

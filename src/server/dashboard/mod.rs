@@ -20,6 +20,7 @@ use crate::config::ShownValues;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
+mod calls;
 mod configuration;
 mod findings;
 mod history;
@@ -80,6 +81,8 @@ const PAGES: &[(&str, Handler)] = &[
     ("/dashboard/tools/preference", || put(tools::prefer)),
     ("/dashboard/tool", || get(tool::page)),
     ("/dashboard/tool/format", || get(tool::format)),
+    ("/dashboard/calls", || get(calls::page)),
+    ("/dashboard/calls/now", || get(calls::part)),
     ("/dashboard/findings", || get(findings::page)),
     ("/dashboard/findings/now", || get(findings::part)),
     ("/dashboard/preferences", || get(preferences::page)),

@@ -32,18 +32,21 @@ const WORTH_CODING: usize = 1_000;
 pub(super) enum Place {
     Scenarios,
     Tools,
+    Calls,
     Findings,
     Preferences,
     Configuration,
 }
 
 impl Place {
-    const ALL: [Self; 5] = [Self::Scenarios, Self::Tools, Self::Findings, Self::Preferences, Self::Configuration];
+    const ALL: [Self; 6] =
+        [Self::Scenarios, Self::Tools, Self::Calls, Self::Findings, Self::Preferences, Self::Configuration];
 
     fn path(self) -> &'static str {
         match self {
             Self::Scenarios => "/",
             Self::Tools => "/dashboard/tools",
+            Self::Calls => "/dashboard/calls",
             Self::Findings => "/dashboard/findings",
             Self::Preferences => "/dashboard/preferences",
             Self::Configuration => "/dashboard/configuration",
@@ -54,6 +57,7 @@ impl Place {
         match self {
             Self::Scenarios => "Scenarios",
             Self::Tools => "Tools",
+            Self::Calls => "Calls",
             Self::Findings => "Findings",
             Self::Preferences => "Preferences",
             Self::Configuration => "Configuration",

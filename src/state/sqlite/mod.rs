@@ -4,6 +4,7 @@
 //! commit has reached the disk (WAL with `synchronous=FULL`). A lock on `<file>.lock` keeps a second daemon away. The store never
 //! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
 
+mod calls;
 mod file;
 mod frozen;
 mod rows;

@@ -12,6 +12,7 @@ use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
+use super::calls;
 use crate::model::{
     Finding, FindingCode, Party, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
 };
@@ -68,6 +69,10 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
                 ruling.source.map(SourceId::as_str),
             ])
         }
+        Write::Approval(approval) => calls::put_approval(transaction, approval),
+        Write::ForgetApproval(id) => sql("DELETE FROM approvals WHERE id = ?1")?.execute([&**id]),
+        Write::Operation(operation) => calls::put_operation(transaction, operation),
+        Write::ForgetOperation(id) => sql("DELETE FROM operations WHERE id = ?1")?.execute([&**id]),
         Write::Revision(revision, since) => {
             sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
                 .execute([revision, &since.to_string()])
@@ -106,6 +111,8 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         manifests: read(connection, &MANIFESTS, manifest, &mut torn)?,
         decisions: read(connection, &DECISIONS, decision, &mut torn)?,
         claims: read(connection, &CLAIMS, claim, &mut torn)?,
+        approvals: read(connection, &APPROVALS, calls::approval, &mut torn)?,
+        operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         ..Restored::default()
     };
@@ -133,6 +140,8 @@ const MANIFESTS: Table = Table { name: "manifests", key_columns: 1, filter: "ORD
 const PREFERENCES: Table = Table { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
 const DECISIONS: Table = Table { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
 const CLAIMS: Table = Table { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
+const APPROVALS: Table = Table { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
+const OPERATIONS: Table = Table { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
 const REVISION: Table = Table { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 
 /// A row that cannot be read, with everything it holds.
@@ -150,6 +159,11 @@ fn read<T>(
     decode: fn(&Row<'_>) -> Result<T, String>,
     torn: &mut Vec<Torn>,
 ) -> rusqlite::Result<Vec<T>> {
+    // A file that cannot be written may be from before there was this table.
+    let known = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    if connection.query_row(known, [table.name], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(Vec::new());
+    }
     let mut statement = connection.prepare(&format!("SELECT rowid, * FROM {} {}", table.name, table.filter))?;
     let columns: Vec<String> = statement.column_names().skip(1).map(str::to_owned).collect();
     let (mut rows, mut values) = (statement.query([])?, Vec::new());
@@ -271,7 +285,7 @@ fn claim(row: &Row<'_>) -> Result<(ScenarioName, Party), String> {
     Ok((parsed(row, "scenario")?, party(row)?))
 }
 
-fn party(row: &Row<'_>) -> Result<Party, String> {
+pub(super) fn party(row: &Row<'_>) -> Result<Party, String> {
     let text = |name| column::<Option<String>>(row, name);
     Ok(Party { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
 }
@@ -293,7 +307,7 @@ fn source(text: &str) -> Result<SourceId, String> {
     found.ok_or_else(|| bad("source", format!("`{text}` is no source that this version knows")))
 }
 
-fn flag(value: i64, name: &str) -> Result<bool, String> {
+pub(super) fn flag(value: i64, name: &str) -> Result<bool, String> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
@@ -305,15 +319,15 @@ fn count(value: i64, name: &str) -> Result<usize, String> {
     usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is no count")))
 }
 
-fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T, String> {
+pub(super) fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T, String> {
     row.get(name).map_err(|error| bad(name, error))
 }
 
-fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, name: &str) -> Result<T, String> {
+pub(super) fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, name: &str) -> Result<T, String> {
     column::<String>(row, name)?.parse().map_err(|error| bad(name, error))
 }
 
-fn bad(name: &str, reason: impl Display) -> String {
+pub(super) fn bad(name: &str, reason: impl Display) -> String {
     format!("column `{name}`: {reason}")
 }
 

@@ -67,6 +67,55 @@ const STEPS: &[&str] = &["
     ALTER TABLE manifests ADD COLUMN outline BLOB;
 ", "
     ALTER TABLE preferences ADD COLUMN pinned INTEGER;
+", "
+    -- Calls that need a human's yes. `state` is durable before anything is sent: what is `started` when a daemon starts is not run again.
+    CREATE TABLE approvals (
+        id         TEXT NOT NULL PRIMARY KEY,
+        tool       TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        arguments  TEXT NOT NULL,
+        chat       TEXT,
+        profile    TEXT,
+        user_id    TEXT,
+        identity   TEXT,
+        origin     TEXT,
+        definition TEXT NOT NULL,
+        digest     TEXT NOT NULL,
+        idempotent INTEGER NOT NULL,
+        asked_at   TEXT NOT NULL,
+        expires_at TEXT NOT NULL,
+        state      TEXT NOT NULL,
+        decided_by TEXT,
+        decided_at TEXT,
+        reason     TEXT,
+        ended_at   TEXT,
+        success    INTEGER,
+        result     TEXT,
+        error      TEXT,
+        code       TEXT,
+        took_ms    INTEGER,
+        operation  TEXT
+    ) STRICT;
+    CREATE TABLE operations (
+        id               TEXT NOT NULL PRIMARY KEY,
+        tool             TEXT NOT NULL,
+        chat             TEXT,
+        profile          TEXT,
+        user_id          TEXT,
+        identity         TEXT,
+        origin           TEXT,
+        behaviour        TEXT NOT NULL,
+        reference        TEXT NOT NULL,
+        state            TEXT NOT NULL,
+        started_at       TEXT NOT NULL,
+        deadline_at      TEXT NOT NULL,
+        cancelling_since TEXT,
+        ended_at         TEXT,
+        status           TEXT,
+        note             TEXT,
+        result           TEXT,
+        error            TEXT
+    ) STRICT;
 "];
 
 /// Whose file it is, as far as its header and tables tell.

@@ -1,0 +1,143 @@
+//! What a yes is for, as digests (SHA-256): of a tool as it is offered, and of one call of it. Pure.
+//!
+//! Unlike the digests of manifests, which guard against change, these guard against forgery: who can choose a schema or arguments must not
+//! be able to make other ones that the same yes counts for. Every part goes in with its length before it, so no two calls read alike.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::model::{ApprovalRequest, Tool};
+
+/// Keeps these digests apart from any other use of the same texts.
+const CALL: &str = "callsheet approval 1";
+const TOOL: &str = "callsheet tool 1";
+
+/// The digest of a tool as its scenario offers it: name, description, schema and metadata. The order of members and blanks do not matter.
+pub fn definition(tool: &Tool) -> Arc<str> {
+    let mut hash = Sha256::new();
+    for text in [TOOL, &tool.name, &tool.description] {
+        part(&mut hash, text.as_bytes());
+    }
+    for json in [&tool.parameters, &tool.metadata] {
+        match serde_json::from_str::<Value>(json.get()) {
+            Ok(value) => canonical(&mut hash, &value),
+            // Nested deeper than is read; its bytes say as much.
+            Err(_) => part(&mut hash, json.get().as_bytes()),
+        }
+    }
+    hexadecimal(&hash.finalize())
+}
+
+/// The digest of a call: scenario, tool, exact arguments, who asked, who answers for the scenario, and how the tool was defined.
+pub fn call(request: &ApprovalRequest) -> Arc<str> {
+    let mut hash = Sha256::new();
+    let ApprovalRequest { tool, arguments, asker, owner, definition, .. } = request;
+    for text in [CALL, tool.scenario.as_str(), &tool.tool, arguments.get(), definition] {
+        part(&mut hash, text.as_bytes());
+    }
+    for text in [&asker.chat, &asker.profile, &asker.user_id, &owner.identity, &owner.origin] {
+        match text {
+            Some(text) => part(&mut hash, text.as_bytes()),
+            // No text is as long as this says.
+            None => hash.update([0xff; 8]),
+        }
+    }
+    hexadecimal(&hash.finalize())
+}
+
+fn part(hash: &mut Sha256, bytes: &[u8]) {
+    hash.update((bytes.len() as u64).to_be_bytes());
+    hash.update(bytes);
+}
+
+fn canonical(hash: &mut Sha256, value: &Value) {
+    match value {
+        Value::Null => hash.update(b"n"),
+        Value::Bool(false) => hash.update(b"f"),
+        Value::Bool(true) => hash.update(b"t"),
+        Value::Number(number) => {
+            hash.update(b"#");
+            part(hash, number.to_string().as_bytes());
+        }
+        Value::String(text) => {
+            hash.update(b"s");
+            part(hash, text.as_bytes());
+        }
+        Value::Array(items) => {
+            hash.update(b"[");
+            hash.update((items.len() as u64).to_be_bytes());
+            items.iter().for_each(|item| canonical(hash, item));
+        }
+        Value::Object(members) => {
+            hash.update(b"{");
+            hash.update((members.len() as u64).to_be_bytes());
+            for (name, value) in members.iter().collect::<BTreeMap<_, _>>() {
+                part(hash, name.as_bytes());
+                canonical(hash, value);
+            }
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> Arc<str> {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::approval::tests::request;
+    use crate::model::{Facts, JsonText};
+
+    fn tool(parameters: &str, metadata: &str) -> Tool {
+        Tool {
+            name: "wipe".into(),
+            description: "Wipes a disk".into(),
+            category: None,
+            parameters: JsonText::read(parameters).unwrap(),
+            metadata: JsonText::read(metadata).unwrap(),
+            facts: Facts::default(),
+            extra: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_definition_is_what_it_says_not_how_it_is_written() {
+        let first = definition(&tool(r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":1,"y":[1,2]}"#));
+        let same = definition(&tool(r#"{ "properties": {"b":{}, "a":{}}, "type":"object" }"#, r#"{"y":[1,2],"x":1}"#));
+        assert_eq!(first, same);
+        assert_eq!(first.len(), 64);
+        for (parameters, metadata) in [
+            (r#"{"type":"object","properties":{"a":{},"b":{"type":"string"}}}"#, r#"{"x":1,"y":[1,2]}"#),
+            (r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":1,"y":[2,1]}"#),
+            (r#"{"type":"object","properties":{"a":{},"b":{}}}"#, r#"{"x":"1","y":[1,2]}"#),
+        ] {
+            assert_ne!(first, definition(&tool(parameters, metadata)), "{parameters} {metadata}");
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_call_is_bound() {
+        let asked = request("1");
+        let bound = call(&asked);
+        assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..asked.clone() }), bound);
+        let mut changed = vec![asked.clone(); 7];
+        changed[0].tool.tool = "format".into();
+        changed[1].tool.scenario = "other".parse().unwrap();
+        changed[2].arguments = JsonText::read(r#"{"disk": "sda1" }"#).unwrap();
+        changed[3].asker.chat = None;
+        changed[4].asker.user_id = Some("".into());
+        changed[5].owner.origin = Some("http://localhost:2".into());
+        changed[6].definition = "00".into();
+        let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
+        assert_eq!(digests.len(), 8, "each differs from all others");
+        // What moves from one part to the next reads otherwise.
+        let [mut one, mut two] = [asked.clone(), asked];
+        (one.asker.chat, one.asker.profile) = (Some("ab".into()), Some("c".into()));
+        (two.asker.chat, two.asker.profile) = (Some("a".into()), Some("bc".into()));
+        assert_ne!(call(&one), call(&two));
+    }
+}

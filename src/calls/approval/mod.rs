@@ -1,0 +1,432 @@
+//! Calls that need a human's yes: who they are, until when they wait, and what the yes sets going.
+//!
+//! A yes is for one call exactly ([`binding`]): scenario, tool, arguments, who asked, who answers for the scenario, and how the tool is
+//! defined. It is refused when any of that is not so any more. It is used up before anything is sent: `started` is durable first, so
+//! whatever happens to the daemon, the call is sent once at most; what was under way when a daemon ended is shown as `unknown-outcome`
+//! and is run again only if its tool says that it may be.
+//!
+//! Never done here: sending. Whoever runs calls is a [`Run`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::Parts;
+use crate::events::Event;
+use crate::model::{ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId};
+use crate::state::{StateError, Write};
+
+pub mod binding;
+mod book;
+mod need;
+mod resume;
+
+use book::{Admitted, Book};
+pub use need::{changed, needed};
+
+/// How long whoever said yes waits for what comes of it, before he is told that it is under way.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether something expired by the wall clock, which may be set.
+const LOOK: Duration = Duration::from_secs(30);
+/// Bytes of an answer that are kept; a larger one is left out, and said to be.
+const ANSWER_MAX: usize = 1024 * 1024;
+
+/// The bounds of what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call waits for a decision.
+    pub expiry: Duration,
+    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
+    pub most: usize,
+    /// Bytes of all arguments and answers.
+    pub bytes: usize,
+    /// How long what is over is kept at most.
+    pub keep: Duration,
+}
+
+/// A call that needs a yes.
+#[derive(Debug)]
+pub struct Wanted {
+    /// What is to be run.
+    pub id: ToolId,
+    /// The name that the caller used.
+    pub name: Arc<str>,
+    /// The tool as it is offered now.
+    pub tool: Arc<Tool>,
+    /// Who answers for the scenario now.
+    pub owner: Party,
+    /// The text of one JSON object, as it is to be sent.
+    pub arguments: JsonText,
+    /// Who asks.
+    pub asker: Asker,
+}
+
+/// How a tool stands now.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// Who answers for the scenario.
+    pub owner: Party,
+    /// The tool as it is offered.
+    pub tool: Arc<Tool>,
+}
+
+/// What became of a call that was approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// What it came to.
+    pub answer: CallAnswer,
+    /// Whether the scenario answered at all; a tool's own failure is an answer.
+    pub answered: bool,
+}
+
+/// Runs approved calls.
+pub trait Run: Clone + Send + Sync + 'static {
+    /// How the tool stands now for whoever asked; nothing when it may not be called.
+    fn standing(&self, request: &ApprovalRequest) -> Option<Standing>;
+
+    /// Sends the call, once, to [`owner`](ApprovalRequest::owner) and nobody else.
+    fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Ran>;
+}
+
+/// Why a call could not be put down to wait.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AskError {
+    /// As many wait as are kept.
+    #[error("as many calls wait for approval as are kept; decide some of them first")]
+    Full,
+    /// It could not be stored, so nobody could say yes to it.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// Why a decision does not count.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// Never asked for, or forgotten.
+    #[error("no call with this id waits for approval, or it was forgotten since")]
+    Unknown,
+    /// It was decided before, or is over.
+    #[error("it was decided before: it is `{}`", .0.state)]
+    Decided(Arc<ApprovalRequest>),
+    /// Somebody else is deciding it right now.
+    #[error("somebody else is deciding it right now")]
+    Busy,
+    /// It came too late.
+    #[error("it expired before it was decided; whoever wanted it has to ask again")]
+    Late,
+    /// What would be run is not what was asked for.
+    #[error("{0}, so a yes to what was asked for does not count; reject it, and let it be asked for again")]
+    Changed(String),
+}
+
+/// Why nothing was decided.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DecideError {
+    /// It may not be decided so.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The decision could not be stored, so it is not in force.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// All calls that need a yes. Cheap to clone.
+#[derive(Clone)]
+pub struct Approvals(Arc<Shared>);
+
+struct Shared {
+    parts: Parts,
+    limits: ArcSwap<Limits>,
+    book: Mutex<Book>,
+    /// Counts changes.
+    changes: watch::Sender<u64>,
+}
+
+impl Approvals {
+    /// Takes up what was stored, and looks after it until the stop.
+    pub fn start(restored: Vec<ApprovalRequest>, limits: Limits, parts: Parts) -> Self {
+        let (now, wall) = (parts.clock.now(), parts.clock.wall());
+        let mut book = Book::default();
+        for request in restored {
+            let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
+            // Whatever a clock that was set says: nothing waits for longer than it may.
+            book.restore(Arc::new(request), now + left.min(limits.expiry));
+        }
+        let shared = Shared {
+            parts,
+            limits: ArcSwap::from_pointee(limits),
+            book: Mutex::new(book),
+            changes: watch::Sender::new(0),
+        };
+        let approvals = Self(Arc::new(shared));
+        approvals.0.parts.tasks.spawn(approvals.clone().look_after());
+        approvals
+    }
+
+    /// Puts other bounds in force. What waits already keeps its time.
+    pub fn configure(&self, limits: Limits) {
+        self.0.limits.store(Arc::new(limits));
+    }
+
+    /// All that are kept, in the order in which they were asked for.
+    pub fn all(&self) -> Vec<Arc<ApprovalRequest>> {
+        self.book().shown().cloned().collect()
+    }
+
+    /// One of them.
+    pub fn get(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
+        self.book().get(id)
+    }
+
+    /// Puts a call down to wait. When it returns, that is durable. Exactly the same call that waits already is not put down again.
+    pub async fn ask(&self, wanted: Wanted) -> Result<Arc<ApprovalRequest>, AskError> {
+        // Not cut off with the request that began it: what has its place must be stored or give it back.
+        let asking = self.0.parts.tasks.spawn(self.clone().put_down(wanted));
+        asking.await.unwrap_or(Err(AskError::Stopping))
+    }
+
+    async fn put_down(self, wanted: Wanted) -> Result<Arc<ApprovalRequest>, AskError> {
+        let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
+        let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
+        let admitted = self.book().admit(&request, clock.now() + limits.expiry, &limits);
+        let forgotten = match admitted {
+            Admitted::New(forgotten) => forgotten,
+            Admitted::Waits(known) => return Ok(known),
+            Admitted::Full => return Err(AskError::Full),
+        };
+        let forget = forgotten.into_iter().map(Write::ForgetApproval);
+        let writes = forget.chain([Write::Approval(Arc::clone(&request))]).collect();
+        if let Err(error) = self.0.parts.store.save(writes).await {
+            self.book().remove(&request.id);
+            return Err(error.into());
+        }
+        self.show(&request).await;
+        Ok(request)
+    }
+
+    /// Says yes, and runs it. Answers what came of it, or that it is under way when that takes longer than a minute.
+    pub async fn approve<R: Run>(&self, runner: &R, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
+        let starting = self.clone().begin(runner.clone(), id.into(), by.into());
+        // Not cut off with the request that began it: what is held must be decided or let go.
+        let starting = self.0.parts.tasks.spawn(starting);
+        let started = starting.await.unwrap_or(Err(DecideError::Stopping))?;
+        let mut changes = self.0.changes.subscribe();
+        let over = async {
+            loop {
+                match self.get(&started.id) {
+                    Some(request) if !request.state.is_over() => {}
+                    Some(request) => return request,
+                    None => return Arc::clone(&started),
+                }
+                if changes.changed().await.is_err() {
+                    return Arc::clone(&started);
+                }
+            }
+        };
+        tokio::select! {
+            over = over => Ok(over),
+            () = self.0.parts.clock.sleep(PATIENCE) => Ok(started),
+            () = self.0.parts.stop.wait() => Ok(started),
+        }
+    }
+
+    async fn begin<R: Run>(self, runner: R, id: Arc<str>, by: Arc<str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+        if self.0.parts.stop.is_stopped() {
+            return Err(DecideError::Stopping);
+        }
+        let clock = self.0.parts.clock;
+        let request = self.book().hold(&id, clock.now(), clock.wall())?;
+        if let Some(change) = changed(&request, runner.standing(&request).as_ref()) {
+            self.book().release(&id);
+            return Err(Refusal::Changed(change).into());
+        }
+        let decided = Some(Decided { by, at: clock.wall(), reason: None });
+        let started = ApprovalRequest { state: ApprovalState::Started, decided, ..ApprovalRequest::clone(&request) };
+        let started = self.decide(started).await?;
+        self.0.parts.tasks.spawn(self.clone().run(runner, Arc::clone(&started)));
+        Ok(started)
+    }
+
+    /// Runs what was approved, whoever waits for it, and keeps what came of it.
+    async fn run<R: Run>(self, runner: R, started: Arc<ApprovalRequest>) {
+        let ran = runner.run(Arc::clone(&started)).await;
+        let state = if ran.answered { ApprovalState::Answered } else { ApprovalState::Failed };
+        let answer = Some(bounded(ran.answer));
+        self.end(ApprovalRequest { state, answer, ..ApprovalRequest::clone(&started) }).await;
+    }
+
+    /// Says no. Nothing is run.
+    pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+        let (approvals, id) = (self.clone(), Arc::<str>::from(id));
+        let (by, reason) = (by.into(), reason.map(Into::into));
+        let rejecting = self.0.parts.tasks.spawn(async move {
+            let clock = approvals.0.parts.clock;
+            let request = approvals.book().hold(&id, clock.now(), clock.wall())?;
+            let at = clock.wall();
+            let decided = Some(Decided { by, at, reason });
+            let (state, ended_at) = (ApprovalState::Rejected, Some(at));
+            approvals.decide(ApprovalRequest { state, decided, ended_at, ..ApprovalRequest::clone(&request) }).await
+        });
+        rejecting.await.unwrap_or(Err(DecideError::Stopping))
+    }
+
+    /// Makes a decision durable, then puts it in force; what was held is let go either way.
+    async fn decide(&self, decided: ApprovalRequest) -> Result<Arc<ApprovalRequest>, DecideError> {
+        let decided = Arc::new(decided);
+        if let Err(error) = self.0.parts.store.save(vec![Write::Approval(Arc::clone(&decided))]).await {
+            self.book().release(&decided.id);
+            return Err(error.into());
+        }
+        self.show(&decided).await;
+        Ok(decided)
+    }
+
+    /// Puts an end in force and stores it. Where it cannot be stored, the next daemon shows it as unknown, and does not run it.
+    async fn end(&self, ended: ApprovalRequest) {
+        let ended = Arc::new(ApprovalRequest { ended_at: Some(self.0.parts.clock.wall()), ..ended });
+        self.show(&ended).await;
+        let forgotten = {
+            let limits = self.0.limits.load();
+            self.book().make_room(limits.most, limits.bytes)
+        };
+        let forget = forgotten.into_iter().map(Write::ForgetApproval);
+        self.keep([Write::Approval(ended)].into_iter().chain(forget).collect()).await;
+    }
+
+    /// Stores what is true already.
+    async fn keep(&self, writes: Vec<Write>) {
+        if writes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.0.parts.store.save(writes).await {
+            tracing::error!(error = %error, "what became of a call that needed approval could not be stored");
+        }
+    }
+
+    /// Puts what is known of one in force, and tells of it.
+    async fn show(&self, request: &Arc<ApprovalRequest>) {
+        self.book().put(request);
+        self.0.changes.send_modify(|count| *count += 1);
+        self.0.parts.hub.tell(Event::Approval(Arc::clone(request))).await;
+    }
+
+    /// Ends what nobody decides, and forgets what is over, until the stop.
+    async fn look_after(self) {
+        let Parts { clock, stop, .. } = &self.0.parts;
+        let mut changes = self.0.changes.subscribe();
+        loop {
+            let look: Instant = clock.now() + LOOK;
+            let next = self.book().next_deadline().map_or(look, |deadline| deadline.min(look));
+            tokio::select! {
+                () = stop.wait() => return,
+                () = clock.sleep_until(next) => {}
+                // The sender lives in `self`.
+                _ = changes.changed() => {}
+            }
+            let wall = clock.wall();
+            let expired = self.book().expire(clock.now(), wall);
+            let then = wall.saturating_sub(self.0.limits.load().keep).unwrap_or(wall);
+            let forgotten = self.book().forget_before(then);
+            for request in &expired {
+                self.show(request).await;
+            }
+            let forget = forgotten.into_iter().map(Write::ForgetApproval);
+            self.keep(expired.into_iter().map(Write::Approval).chain(forget).collect()).await;
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approvals").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+    }
+}
+
+fn request(wanted: Wanted, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
+    let Wanted { id, name, tool, owner, arguments, asker } = wanted;
+    let mut request = ApprovalRequest {
+        // 122 random bits from the system.
+        id: Uuid::new_v4().simple().to_string().into(),
+        tool: id,
+        name,
+        arguments,
+        asker,
+        owner,
+        definition: binding::definition(&tool),
+        digest: "".into(),
+        idempotent: tool.facts.idempotent,
+        asked_at: now,
+        expires_at: now.saturating_add(expiry).unwrap_or(now),
+        state: ApprovalState::Waiting,
+        decided: None,
+        ended_at: None,
+        answer: None,
+    };
+    request.digest = binding::call(&request);
+    request
+}
+
+/// An answer as it is kept.
+fn bounded(answer: CallAnswer) -> CallAnswer {
+    match answer.result.as_ref().map(|result| result.get().len()) {
+        Some(bytes) if bytes > ANSWER_MAX => {
+            let error = format!(
+                "the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here"
+            );
+            CallAnswer { result: None, error: Some(error.into()), ..answer }
+        }
+        _ => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call that waits.
+    pub(in crate::calls) fn request(id: &str) -> ApprovalRequest {
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        ApprovalRequest {
+            id: id.into(),
+            tool: "disks/wipe".parse().unwrap(),
+            name: "wipe".into(),
+            arguments: JsonText::read(r#"{"disk":"sda1"}"#).unwrap(),
+            asker: Asker { chat: Some("7".into()), ..Asker::default() },
+            owner: Party { identity: None, origin: Some("http://localhost:1".into()) },
+            definition: "d".into(),
+            digest: "x".into(),
+            idempotent: false,
+            asked_at: at(1_000),
+            expires_at: at(4_600),
+            state: ApprovalState::Waiting,
+            decided: None,
+            ended_at: None,
+            answer: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_said_to_be_left_out() {
+        let result = JsonText::read(&format!("\"{}\"", "x".repeat(ANSWER_MAX))).unwrap();
+        let answer =
+            CallAnswer { success: true, result: Some(result), error: None, code: None, took_ms: 1, operation: None };
+        let kept = bounded(answer);
+        assert!(kept.success && kept.result.is_none());
+        assert!(kept.error.unwrap().contains("left out"));
+    }
+}

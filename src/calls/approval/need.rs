@@ -1,0 +1,113 @@
+//! Whether a call needs a yes, and whether a yes still counts. Pure.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Standing, binding};
+use crate::model::{ApprovalRequest, Provenance, ViewTool};
+
+/// Whether a call of this tool needs a human's yes, as its asker's scope sees it.
+///
+/// Only a preference lifts what the manifest asks for: where the effective value says no without one, and the metadata cannot be read or
+/// says anything but `false`, the answer is yes.
+pub fn needed(tool: &ViewTool) -> bool {
+    /// Anything but `false` is a doubt.
+    #[derive(Deserialize)]
+    struct Said {
+        #[serde(default)]
+        requires_approval: Value,
+    }
+    if tool.effective.requires_approval {
+        return true;
+    }
+    if matches!(tool.effective.approval_source, Provenance::Preference(_)) {
+        return false;
+    }
+    let metadata = tool.tool.metadata.get();
+    // A list would be read as the members in their order.
+    let said = metadata.starts_with('{').then(|| serde_json::from_str::<Said>(metadata).ok()).flatten();
+    tool.tool.facts.requires_approval
+        || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
+}
+
+/// What keeps an approved call from being run as it was asked for; nothing when all is as it was.
+pub fn changed(request: &ApprovalRequest, standing: Option<&Standing>) -> Option<String> {
+    let Some(standing) = standing else {
+        return Some(format!("`{}` is not offered to whoever asked any more, or not now", request.tool));
+    };
+    if !request.owner.holds_for(&standing.owner) {
+        let (owner, now) = (&request.owner, &standing.owner);
+        return Some(format!("`{}` belonged to the one {owner}, and now to the one {now}", request.tool.scenario));
+    }
+    if binding::definition(&standing.tool) != request.definition {
+        return Some(format!("`{}` is defined otherwise now than when it was asked for", request.tool));
+    }
+    (binding::call(request) != request.digest).then(|| "what is stored is not what was asked for".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::calls::approval::tests::request;
+    use crate::model::{Effective, Facts, JsonText, Party, PublishedName, Tool, ToolId};
+
+    fn tool(metadata: &str, said: bool, effective: bool, source: Provenance) -> ViewTool {
+        let tool = Tool {
+            name: "wipe".into(),
+            description: "Wipes".into(),
+            category: None,
+            parameters: JsonText::read("{}").unwrap(),
+            metadata: JsonText::read(metadata).unwrap(),
+            facts: Facts { requires_approval: said, ..Facts::default() },
+            extra: Vec::new(),
+        };
+        let effective = Effective {
+            enabled: true,
+            enabled_source: Provenance::Manifest,
+            requires_approval: effective,
+            approval_source: source,
+            priority: 0,
+            pinned: false,
+        };
+        let id: ToolId = "disks/wipe".parse().unwrap();
+        ViewTool { name: PublishedName::plain(&id.tool), id, tool: Arc::new(tool), effective }
+    }
+
+    #[test]
+    fn only_a_preference_lifts_what_the_manifest_asks_for() {
+        let preference =
+            || Provenance::Preference(Arc::new(("global".parse().unwrap(), "tool:disks/wipe".parse().unwrap())));
+        let (yes, no) = (r#"{"requires_approval":true}"#, r#"{"requires_approval":false}"#);
+        assert!(!needed(&tool(no, false, false, Provenance::Manifest)));
+        assert!(!needed(&tool("{}", false, false, Provenance::Manifest)));
+        assert!(needed(&tool(yes, true, true, Provenance::Manifest)));
+        assert!(needed(&tool(no, false, true, preference())));
+        assert!(!needed(&tool(yes, true, false, preference())));
+        // Whatever does not fit together counts as a wish for approval.
+        for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]"] {
+            assert!(needed(&tool(doubt, false, false, Provenance::Manifest)), "{doubt}");
+        }
+        assert!(needed(&tool(no, true, false, Provenance::Manifest)));
+    }
+
+    #[test]
+    fn a_yes_counts_for_what_was_asked_for_and_for_nothing_else() {
+        let view = tool("{}", false, true, Provenance::Manifest);
+        let mut asked = request("1");
+        asked.definition = binding::definition(&view.tool);
+        asked.digest = binding::call(&asked);
+        let standing = Standing { owner: asked.owner.clone(), tool: Arc::clone(&view.tool) };
+        assert_eq!(changed(&asked, Some(&standing)), None);
+        assert!(changed(&asked, None).unwrap().contains("not offered"));
+        let elsewhere = Party { identity: None, origin: Some("http://localhost:2".into()) };
+        let moved = Standing { owner: elsewhere, ..standing.clone() };
+        assert!(changed(&asked, Some(&moved)).unwrap().contains("http://localhost:2"));
+        let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
+        let redefined = Standing { tool: Arc::new(other), ..standing.clone() };
+        assert!(changed(&asked, Some(&redefined)).unwrap().contains("defined otherwise"));
+        let forged = ApprovalRequest { arguments: JsonText::read(r#"{"disk":"*"}"#).unwrap(), ..asked };
+        assert!(changed(&forged, Some(&standing)).unwrap().contains("not what was asked for"));
+    }
+}

@@ -1,0 +1,46 @@
+//! What a daemon finds under way that an earlier one had approved.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Approvals, Run, changed};
+use crate::model::{ApprovalRequest, ApprovalState};
+
+/// How long the tool of a call that may be repeated is waited for.
+const WAIT: Duration = Duration::from_secs(60);
+
+impl Approvals {
+    /// Judges what an earlier daemon had started: nobody knows whether it was sent, or what came of it. It is run again where its tool said
+    /// that it may be; the rest is shown as unknown.
+    pub async fn resume<R: Run>(&self, runner: &R) {
+        let started: Vec<_> =
+            self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();
+        for request in started {
+            if request.idempotent {
+                self.0.parts.tasks.spawn(self.clone().repeat(runner.clone(), request));
+            } else {
+                self.lose(&request).await;
+            }
+        }
+    }
+
+    async fn repeat<R: Run>(self, runner: R, request: Arc<ApprovalRequest>) {
+        let clock = self.0.parts.clock;
+        let (mut reader, deadline) = (self.0.parts.reader.clone(), clock.now() + WAIT);
+        while changed(&request, runner.standing(&request).as_ref()).is_some() {
+            let goes_on = tokio::select! {
+                () = self.0.parts.stop.wait() => return,
+                () = clock.sleep_until(deadline) => false,
+                changed = reader.changed() => changed.is_some(),
+            };
+            if !goes_on {
+                return self.lose(&request).await;
+            }
+        }
+        self.run(runner, request).await;
+    }
+
+    async fn lose(&self, request: &ApprovalRequest) {
+        self.end(ApprovalRequest { state: ApprovalState::Unknown, ..request.clone() }).await;
+    }
+}

@@ -1,0 +1,294 @@
+//! `async_behavior`: how a long-running tool says that it can be followed, read when it is called. Pure.
+//!
+//! Not in the protocol's first text; its providers and their consumer agree on the shape, and [`lint`](crate::lint) judges it beforehand. Zero and
+//! empty are how "not set" is said on the protobuf wire. Numbers may come as texts.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::model::{JsonText, Tool};
+
+/// How often is asked when the tool does not say.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How long an operation is followed when the tool does not say.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How long calling off may take when the tool does not say.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
+/// More than any operation takes; sums of it with clock readings do not overflow.
+const YEAR: f64 = 365.0 * 24.0 * 3600.0;
+
+/// How an operation is followed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Behaviour {
+    /// The tool that tells how far it is.
+    pub(super) status: Partner,
+    /// Where the first answer holds the operation's id.
+    pub(super) id_field: String,
+    /// The time between two questions, or before the first where it grows.
+    pub(super) interval: Duration,
+    /// By how much it grows, and until where.
+    pub(super) growth: Option<(f64, Duration)>,
+    /// How long it is followed at most.
+    pub(super) longest: Duration,
+    pub(super) status_field: String,
+    pub(super) success: Vec<String>,
+    pub(super) failure: Vec<String>,
+    pub(super) error_field: Option<String>,
+    pub(super) details_field: Option<String>,
+    pub(super) result_field: Option<String>,
+    pub(super) progress: ProgressFields,
+    pub(super) cancellation: Option<Cancellation>,
+}
+
+/// A tool of the same scenario that is called with the operation's id alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Partner {
+    pub(super) tool: String,
+    pub(super) param: String,
+}
+
+/// How it is called off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cancellation {
+    pub(super) partner: Partner,
+    /// It ends by and by, and its status shows when.
+    pub(super) graceful: bool,
+    pub(super) timeout: Duration,
+}
+
+/// Where a status tells how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct ProgressFields {
+    pub(super) amount: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) phase: Option<String>,
+    pub(super) step: Option<String>,
+    pub(super) steps: Option<String>,
+    pub(super) remaining: Option<String>,
+}
+
+/// Why nobody can follow an operation that goes on. The operation itself was started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Untrackable {
+    /// The tool says nothing of it.
+    #[error("the tool does not say how it can be followed: it has no `async_behavior`")]
+    Undeclared,
+    /// It leaves out what is needed.
+    #[error("{0}")]
+    Incomplete(&'static str),
+    /// The tool that is to be asked cannot be asked.
+    #[error("{0}")]
+    Partner(String),
+    /// The operation's id is not where it should be, or not what it should be.
+    #[error("{0}")]
+    Id(String),
+    /// As many are followed as may be.
+    #[error("as many operations are followed as `calls.operations_max` allows")]
+    Full,
+    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// What the tool declares, as its scenario wrote it; nothing when it declares nothing.
+pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
+    #[derive(Deserialize)]
+    struct Metadata<'a> {
+        #[serde(borrow, default)]
+        async_behavior: Option<&'a RawValue>,
+    }
+    // Nearly every call is of a tool that declares nothing; those are not read.
+    if !tool.metadata.get().contains("\"async_behavior\"") {
+        return None;
+    }
+    let metadata: Metadata<'_> = serde_json::from_str(tool.metadata.get()).ok()?;
+    JsonText::read(metadata.async_behavior?.get()).ok().filter(|text| !matches!(text.get(), "{}" | "null"))
+}
+
+impl Behaviour {
+    /// Reads what was declared, with what is missing filled in where it may be.
+    pub(crate) fn read(text: &JsonText) -> Result<Self, Untrackable> {
+        let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
+        let polling =
+            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
+        let missing = "`status_polling` does not name the `status_tool`, so nobody can ask how far it is";
+        let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
+        let missing = "`status_polling` has no `operation_id_field`, so nobody knows the operation's id";
+        let id_field = words(polling, "operation_id_field").ok_or(Untrackable::Incomplete(missing))?;
+        let missing = "`status_polling` has no `status_tool_id_param`, so nobody knows how to ask for this operation";
+        let param = words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
+        let missing = "`async_behavior` has no `completion_conditions`, so nobody knows when it is over";
+        let completion = part(&said, "completion_conditions", missing)?;
+        let missing = "`completion_conditions` has no `status_field`, so nobody can tell whether it is over";
+        let status_field = words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
+        let success = values(completion, "success_values");
+        if success.is_empty() {
+            let missing = "`completion_conditions` has no `success_values`, so it would never be over";
+            return Err(Untrackable::Incomplete(missing));
+        }
+        let interval = seconds(polling, "poll_interval_seconds").unwrap_or(INTERVAL);
+        let (interval, growth) = backoff(polling.get("backoff"), interval);
+        Ok(Self {
+            status: Partner { tool, param },
+            id_field,
+            interval,
+            growth,
+            longest: seconds(polling, "max_poll_duration_seconds").unwrap_or(LONGEST),
+            status_field,
+            success,
+            failure: values(completion, "failure_values"),
+            error_field: words(completion, "error_field"),
+            details_field: words(completion, "error_details_field"),
+            result_field: words(completion, "result_field"),
+            progress: said.get("progress_tracking").map(progress).unwrap_or_default(),
+            cancellation: said.get("cancellation").and_then(cancellation),
+        })
+    }
+}
+
+fn part<'v>(said: &'v Value, name: &str, missing: &'static str) -> Result<&'v Value, Untrackable> {
+    let part = said.get(name).filter(|part| part.as_object().is_some_and(|members| !members.is_empty()));
+    part.ok_or(Untrackable::Incomplete(missing))
+}
+
+fn backoff(said: Option<&Value>, interval: Duration) -> (Duration, Option<(f64, Duration)>) {
+    let Some(said) = said.filter(|said| said.as_object().is_some_and(|members| !members.is_empty())) else {
+        return (interval, None);
+    };
+    let first = seconds(said, "initial_interval_seconds").unwrap_or(interval);
+    let longest = seconds(said, "max_interval_seconds").unwrap_or(Duration::MAX);
+    match number(said, "multiplier") {
+        Some(multiplier) if multiplier > 1.0 => (first, Some((multiplier, longest))),
+        _ => (first.min(longest), None),
+    }
+}
+
+fn progress(said: &Value) -> ProgressFields {
+    ProgressFields {
+        amount: words(said, "progress_field"),
+        message: words(said, "message_field"),
+        phase: words(said, "phase_field"),
+        step: words(said, "current_step_field"),
+        steps: words(said, "total_steps_field"),
+        remaining: words(said, "estimated_remaining_field"),
+    }
+}
+
+fn cancellation(said: &Value) -> Option<Cancellation> {
+    let partner = Partner { tool: words(said, "cancel_tool")?, param: words(said, "cancel_tool_id_param")? };
+    let graceful = said.get("graceful") == Some(&Value::Bool(true));
+    Some(Cancellation { partner, graceful, timeout: seconds(said, "cancel_timeout_seconds").unwrap_or(CANCEL_TIMEOUT) })
+}
+
+fn words(said: &Value, name: &str) -> Option<String> {
+    said.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn values(said: &Value, name: &str) -> Vec<String> {
+    let list = said.get(name).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(word).collect()
+}
+
+/// A value that can be compared with what was declared: texts, numbers and booleans as they are written.
+pub(super) fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn number(said: &Value, name: &str) -> Option<f64> {
+    match said.get(name)? {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_f64(),
+    }
+}
+
+fn seconds(said: &Value, name: &str) -> Option<Duration> {
+    let seconds = number(said, name).filter(|seconds| *seconds > 0.0)?;
+    Some(Duration::from_secs_f64(seconds.min(YEAR)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A declaration that leaves nothing out.
+    pub(in crate::calls::track) fn full() -> Value {
+        json!({
+            "status_polling": {
+                "status_tool": "get_run", "operation_id_field": "run.id", "status_tool_id_param": "run_id",
+                "poll_interval_seconds": 2, "max_poll_duration_seconds": 600,
+                "backoff": {"initial_interval_seconds": 3, "max_interval_seconds": 10, "multiplier": 2},
+            },
+            "completion_conditions": {
+                "status_field": "status", "success_values": ["done", 1], "failure_values": ["failed"],
+                "pending_values": ["running"], "error_field": "error", "error_details_field": "details",
+                "result_field": "output",
+            },
+            "progress_tracking": {"progress_field": "percent", "message_field": "said", "current_step_field": "at",
+                "total_steps_field": "of", "phase_field": "phase", "estimated_remaining_field": "left"},
+            "cancellation": {"cancel_tool": "stop_run", "cancel_tool_id_param": "run_id", "graceful": true,
+                "cancel_timeout_seconds": 7},
+        })
+    }
+
+    pub(in crate::calls::track) fn behaviour(said: &Value) -> Behaviour {
+        read(said).unwrap()
+    }
+
+    fn read(said: &Value) -> Result<Behaviour, Untrackable> {
+        Behaviour::read(&JsonText::read(&said.to_string()).unwrap())
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let read = behaviour(&full());
+        assert_eq!((read.interval, read.longest), (Duration::from_secs(3), Duration::from_secs(600)));
+        assert_eq!(read.growth, Some((2.0, Duration::from_secs(10))));
+        assert_eq!(read.success, ["done", "1"]);
+        let cancellation = read.cancellation.unwrap();
+        assert!(cancellation.graceful && cancellation.timeout == Duration::from_secs(7));
+    }
+
+    #[test]
+    fn what_is_not_set_has_the_defaults_of_the_protocol() {
+        let mut said = full();
+        said["status_polling"] = json!({"status_tool": "get_run", "operation_id_field": "id",
+            "status_tool_id_param": "id", "poll_interval_seconds": 0, "backoff": {}});
+        said["cancellation"] = json!({});
+        let read = behaviour(&said);
+        assert_eq!((read.interval, read.longest, read.growth), (INTERVAL, LONGEST, None));
+        assert_eq!(read.cancellation, None);
+        said["status_polling"]["poll_interval_seconds"] = json!("0.25");
+        assert_eq!(behaviour(&said).interval, Duration::from_millis(250));
+        said["status_polling"]["poll_interval_seconds"] = json!(1e300);
+        assert!(behaviour(&said).interval <= Duration::from_secs(365 * 24 * 3600));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (place, member, named) in [
+            ("", "status_polling", "`status_polling`"),
+            ("", "completion_conditions", "`completion_conditions`"),
+            ("status_polling", "status_tool", "`status_tool`"),
+            ("status_polling", "operation_id_field", "`operation_id_field`"),
+            ("status_polling", "status_tool_id_param", "`status_tool_id_param`"),
+            ("completion_conditions", "status_field", "`status_field`"),
+            ("completion_conditions", "success_values", "`success_values`"),
+        ] {
+            let mut said = full();
+            let part = if place.is_empty() { &mut said } else { &mut said[place] };
+            part.as_object_mut().unwrap().remove(member);
+            let why = read(&said).unwrap_err().to_string();
+            assert!(why.contains(named), "{member}: {why}");
+        }
+        assert!(read(&json!([])).is_err());
+    }
+}

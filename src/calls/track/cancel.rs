@@ -1,0 +1,107 @@
+//! Calling an operation off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::behaviour::{Behaviour, Cancellation};
+use super::{Ask, Side, Tracker, Unoffered, partner, status_tool};
+use crate::model::{Operation, OperationState};
+
+/// Why an operation was not called off.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CancelError {
+    /// Never begun, or forgotten.
+    #[error("no operation with this id is followed, or it was forgotten since")]
+    Unknown,
+    /// It is over already.
+    #[error("it is over already: it is `{}`", .0.state)]
+    Over(Arc<Operation>),
+    /// The scenario did not do it, and the operation is followed as before.
+    #[error("`{0}` did not call it off: {1}")]
+    Refused(String, String),
+    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl Tracker {
+    /// Calls an operation off: by the tool that its own tool declared for that, in the same scenario. Where there is none that can be called,
+    /// it is only not followed any more, and said to be so. Twice is as good as once.
+    pub async fn cancel<S: Side>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
+        let (tracker, side, id) = (self.clone(), side.clone(), Arc::<str>::from(id));
+        // Not cut off with the request that began it: what the scenario was told has to be known here.
+        let cancelling = self.0.parts.tasks.spawn(async move { tracker.call_off(side, &id).await });
+        cancelling.await.unwrap_or(Err(CancelError::Stopping))
+    }
+
+    async fn call_off<S: Side>(&self, side: S, id: &str) -> Result<Arc<Operation>, CancelError> {
+        let operation = self.get(id).ok_or(CancelError::Unknown)?;
+        if operation.state.is_over() {
+            return Err(CancelError::Over(operation));
+        }
+        if operation.state == OperationState::Cancelling {
+            return Ok(operation);
+        }
+        let (ask, cancellation) = match how(&side, &operation) {
+            Ok(how) => how,
+            Err(Unoffered::Away(why)) => return Err(CancelError::Refused(operation.tool.scenario.to_string(), why)),
+            Err(Unoffered::Never(why)) => {
+                let note = format!("it is not followed any more, but may run on: {why}");
+                return self.over(id, OperationState::Abandoned, Some(note)).await;
+            }
+        };
+        let tool = ask.id.to_string();
+        match side.ask(ask).await {
+            Ok(reply) if reply.success => {}
+            Ok(reply) => {
+                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it did not say why".to_owned())));
+            }
+            Err(unasked) => return Err(CancelError::Refused(tool, unasked.why)),
+        }
+        if cancellation.graceful {
+            let since = self.0.parts.clock.wall();
+            let told = self.change(id, |operation| {
+                (operation.state, operation.cancelling_since) = (OperationState::Cancelling, Some(since));
+            });
+            return match told.await {
+                Some(operation) => Ok(operation),
+                None => self.get(id).ok_or(CancelError::Unknown),
+            };
+        }
+        self.over(id, OperationState::Cancelled, None).await
+    }
+
+    /// Ends it so, unless it ended otherwise meanwhile.
+    async fn over(&self, id: &str, state: OperationState, note: Option<String>) -> Result<Arc<Operation>, CancelError> {
+        let at = self.0.parts.clock.wall();
+        let ended = self.change(id, |operation| {
+            (operation.state, operation.ended_at, operation.note) = (state, Some(at), note.map(Into::into));
+        });
+        match ended.await {
+            Some(operation) => Ok(operation),
+            None => self.get(id).ok_or(CancelError::Unknown),
+        }
+    }
+}
+
+/// How it is called off, or why it cannot be.
+fn how<S: Side>(side: &S, operation: &Operation) -> Result<(Ask, Cancellation), Unoffered> {
+    let behaviour = Behaviour::read(&operation.behaviour).map_err(|error| Unoffered::Never(error.to_string()))?;
+    let Some(cancellation) = behaviour.cancellation else {
+        return Err(Unoffered::Never("its tool does not say how to call it off".to_owned()));
+    };
+    let id = status_tool(&operation.tool, &cancellation.partner);
+    let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
+    let named = |why: &str| format!("its cancel tool `{}` {why}", id.tool);
+    let offered = side.offered(&id, &owner, &asker).map_err(|why| match why {
+        Unoffered::Away(why) => Unoffered::Away(named(&why)),
+        Unoffered::Never(why) => Unoffered::Never(named(&why)),
+    })?;
+    let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
+    let arguments = partner::arguments(&cancellation.partner, &offered, &reference);
+    let arguments = arguments.map_err(Unoffered::Never)?;
+    let timeout = Some(cancellation.timeout.max(Duration::from_secs(1)));
+    Ok((Ask { id, owner, arguments, asker, timeout }, cancellation))
+}

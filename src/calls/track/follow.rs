@@ -1,0 +1,169 @@
+//! Follows one operation to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::behaviour::Behaviour;
+use super::reading::{End, Reading};
+use super::watch::{Due, Trouble, Watch};
+use super::{Ask, Reply, Side, Tracker, Unasked, partner, reading, status_tool, value};
+use crate::model::{JsonText, Operation, OperationState};
+
+/// Bytes of a result that are kept; a larger one is left out, and said to be.
+const RESULT_MAX: usize = 1024 * 1024;
+/// How long a scenario may take to tell a status.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who follows one operation.
+struct Follower<S> {
+    tracker: Tracker,
+    side: S,
+    behaviour: Behaviour,
+    watch: Watch,
+    id: Arc<str>,
+}
+
+impl Tracker {
+    /// Follows an operation until it is over, or the daemon stops. `poke` says that something about it changed.
+    pub(super) async fn follow<S: Side>(self, side: S, operation: Arc<Operation>, poke: Arc<Notify>) {
+        let behaviour = match Behaviour::read(&operation.behaviour) {
+            Ok(behaviour) => behaviour,
+            Err(why) => return self.end(&operation.id, OperationState::Abandoned, why.to_string()).await,
+        };
+        let clock = self.0.parts.clock;
+        let (now, wall) = (clock.now(), clock.wall());
+        let left = Duration::try_from(operation.deadline_at.duration_since(wall)).unwrap_or_default();
+        let limits = **self.0.limits.load();
+        // Whatever a clock that was set says: nothing is followed for longer than it may.
+        let watch = Watch::new(&behaviour, &limits, now, now + left.min(limits.longest));
+        let mut follower = Follower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
+        follower.run(&poke).await;
+    }
+
+    /// Ends an operation without a word of its scenario.
+    pub(super) async fn end(&self, id: &str, state: OperationState, note: String) {
+        let ended = self.0.parts.clock.wall();
+        self.change(id, |operation| {
+            (operation.state, operation.note, operation.ended_at) = (state, Some(note.into()), Some(ended));
+        })
+        .await;
+    }
+}
+
+impl<S: Side> Follower<S> {
+    async fn run(&mut self, poke: &Notify) {
+        let (clock, stop) = (self.tracker.0.parts.clock, self.tracker.0.parts.stop.clone());
+        loop {
+            let Some(operation) = self.tracker.get(&self.id).filter(|operation| !operation.state.is_over()) else {
+                return;
+            };
+            if operation.state == OperationState::Cancelling {
+                self.watch.cancelling(clock.now(), self.cancel_by(&operation));
+            }
+            match self.watch.due(clock.now()) {
+                Due::Over(state, note) => return self.tracker.end(&self.id, state, note).await,
+                Due::At(then) => tokio::select! {
+                    () = stop.wait() => return,
+                    () = poke.notified() => {}
+                    () = clock.sleep_until(then) => {}
+                },
+                Due::Poll => tokio::select! {
+                    () = stop.wait() => return,
+                    () = self.poll(&operation) => {}
+                },
+            }
+        }
+    }
+
+    /// Until when the scenario has to say that it ended.
+    fn cancel_by(&self, operation: &Operation) -> Instant {
+        let clock = self.tracker.0.parts.clock;
+        let timeout = self.behaviour.cancellation.as_ref().map_or(Duration::ZERO, |cancellation| cancellation.timeout);
+        let gone = operation.cancelling_since.map(|since| clock.wall().duration_since(since));
+        let gone = gone.and_then(|gone| Duration::try_from(gone).ok()).unwrap_or_default();
+        clock.now() + timeout.saturating_sub(gone)
+    }
+
+    async fn poll(&mut self, operation: &Operation) {
+        let asked = self.ask(operation).await;
+        let clock = self.tracker.0.parts.clock;
+        let now = clock.now();
+        let (note, trouble) = match asked {
+            Ok(reply) if reply.success => {
+                let [result, document] = [&reply.result, &reply.document].map(value);
+                let reading = reading::read(&self.behaviour, result.as_ref(), document.as_ref());
+                self.watch.answered(now);
+                return self.told(reading).await;
+            }
+            Ok(Reply { error, .. }) => {
+                let error = error.unwrap_or_else(|| "without saying why".to_owned());
+                (format!("the scenario could not tell its status: {error}"), Trouble::Refused)
+            }
+            Err(Unasked { why, retry_after }) => (why, Trouble::Unasked(retry_after)),
+        };
+        let end = self.watch.failed(trouble, now);
+        if let Some((state, said)) = end {
+            return self.tracker.end(&self.id, state, format!("{said} ({note})")).await;
+        }
+        let at = clock.wall();
+        self.tracker
+            .change(&self.id, |operation| (operation.note, operation.polled_at) = (Some(note.into()), Some(at)))
+            .await;
+    }
+
+    /// Asks the scenario that started it, if it is still the same.
+    async fn ask(&self, operation: &Operation) -> Result<Reply, Unasked> {
+        let id = status_tool(&operation.tool, &self.behaviour.status);
+        let unasked = |why: String| Unasked { why, retry_after: None };
+        let offered = self.side.offered(&id, &operation.owner, &operation.asker);
+        let offered = offered.map_err(|why| unasked(format!("its status tool `{}` {why}", id.tool)))?;
+        let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
+        let arguments = partner::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
+        let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
+        self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await
+    }
+
+    /// Puts in force what a status says.
+    async fn told(&self, reading: Reading) {
+        let at = self.tracker.0.parts.clock.wall();
+        let Reading { status, progress, end } = reading;
+        let silent = status.is_none().then(|| format!("its status has no `{}`", self.behaviour.status_field).into());
+        self.tracker
+            .change(&self.id, |operation| {
+                (operation.polled_at, operation.progress, operation.note) = (Some(at), progress, silent);
+                operation.status = status.map(Into::into).or(operation.status.take());
+                let Some(end) = end else { return };
+                operation.ended_at = Some(at);
+                let cancelling = operation.state == OperationState::Cancelling;
+                match end {
+                    End::Success(result) => {
+                        operation.state = OperationState::Succeeded;
+                        (operation.result, operation.note) = bounded(result);
+                    }
+                    End::Failure(error) => {
+                        operation.state = if cancelling { OperationState::Cancelled } else { OperationState::Failed };
+                        operation.error = error.map(Into::into);
+                    }
+                }
+            })
+            .await;
+    }
+}
+
+/// A result as it is kept, with what is to be said of it.
+fn bounded(result: Option<JsonText>) -> (Option<JsonText>, Option<Arc<str>>) {
+    match result {
+        Some(result) if result.get().len() > RESULT_MAX => {
+            let bytes = result.get().len();
+            let note = format!(
+                "its result has {bytes} bytes, more than the {RESULT_MAX} that are kept, so it is left out here"
+            );
+            (None, Some(note.into()))
+        }
+        result => (result, None),
+    }
+}

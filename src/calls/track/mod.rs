@@ -1,0 +1,361 @@
+//! Long-running tools: what a scenario goes on with after its answer is followed to its end, told as it moves, and called off.
+//!
+//! An operation belongs to the scenario that started it *and* to who answered for that scenario then: only tools of the same scenario are
+//! asked about it (other scenarios have tools of the same name), and only while the same party is there. How it is followed is what
+//! its tool declared when it was called ([`behaviour`]). Every wait has its bounds, and following ends in any case. What is followed
+//! outlives the daemon; what cannot be followed is said to be so at once.
+//!
+//! Never done here: sending. Whoever can ask scenarios is a [`Side`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Parts;
+use crate::events::Event;
+use crate::model::{Asker, JsonText, Operation, OperationState, Party, Progress, Tool, ToolId};
+use crate::state::Write;
+
+pub(crate) mod behaviour;
+mod book;
+mod cancel;
+mod follow;
+mod partner;
+mod reading;
+mod watch;
+
+pub use behaviour::Untrackable;
+use behaviour::{Behaviour, Partner};
+use book::Book;
+pub use cancel::CancelError;
+
+/// How often what is over is looked through for what can be forgotten.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// The bounds of what is followed and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
+    pub most: usize,
+    /// Bytes of all that they say.
+    pub bytes: usize,
+    /// How long what is over is kept at most.
+    pub keep: Duration,
+    /// The least time between two questions about one operation.
+    pub poll_min: Duration,
+    /// The longest.
+    pub poll_max: Duration,
+    /// How long an operation is followed at most, whatever its tool declares.
+    pub longest: Duration,
+}
+
+/// A call that was answered, and may go on.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// What was run.
+    pub id: ToolId,
+    /// The tool as it was offered.
+    pub tool: Arc<Tool>,
+    /// Who answered.
+    pub owner: Party,
+    /// Who asked.
+    pub asker: Asker,
+    /// What the tool answered.
+    pub result: Option<JsonText>,
+    /// The whole answer.
+    pub document: Option<JsonText>,
+    /// Whether the scenario said that it goes on.
+    pub running: bool,
+}
+
+/// What becomes of a call that was answered.
+#[derive(Debug, Clone)]
+pub enum Begun {
+    /// Nothing goes on.
+    Over,
+    /// It is followed.
+    Followed(Arc<Operation>),
+    /// It goes on, and nobody can follow it.
+    Untracked(Untrackable),
+}
+
+/// A question about an operation.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// What is called.
+    pub id: ToolId,
+    /// Who must be there.
+    pub owner: Party,
+    /// The text of one JSON object.
+    pub arguments: JsonText,
+    /// For whom.
+    pub asker: Asker,
+    /// What it may take.
+    pub timeout: Option<Duration>,
+}
+
+/// An answer of a scenario.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// Whether the tool did what it was asked.
+    pub success: bool,
+    /// What it answered.
+    pub result: Option<JsonText>,
+    /// The whole answer.
+    pub document: Option<JsonText>,
+    /// What went wrong, in the scenario's words.
+    pub error: Option<String>,
+    /// When it may be asked again, if it said so.
+    pub retry_after: Option<Duration>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone)]
+pub struct Unasked {
+    /// In one sentence without a full stop.
+    pub why: String,
+    /// When it may be asked again, if the scenario said so.
+    pub retry_after: Option<Duration>,
+}
+
+/// Why a tool cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unoffered {
+    /// Not now: nobody is there, or somebody else. A clause with the tool as its subject.
+    #[error("{0}")]
+    Away(String),
+    /// Not at all, as things are: it is not offered, or not to be asked unattended. A clause with the tool as its subject.
+    #[error("{0}")]
+    Never(String),
+}
+
+/// Asks scenarios.
+pub trait Side: Clone + Send + Sync + 'static {
+    /// The tool as it is offered by `owner` now, or why it cannot be asked on behalf of `asker`.
+    fn offered(&self, id: &ToolId, owner: &Party, asker: &Asker) -> Result<Arc<Tool>, Unoffered>;
+
+    /// Calls a tool, once, of the named owner and nobody else.
+    fn ask(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, Unasked>>;
+}
+
+/// All operations. Cheap to clone.
+#[derive(Clone)]
+pub struct Tracker(Arc<Shared>);
+
+struct Shared {
+    parts: Parts,
+    limits: ArcSwap<Limits>,
+    book: Mutex<Book>,
+}
+
+impl Tracker {
+    /// Takes up what was stored. Nothing is asked before [`resume`](Self::resume).
+    pub fn start(restored: Vec<Operation>, limits: Limits, parts: Parts) -> Self {
+        let mut book = Book::default();
+        for operation in restored {
+            book.take_up(Arc::new(operation));
+        }
+        let tracker = Self(Arc::new(Shared { parts, limits: ArcSwap::from_pointee(limits), book: Mutex::new(book) }));
+        tracker.0.parts.tasks.spawn(tracker.clone().look_after());
+        tracker
+    }
+
+    /// Goes on following what an earlier daemon followed.
+    pub fn resume<S: Side>(&self, side: &S) {
+        let going: Vec<_> = self.all().into_iter().filter(|operation| !operation.state.is_over()).collect();
+        for operation in going {
+            let poke = self.book().poke(&operation.id);
+            self.0.parts.tasks.spawn(self.clone().follow(side.clone(), operation, poke));
+        }
+    }
+
+    /// Puts other bounds in force, for what is begun from now on.
+    pub fn configure(&self, limits: Limits) {
+        self.0.limits.store(Arc::new(limits));
+    }
+
+    /// All that are kept, in the order in which they were started.
+    pub fn all(&self) -> Vec<Arc<Operation>> {
+        self.book().all().cloned().collect()
+    }
+
+    /// One of them.
+    pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
+        self.book().get(id)
+    }
+
+    /// Follows what goes on after an answer. When it returns, that is durable, unless the store fails: then the daemon follows it all the
+    /// same, until it ends.
+    pub async fn begin<S: Side>(&self, side: &S, started: Started) -> Begun {
+        let operation = match self.plan(side, &started) {
+            Ok(Some(operation)) => Arc::new(operation),
+            Ok(None) => return Begun::Over,
+            Err(why) => return Begun::Untracked(why),
+        };
+        let limits = **self.0.limits.load();
+        let admitted = self.book().admit(Arc::clone(&operation), &limits);
+        let Some((forgotten, poke)) = admitted else { return Begun::Untracked(Untrackable::Full) };
+        // Followed before it is stored: it goes on already, and the request that began it may be cut off here.
+        let (tracker, side, followed) = (self.clone(), side.clone(), Arc::clone(&operation));
+        let stored = self.0.parts.tasks.spawn(async move {
+            let forget = forgotten.into_iter().map(Write::ForgetOperation);
+            tracker.keep([Write::Operation(Arc::clone(&followed))].into_iter().chain(forget).collect()).await;
+            tracker.0.parts.hub.tell(Event::Operation(Arc::clone(&followed))).await;
+            tracker.0.parts.tasks.spawn(tracker.clone().follow(side, followed, poke));
+        });
+        match stored.await {
+            Ok(()) => Begun::Followed(operation),
+            Err(_) => Begun::Untracked(Untrackable::Stopping),
+        }
+    }
+
+    /// What is to be followed, if something goes on.
+    fn plan<S: Side>(&self, side: &S, started: &Started) -> Result<Option<Operation>, Untrackable> {
+        let Some(declared) = behaviour::declared(&started.tool) else {
+            return if started.running { Err(Untrackable::Undeclared) } else { Ok(None) };
+        };
+        // A tool that can go on in the background and did its work at once names no operation.
+        let over_at_once = |why| if started.running { Err(why) } else { Ok(None) };
+        let behaviour = Behaviour::read(&declared)?;
+        let [result, document] = [&started.result, &started.document].map(value);
+        let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())? else {
+            let field = &behaviour.id_field;
+            return over_at_once(Untrackable::Id(format!(
+                "the answer has no `{field}`, which is to hold the operation's id"
+            )));
+        };
+        let status = status_tool(&started.id, &behaviour.status);
+        let offered = side.offered(&status, &started.owner, &started.asker);
+        let offered =
+            offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
+        partner::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
+        let (now, longest) = (self.0.parts.clock.wall(), self.0.limits.load().longest);
+        let reference = JsonText::read(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;
+        Ok(Some(Operation {
+            // 122 random bits from the system.
+            id: Uuid::new_v4().simple().to_string().into(),
+            tool: started.id.clone(),
+            asker: started.asker.clone(),
+            owner: started.owner.clone(),
+            behaviour: declared,
+            reference,
+            state: OperationState::Running,
+            started_at: now,
+            deadline_at: now.saturating_add(behaviour.longest.min(longest)).unwrap_or(now),
+            ended_at: None,
+            polled_at: None,
+            status: None,
+            progress: Progress::default(),
+            note: None,
+            result: None,
+            error: None,
+            cancelling_since: None,
+        }))
+    }
+
+    /// Changes one that goes on. Ends and wishes to end are stored; everybody who follows is told when anything that shows did change.
+    async fn change(&self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
+        let (before, after) = {
+            let mut book = self.book();
+            (book.get(id)?, book.change(id, change)?)
+        };
+        let shows = |operation: &Operation| {
+            (operation.state, operation.status.clone(), operation.progress.clone(), operation.note.clone())
+        };
+        if shows(&before) != shows(&after) {
+            self.0.parts.hub.tell(Event::Operation(Arc::clone(&after))).await;
+        }
+        if before.state != after.state {
+            let limits = self.0.limits.load();
+            let forgotten = self.book().make_room(limits.most, limits.bytes);
+            let forget = forgotten.into_iter().map(Write::ForgetOperation);
+            self.keep([Write::Operation(Arc::clone(&after))].into_iter().chain(forget).collect()).await;
+        }
+        Some(after)
+    }
+
+    async fn keep(&self, writes: Vec<Write>) {
+        if writes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.0.parts.store.save(writes).await {
+            tracing::error!(error = %error, "what is known of an operation could not be stored");
+        }
+    }
+
+    /// Forgets what was over long ago, until the stop.
+    async fn look_after(self) {
+        let Parts { clock, stop, .. } = &self.0.parts;
+        loop {
+            let wall = clock.wall();
+            let then = wall.saturating_sub(self.0.limits.load().keep).unwrap_or(wall);
+            let forgotten = self.book().forget_before(then);
+            self.keep(forgotten.into_iter().map(Write::ForgetOperation).collect()).await;
+            tokio::select! {
+                () = stop.wait() => return,
+                () = clock.sleep(LOOK) => {}
+            }
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tracker").field("limits", &self.0.limits.load()).finish_non_exhaustive()
+    }
+}
+
+/// A tool of the same scenario, whatever others of its name there are.
+fn status_tool(started: &ToolId, partner: &Partner) -> ToolId {
+    ToolId::new(started.scenario.clone(), partner.tool.as_str())
+}
+
+fn value(text: &Option<JsonText>) -> Option<Value> {
+    serde_json::from_str(text.as_ref()?.get()).ok()
+}
+
+#[cfg(test)]
+impl Limits {
+    pub(in crate::calls::track) fn for_tests() -> Self {
+        let hour = Duration::from_secs(3600);
+        let (poll_min, poll_max) = (Duration::from_secs(1), Duration::from_secs(60));
+        Self { most: 100, bytes: 1_000_000, keep: hour, poll_min, poll_max, longest: hour }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that goes on.
+    pub(in crate::calls::track) fn operation(id: &str) -> Operation {
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        Operation {
+            id: id.into(),
+            tool: "runs/start".parse().unwrap(),
+            asker: Asker::default(),
+            owner: Party::default(),
+            behaviour: JsonText::read("{}").unwrap(),
+            reference: JsonText::read("7").unwrap(),
+            state: OperationState::Running,
+            started_at: at(0),
+            deadline_at: at(3_600),
+            ended_at: None,
+            polled_at: None,
+            status: None,
+            progress: Progress::default(),
+            note: None,
+            result: None,
+            error: None,
+            cancelling_since: None,
+        }
+    }
+}

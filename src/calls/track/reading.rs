@@ -1,0 +1,173 @@
+//! What a status says of an operation, and where an answer holds its id. Pure.
+
+use serde_json::Value;
+
+use super::behaviour::{Behaviour, Untrackable, word};
+use crate::model::{JsonText, Progress};
+
+/// Bytes of a text of a status that are kept.
+const TEXT_MAX: usize = 2_000;
+
+/// What one answer of the status tool says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reading {
+    /// How the scenario calls its state; nothing when the answer has no such field.
+    pub(super) status: Option<String>,
+    pub(super) progress: Progress,
+    /// What came of it, if it is over.
+    pub(super) end: Option<End>,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum End {
+    Success(Option<JsonText>),
+    Failure(Option<String>),
+}
+
+/// Reads an answer: each field is looked up in `result`, then in the whole answer. An unknown status is one of an operation that goes on.
+pub(super) fn read(behaviour: &Behaviour, result: Option<&Value>, document: Option<&Value>) -> Reading {
+    let look = |path: &str| look_up(path, [result, document]);
+    let text = |field: &Option<String>| field.as_deref().and_then(look).and_then(word).map(|text| cut(&text).into());
+    let number = |field: &Option<String>| match field.as_deref().and_then(look)? {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_f64(),
+    };
+    let fields = &behaviour.progress;
+    let progress = Progress {
+        amount: number(&fields.amount),
+        message: text(&fields.message),
+        phase: text(&fields.phase),
+        step: number(&fields.step),
+        steps: number(&fields.steps),
+        remaining: text(&fields.remaining),
+    };
+    let status = look(&behaviour.status_field).and_then(word);
+    let is = |values: &[String]| status.as_ref().is_some_and(|status| values.contains(status));
+    let end = if is(&behaviour.success) {
+        let held = behaviour.result_field.as_deref().map_or(result, look);
+        Some(End::Success(held.and_then(|held| JsonText::read(&held.to_string()).ok())))
+    } else if is(&behaviour.failure) {
+        let said = [&behaviour.error_field, &behaviour.details_field];
+        let said = said.into_iter().filter_map(|field| field.as_deref().and_then(look)).filter(|said| !said.is_null());
+        let said: Vec<String> = said.map(|said| cut(&word(said).unwrap_or_else(|| said.to_string()))).collect();
+        Some(End::Failure((!said.is_empty()).then(|| said.join(": "))))
+    } else {
+        None
+    };
+    Reading { status: status.map(|status| cut(&status)), progress, end }
+}
+
+/// The operation's id in the answer of the tool that started it.
+pub(super) fn reference(
+    behaviour: &Behaviour,
+    result: Option<&Value>,
+    document: Option<&Value>,
+) -> Result<Option<Value>, Untrackable> {
+    match look_up(&behaviour.id_field, [result, document]) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id.clone())),
+        Some(_) => {
+            let field = &behaviour.id_field;
+            Err(Untrackable::Id(format!("`{field}` of the answer is neither a text nor a number, so it is no id")))
+        }
+    }
+}
+
+/// What stands at a path of names and places (`run.id`, `items.0.id`) in the first document that has it.
+fn look_up<'v>(path: &str, documents: [Option<&'v Value>; 2]) -> Option<&'v Value> {
+    documents.into_iter().flatten().find_map(|document| {
+        // A member whose own name has a dot in it is meant before a path is.
+        document.get(path).or_else(|| path.split('.').try_fold(document, step))
+    })
+}
+
+fn step<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    match value {
+        Value::Object(members) => members.get(name),
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(TEXT_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::behaviour::tests::{behaviour, full};
+    use super::*;
+
+    fn told(result: &Value) -> Reading {
+        read(&behaviour(&full()), Some(result), None)
+    }
+
+    #[test]
+    fn the_declared_values_end_it_and_no_others() {
+        for (status, over) in [
+            (json!("done"), true),
+            (json!(1), true),
+            (json!("failed"), true),
+            (json!("running"), false),
+            (json!("DONE"), false),
+            (json!("something new"), false),
+            (json!(null), false),
+            (json!({"state": "done"}), false),
+        ] {
+            assert_eq!(told(&json!({"status": status})).end.is_some(), over, "{status}");
+        }
+        let silent = told(&json!({}));
+        assert_eq!((silent.status, silent.end), (None, None));
+    }
+
+    #[test]
+    fn an_end_carries_its_result_or_its_error() {
+        let done = told(&json!({"status": "done", "output": {"n": 1}}));
+        assert_eq!(done.end, Some(End::Success(Some(JsonText::read(r#"{"n":1}"#).unwrap()))));
+        let failed = told(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
+        assert_eq!(failed.end, Some(End::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
+        assert_eq!(told(&json!({"status": "failed", "error": null})).end, Some(End::Failure(None)));
+    }
+
+    #[test]
+    fn progress_is_read_where_it_was_declared() {
+        let said = json!({"status": "running", "percent": "40", "said": "at work", "phase": "build", "at": 2, "of": 5, "left": 30});
+        let progress = told(&said).progress;
+        assert_eq!((progress.amount, progress.step, progress.steps), (Some(40.0), Some(2.0), Some(5.0)));
+        assert_eq!(progress.message.as_deref(), Some("at work"));
+        assert_eq!((progress.phase.as_deref(), progress.remaining.as_deref()), (Some("build"), Some("30")));
+    }
+
+    #[test]
+    fn the_result_goes_before_the_whole_answer() {
+        let behaviour = behaviour(&full());
+        let (result, document) =
+            (json!({"status": "running"}), json!({"status": "done", "result": {"status": "running"}}));
+        assert_eq!(read(&behaviour, Some(&result), Some(&document)).end, None);
+        assert!(read(&behaviour, None, Some(&document)).end.is_some());
+    }
+
+    #[test]
+    fn ids_are_texts_or_numbers() {
+        let behaviour = behaviour(&full());
+        let id = |result: Value| reference(&behaviour, Some(&result), None);
+        assert_eq!(id(json!({"run": {"id": "r-1"}})), Ok(Some(json!("r-1"))));
+        assert_eq!(id(json!({"run": {"id": 17}})), Ok(Some(json!(17))));
+        assert_eq!(id(json!({"run.id": "flat"})), Ok(Some(json!("flat"))));
+        assert_eq!(id(json!({"run": {"id": ""}})), Ok(None));
+        assert_eq!(id(json!({"run": null})), Ok(None));
+        assert!(id(json!({"run": {"id": [1]}})).is_err());
+        let document = json!({"run": {"id": "outside"}});
+        assert_eq!(reference(&behaviour, Some(&json!([])), Some(&document)), Ok(Some(json!("outside"))));
+        let list = json!([{"id": 5}]);
+        assert_eq!(look_up("0.id", [Some(&list), None]), Some(&json!(5)));
+    }
+}

@@ -1,0 +1,160 @@
+//! `callsheet operations`: what long-running tools do, and calling it off.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::approvals::{asker, whole};
+use super::client::{Answer, Daemon, Query};
+use super::table::{Fit, Sheet, cell};
+use super::{Failure, Remote, output};
+use crate::model::OperationState;
+use crate::runtime::Clock;
+
+/// Arguments of `operations`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Operations {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Call one off, by the tool that its scenario has for that.
+    Cancel(Cancel),
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Show everything about this one, with its result.
+    id: Option<String>,
+    /// Only those in this state.
+    #[arg(long, value_name = "STATE", conflicts_with = "id", value_parser = states())]
+    state: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+struct Cancel {
+    /// Which one; the beginning of its id is enough.
+    id: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+fn states() -> PossibleValuesParser {
+    PossibleValuesParser::new(OperationState::ALL.map(OperationState::as_str))
+}
+
+impl Operations {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        match self.command {
+            None => self.list.run().await,
+            Some(Command::Cancel(Cancel { id, remote })) => {
+                let daemon = Daemon::of(&remote)?;
+                let id = whole(&daemon, "operations", &id).await?;
+                let path = ["operations", &id];
+                shown(&daemon.send(http::Method::DELETE, &path, Query::new(), None, "state").await?, &remote);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl List {
+    async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        if let Some(id) = &self.id {
+            let id = whole(&daemon, "operations", id).await?;
+            shown(&daemon.get(&["operations", &id], Query::new(), "state").await?, &self.remote);
+            return Ok(());
+        }
+        let query = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let answer = daemon.get(&["operations"], query, "operations").await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+            return Ok(());
+        }
+        let rows = output::list(&answer.value, "operations");
+        if rows.is_empty() {
+            output::line("no operation is known");
+            return Ok(());
+        }
+        table(rows);
+        Ok(())
+    }
+}
+
+fn table(rows: &[Value]) {
+    let now = Clock::system().wall();
+    let columns = [
+        ("ID", Fit::Whole),
+        ("TOOL", Fit::Whole),
+        ("STATE", Fit::Whole),
+        ("PROGRESS", Fit::Rank(1)),
+        ("STARTED", Fit::Rank(2)),
+        ("NOTE", Fit::Cut),
+    ];
+    let mut sheet = Sheet::new(&columns);
+    for row in rows {
+        let text = |pointer| output::text(row, pointer);
+        let id = text("/id");
+        let note = [text("/error"), text("/note"), text("/progress/message")];
+        sheet.row([
+            cell(&id[..id.len().min(12)]),
+            cell(&format!("{}/{}", text("/scenario"), text("/tool"))),
+            cell(&text("/state")),
+            cell(&progress(row)),
+            cell(&output::relative(row, "/started_at", now)),
+            cell(note.iter().find(|note| !note.is_empty()).map_or("", String::as_str)),
+        ]);
+    }
+    sheet.print();
+}
+
+/// How far it is, as far as it says.
+fn progress(row: &Value) -> String {
+    let number = |pointer| row.pointer(pointer).and_then(Value::as_f64);
+    match (number("/progress/progress"), number("/progress/current_step"), number("/progress/total_steps")) {
+        (Some(amount), ..) => amount.to_string(),
+        (None, Some(step), Some(steps)) => format!("{step}/{steps}"),
+        _ => output::text(row, "/progress/phase"),
+    }
+}
+
+/// Prints everything about one.
+fn shown(answer: &Answer, remote: &Remote) {
+    if remote.json {
+        return output::answer(&answer.body, &answer.value);
+    }
+    let (one, now) = (&answer.value, Clock::system().wall());
+    let text = |pointer| output::text(one, pointer);
+    let any = |pointer: &str| match one.pointer(pointer) {
+        None | Some(Value::Null) => String::new(),
+        Some(value) => output::plain(&value.to_string()),
+    };
+    let rows = [
+        ("id", text("/id")),
+        ("tool", format!("{}/{}", text("/scenario"), text("/tool"))),
+        ("state", text("/state")),
+        ("asked by", asker(one)),
+        ("its own id", any("/reference")),
+        ("status", text("/status")),
+        ("progress", progress(one)),
+        ("message", text("/progress/message")),
+        ("note", text("/note")),
+        ("started", output::when(one, "/started_at", now)),
+        ("last asked", output::when(one, "/polled_at", now)),
+        ("until", output::when(one, "/deadline_at", now)),
+        ("ended", output::when(one, "/ended_at", now)),
+        ("error", text("/error")),
+        ("result", any("/result")),
+    ];
+    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        output::line(&format!("{key:>11}  {value}"));
+    }
+}

@@ -1,0 +1,149 @@
+//! A call that waits for a human's yes, and what became of it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::asker::Asker;
+use super::json::JsonText;
+use super::name::ToolId;
+use super::scenario::Party;
+
+/// A call that needs a human's yes: exactly what would be run, for whom, and by whom it was offered when it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalRequest {
+    /// Unguessable: whoever knows it may read the answer.
+    pub id: Arc<str>,
+    /// What is to be run.
+    pub tool: ToolId,
+    /// The name that the caller used.
+    pub name: Arc<str>,
+    /// The text of one JSON object, exactly as it will be sent.
+    pub arguments: JsonText,
+    /// Who asked.
+    pub asker: Asker,
+    /// Who answered for the scenario then.
+    pub owner: Party,
+    /// Digest of the tool as it was offered then, as hexadecimal digits.
+    pub definition: Arc<str>,
+    /// Digest of everything above but the id and the name, as hexadecimal digits: a yes is for this and nothing else.
+    pub digest: Arc<str>,
+    /// Whether the tool said that it may be called again.
+    pub idempotent: bool,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+    /// Until when it may be decided.
+    pub expires_at: Timestamp,
+    /// What became of it.
+    pub state: ApprovalState,
+    /// Who decided; nothing while it waits, and when it expired.
+    pub decided: Option<Decided>,
+    /// When it was over.
+    pub ended_at: Option<Timestamp>,
+    /// What the call came to.
+    pub answer: Option<CallAnswer>,
+}
+
+/// Who said yes or no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// As they call themselves.
+    pub by: Arc<str>,
+    /// When.
+    pub at: Timestamp,
+    /// Why, if they said so.
+    pub reason: Option<Arc<str>>,
+}
+
+/// What a call came to, as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallAnswer {
+    /// Whether the tool did what it was asked for.
+    pub success: bool,
+    /// What it answered.
+    pub result: Option<JsonText>,
+    /// What went wrong.
+    pub error: Option<Arc<str>>,
+    /// The short word for it.
+    pub code: Option<Arc<str>>,
+    /// How long the call took, in milliseconds.
+    pub took_ms: u64,
+    /// The operation that goes on.
+    pub operation: Option<Arc<str>>,
+}
+
+/// Where a call that needs a yes stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ApprovalState {
+    /// Nobody has decided.
+    Waiting,
+    /// Approved, and under way.
+    Started,
+    /// Approved, and the scenario answered, be it that the tool failed.
+    Answered,
+    /// Approved, and no usable answer came.
+    Failed,
+    /// Somebody said no.
+    Rejected,
+    /// Nobody decided in time.
+    Expired,
+    /// Approved, and the daemon ended before it knew what came of it. It is not run again.
+    Unknown,
+}
+
+/// A state that there is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no state of an approval")]
+pub struct UnknownApprovalState(String);
+
+impl ApprovalState {
+    /// Every state.
+    pub const ALL: [Self; 7] =
+        [Self::Waiting, Self::Started, Self::Answered, Self::Failed, Self::Rejected, Self::Expired, Self::Unknown];
+
+    /// The state as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Started => "started",
+            Self::Answered => "answered",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown-outcome",
+        }
+    }
+
+    /// Whether nothing more will become of it.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Started)
+    }
+}
+
+impl fmt::Display for ApprovalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ApprovalState {
+    type Err = UnknownApprovalState;
+
+    fn from_str(text: &str) -> Result<Self, UnknownApprovalState> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| UnknownApprovalState(text.chars().take(60).collect()))
+    }
+}
+
+impl ApprovalRequest {
+    /// Bytes of what was asked and answered: what it costs to keep it, but for a fixed part.
+    pub fn weight(&self) -> usize {
+        let answered = self.answer.as_ref().map_or(0, |answer| {
+            answer.result.as_ref().map_or(0, |result| result.get().len())
+                + answer.error.as_ref().map_or(0, |error| error.len())
+        });
+        self.arguments.get().len() + answered
+    }
+}

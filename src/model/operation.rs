@@ -1,0 +1,151 @@
+//! What goes on in a scenario after a call was answered: a long-running tool at work.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::asker::Asker;
+use super::json::JsonText;
+use super::name::ToolId;
+use super::scenario::Party;
+
+/// One long-running operation, followed by asking the scenario that started it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// Ours. Unguessable: whoever knows it may read the result and call the operation off.
+    pub id: Arc<str>,
+    /// What was started.
+    pub tool: ToolId,
+    /// Who asked.
+    pub asker: Asker,
+    /// Who answered for the scenario then. Nobody else is asked about it.
+    pub owner: Party,
+    /// What the tool said of how to follow it (`async_behavior`), as it was then.
+    pub behaviour: JsonText,
+    /// The scenario's own id of it: a text or a number.
+    pub reference: JsonText,
+    /// Where it stands.
+    pub state: OperationState,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When following it ends at the latest.
+    pub deadline_at: Timestamp,
+    /// When it was over.
+    pub ended_at: Option<Timestamp>,
+    /// When it was last asked about.
+    pub polled_at: Option<Timestamp>,
+    /// What the scenario last called its state.
+    pub status: Option<Arc<str>>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Why it stands where it stands, or what went wrong with the latest question; one sentence without a full stop.
+    pub note: Option<Arc<str>>,
+    /// What came of it.
+    pub result: Option<JsonText>,
+    /// What went wrong in it, as the scenario says.
+    pub error: Option<Arc<str>>,
+    /// Since when it is being called off.
+    pub cancelling_since: Option<Timestamp>,
+}
+
+/// How far an operation is, as far as its scenario tells. Each field is what the tool declared it to be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// Mostly a percentage.
+    pub amount: Option<f64>,
+    /// For people.
+    pub message: Option<Arc<str>>,
+    /// The part of the work.
+    pub phase: Option<Arc<str>>,
+    /// Which step.
+    pub step: Option<f64>,
+    /// Of how many.
+    pub steps: Option<f64>,
+    /// What is left, as the scenario writes it (mostly seconds).
+    pub remaining: Option<Arc<str>>,
+}
+
+/// Where an operation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationState {
+    /// At work, as far as is known.
+    Running,
+    /// The scenario was told to call it off, and has not said that it did.
+    Cancelling,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// Called off.
+    Cancelled,
+    /// Not over when following it had to end. It may run on.
+    TimedOut,
+    /// The scenario does not know of it any more.
+    Lost,
+    /// Nobody follows it any more, and the scenario was not told. It may run on.
+    Abandoned,
+}
+
+/// A state that there is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no state of an operation")]
+pub struct UnknownOperationState(String);
+
+impl OperationState {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Running,
+        Self::Cancelling,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Lost,
+        Self::Abandoned,
+    ];
+
+    /// The state as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Cancelling => "cancelling",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed-out",
+            Self::Lost => "lost",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Whether nothing more will become of it.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Running | Self::Cancelling)
+    }
+}
+
+impl fmt::Display for OperationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for OperationState {
+    type Err = UnknownOperationState;
+
+    fn from_str(text: &str) -> Result<Self, UnknownOperationState> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| UnknownOperationState(text.chars().take(60).collect()))
+    }
+}
+
+impl Operation {
+    /// Bytes of what it says: what it costs to keep it, but for a fixed part.
+    pub fn weight(&self) -> usize {
+        let text = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let result = self.result.as_ref().map_or(0, |result| result.get().len());
+        self.behaviour.get().len() + self.reference.get().len() + result + text(&self.error) + text(&self.note)
+    }
+}

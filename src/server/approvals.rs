@@ -1,0 +1,124 @@
+//! Calls that wait for a human's yes: listed, read, decided.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::body::{JsonBody, bad_member};
+use super::error::Problem;
+use super::findings::read_all;
+use super::query::{Query, many, once};
+use super::{App, Shared, call_wire, wire};
+use crate::calls::approval::{Approvals, DecideError, Refusal};
+use crate::engine::EngineError;
+use crate::model::{ApprovalRequest, ApprovalState};
+
+/// Who decided, when nobody says who he is.
+const NOBODY: &str = "somebody over HTTP";
+/// Characters of a name and of a reason.
+const BY_MAX: usize = 200;
+const REASON_MAX: usize = 2_000;
+
+/// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}` in the order in which they were asked for. Filters: `state` with several
+/// values, `scenario`, `chat_id`, `profile`.
+pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let known = [many("state"), once("scenario"), once("chat_id"), once("profile")];
+    let query = Query::read(raw.as_deref(), &known)?;
+    let states = read_all(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
+    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
+    let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
+    let wanted = |request: &ApprovalRequest| {
+        (states.is_empty() || states.contains(&request.state))
+            && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
+            && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+    };
+    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
+    let shown: Vec<Value> = shown.collect::<Result<_, _>>()?;
+    wire::json(&json!({"approvals": shown, "waiting": waiting}))
+}
+
+/// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
+pub(super) async fn one(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let request = known(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
+    wire::json(&call_wire::approval(&request)?)
+}
+
+/// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: runs exactly that, once. 200 with what came of it, 202 while it is under way. With
+/// `digest` only if that is what is asked for.
+pub(super) async fn approve(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    body.only(&["by", "digest"])?;
+    let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
+    if let Some(meant) = text(&body, "digest", BY_MAX)?
+        && let Some(request) = known(&shared, &id)
+        && *request.digest != *meant
+    {
+        let detail = "another call than the one that was looked at is asked for under this id; look at it again";
+        return Err(Problem::new(StatusCode::CONFLICT, detail).with("code", "changed"));
+    }
+    let request = shared.calls.approve(&id, by).await?;
+    let mut answer = wire::json(&call_wire::approval(&request)?)?;
+    if !request.state.is_over() {
+        *answer.status_mut() = StatusCode::ACCEPTED;
+    }
+    Ok(answer)
+}
+
+/// `POST /api/v1/approvals/{id}/reject` `{by?, reason?}`: it is never run.
+pub(super) async fn reject(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    body.only(&["by", "reason"])?;
+    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
+    let request = shared.calls.reject(&id, by, reason).await?;
+    wire::json(&call_wire::approval(&request)?)
+}
+
+fn known(shared: &Shared, id: &str) -> Option<Arc<ApprovalRequest>> {
+    shared.calls.approvals()?.get(id)
+}
+
+/// A text that may be left out.
+fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b str>, Problem> {
+    match body.0.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) if text.chars().count() <= most => Ok(Some(text)),
+        Some(other) => Err(bad_member(name, other, &format!("a text of at most {most} characters, or null"))),
+    }
+}
+
+impl From<DecideError> for Problem {
+    fn from(error: DecideError) -> Self {
+        let conflict =
+            |error: &Refusal, code: &str| Self::new(StatusCode::CONFLICT, error.to_string()).with("code", code);
+        match error {
+            DecideError::Refused(Refusal::Unknown) => {
+                let next = "`GET /api/v1/approvals` lists those that are known";
+                Self::not_found(format!("{}; {next}", Refusal::Unknown)).with("code", "unknown_approval")
+            }
+            DecideError::Refused(ref refusal @ Refusal::Decided(ref request)) => {
+                conflict(refusal, "already_decided").with("state", request.state.as_str())
+            }
+            DecideError::Refused(ref refusal @ Refusal::Busy) => conflict(refusal, "being_decided"),
+            DecideError::Refused(ref refusal @ Refusal::Late) => conflict(refusal, "expired"),
+            DecideError::Refused(ref refusal @ Refusal::Changed(_)) => conflict(refusal, "changed"),
+            DecideError::State(cause) => EngineError::State(cause).into(),
+            DecideError::Stopping => EngineError::Stopping.into(),
+        }
+    }
+}

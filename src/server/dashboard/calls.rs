@@ -1,0 +1,159 @@
+//! Calls that wait for a yes, with the buttons to decide them, and operations that go on.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::super::{App, Shared};
+use super::page::{Page, Place, Refused, answer, moment};
+use super::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
+use super::tool;
+use crate::calls::approval::Approvals;
+use crate::calls::track::Tracker;
+use crate::model::{ApprovalRequest, ApprovalState, Asker, JsonText, Operation};
+
+/// Characters of arguments that are shown; whoever decides about more reads them by the API.
+const ARGUMENTS: usize = 20_000;
+/// Calls and operations that are over and shown.
+const OVER: usize = 50;
+/// Waiting calls that are shown at once.
+const WAITING: usize = 100;
+
+/// `GET /dashboard/calls`.
+pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    let (snapshot, now) = moment(&shared);
+    let main = html! {
+        h1 { "Calls" }
+        p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
+        // A stream of its own: what becomes of calls is in no snapshot.
+        div sse-connect="/api/v1/events?kind=approval,operation" {
+            div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
+        }
+    };
+    let page = Page { place: Place::Calls, title: "Calls", snapshot: &snapshot, now };
+    answer(&asked, page.around(&main))
+}
+
+/// `GET /dashboard/calls/now`: the part that changes.
+pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+    answer(&asked, present(&shared, shared.clock.wall()))
+}
+
+fn present(shared: &Shared, now: Timestamp) -> Markup {
+    let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
+    let (waits, decided): (Vec<_>, Vec<_>) =
+        approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
+    let operations = shared.calls.operations().map(Tracker::all).unwrap_or_default();
+    let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
+    html! {
+        section aria-labelledby="waiting-title" {
+            h2 id="waiting-title" { "Waiting for approval " span class="quiet" { (count(waits.len(), "call")) } }
+            @if waits.is_empty() { p class="card" id="empty" { "No call waits for a decision." } }
+            @for request in waits.iter().take(WAITING) { (waiting(request, now)) }
+            @if waits.len() > WAITING { p class="quiet" { (waits.len() - WAITING) " more: " a href="/api/v1/approvals?state=waiting" { "all as JSON" } } }
+        }
+        section aria-labelledby="operations-title" {
+            h2 id="operations-title" { "Operations " span class="quiet" { (going.len()) " under way" } }
+            @if operations.is_empty() { p class="card" { "No long-running tool was called." } }
+            @else { (table(going.into_iter().chain(over.into_iter().rev().take(OVER)), now)) }
+        }
+        @if !decided.is_empty() {
+            section aria-labelledby="decided-title" {
+                h2 id="decided-title" { "Decided" }
+                (past(decided.into_iter().rev().take(OVER), now))
+            }
+        }
+    }
+}
+
+fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
+    let at = |action: &str| format!("/api/v1/approvals/{}/{action}", segment(&request.id));
+    // What was looked at is what is decided.
+    let shown = json!({"by": "somebody at the dashboard", "digest": &*request.digest}).to_string();
+    let by = json!({"by": "somebody at the dashboard"}).to_string();
+    let title = format!("call-{}", request.id);
+    html! {
+        section class="card" data-approval=(request.id) aria-labelledby=(title) {
+            h3 id=(title) { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+            p class="quiet" { (asker(&request.asker)) "Asked " (when(request.asked_at, now, AGO)) ", expires " (when(request.expires_at, now, IN)) "." }
+            pre tabindex="0" { code { (arguments(&request.arguments)) } }
+            div class="actions" {
+                button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
+                    hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 200)) " with exactly these arguments?" } { "Approve" }
+                form class="filter" hx-post=(at("reject")) hx-vals=(by) hx-swap="none" hx-disabled-elt="find button" {
+                    label { "Why not (optional)" input name="reason" maxlength="2000"; }
+                    button type="submit" class="danger" { "Reject" }
+                }
+            }
+        }
+    }
+}
+
+/// Arguments as people read them. What was sent by whoever called is a foreign text like any other.
+fn arguments(text: &JsonText) -> Markup {
+    let pretty = serde_json::from_str::<Value>(text.get()).and_then(|value| serde_json::to_string_pretty(&value));
+    foreign(&pretty.unwrap_or_else(|_| text.get().to_owned()), ARGUMENTS)
+}
+
+fn asker(asker: &Asker) -> Markup {
+    html! {
+        @for (what, who) in [("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
+            @if let Some(who) = who { (what) " " (foreign(who, 100)) ". " }
+        }
+    }
+}
+
+fn table<'o>(operations: impl Iterator<Item = &'o std::sync::Arc<Operation>>, now: Timestamp) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Operations" { table {
+            thead { tr { @for head in ["Tool", "State", "Progress", "Started", "Note", "Actions"] { th scope="col" { (head) } } } }
+            tbody { @for operation in operations { (row(operation, now)) } }
+        } }
+    }
+}
+
+fn row(operation: &Operation, now: Timestamp) -> Markup {
+    let progress = &operation.progress;
+    let note = operation.error.as_deref().or(operation.note.as_deref()).or(progress.message.as_deref());
+    html! {
+        tr data-operation=(operation.id) {
+            th scope="row" { a href=(tool::address(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
+            td { span class="badge" { (operation.state) } @if let Some(status) = &operation.status { " " span class="quiet" { (foreign(status, 60)) } } }
+            td {
+                @if let Some(amount) = progress.amount { (amount) " " }
+                @if let (Some(step), Some(steps)) = (progress.step, progress.steps) { (step) " of " (steps) " " }
+                @if let Some(phase) = &progress.phase { (foreign(phase, 60)) }
+            }
+            td { (when(operation.started_at, now, AGO)) }
+            td { @if let Some(note) = note { (foreign(note, 200)) } }
+            td class="actions" {
+                @if !operation.state.is_over() {
+                    button type="button" class="danger" hx-delete={ "/api/v1/operations/" (segment(&operation.id)) } hx-swap="none" hx-disabled-elt="this"
+                        hx-confirm={ "Call " (foreign_plain(&operation.tool.to_string(), 200)) " off?" } { "Cancel" }
+                }
+            }
+        }
+    }
+}
+
+fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, now: Timestamp) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table {
+            thead { tr { @for head in ["Tool", "State", "Who", "When", "What came of it"] { th scope="col" { (head) } } } }
+            tbody { @for request in decided {
+                @let (who, why) = request.decided.as_ref().map_or((None, None), |decided| (Some(&decided.by), decided.reason.as_ref()));
+                @let error = request.answer.as_ref().and_then(|answer| answer.error.as_ref());
+                tr data-approval=(request.id) {
+                    th scope="row" { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+                    td { span class="badge" { (request.state) } }
+                    td { @if let Some(who) = who { (foreign(who, 100)) } }
+                    td { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (when(at, now, AGO)) } }
+                    td { @if let Some(text) = why.or(error) { (foreign(text, 200)) " " } a href={ "/api/v1/approvals/" (segment(&request.id)) } { "as JSON" } }
+                }
+            } }
+        } }
+    }
+}

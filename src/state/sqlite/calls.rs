@@ -1,0 +1,177 @@
+//! Rows of calls that wait for a yes, and of operations that go on.
+//!
+//! `INSERT OR REPLACE` would move a row to the end; these keep their place, which is the order in which they came.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rusqlite::{Row, Transaction, params};
+
+use super::rows::{bad, column, flag, parsed, party};
+use crate::model::{ApprovalRequest, Asker, CallAnswer, Decided, JsonText, Operation, Progress};
+
+pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
+    let (decided, answer) = (approval.decided.as_ref(), approval.answer.as_ref());
+    transaction
+        .prepare_cached(
+            "INSERT INTO approvals (id, tool, name, arguments, chat, profile, user_id, identity, origin, definition,
+                digest, idempotent, asked_at, expires_at, state, decided_by, decided_at, reason, ended_at, success,
+                result, error, code, took_ms, operation)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                ?22, ?23, ?24, ?25)
+             ON CONFLICT (id) DO UPDATE SET state = excluded.state, decided_by = excluded.decided_by,
+                decided_at = excluded.decided_at, reason = excluded.reason, ended_at = excluded.ended_at,
+                success = excluded.success, result = excluded.result, error = excluded.error, code = excluded.code,
+                took_ms = excluded.took_ms, operation = excluded.operation",
+        )?
+        .execute(params![
+            &*approval.id,
+            approval.tool.to_string(),
+            &*approval.name,
+            approval.arguments.get(),
+            approval.asker.chat.as_deref(),
+            approval.asker.profile.as_deref(),
+            approval.asker.user_id.as_deref(),
+            approval.owner.identity.as_deref(),
+            approval.owner.origin.as_deref(),
+            &*approval.definition,
+            &*approval.digest,
+            approval.idempotent,
+            approval.asked_at.to_string(),
+            approval.expires_at.to_string(),
+            approval.state.as_str(),
+            decided.map(|decided| &*decided.by),
+            decided.map(|decided| decided.at.to_string()),
+            decided.and_then(|decided| decided.reason.as_deref()),
+            time(approval.ended_at),
+            answer.map(|answer| answer.success),
+            answer.and_then(|answer| answer.result.as_ref()).map(JsonText::get),
+            answer.and_then(|answer| answer.error.as_deref()),
+            answer.and_then(|answer| answer.code.as_deref()),
+            answer.map(|answer| i64::try_from(answer.took_ms).unwrap_or(i64::MAX)),
+            answer.and_then(|answer| answer.operation.as_deref()),
+        ])
+}
+
+pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
+    Ok(ApprovalRequest {
+        id: shared(row, "id")?,
+        tool: parsed(row, "tool")?,
+        name: shared(row, "name")?,
+        arguments: json(row, "arguments")?,
+        asker: asker(row)?,
+        owner: party(row)?,
+        definition: shared(row, "definition")?,
+        digest: shared(row, "digest")?,
+        idempotent: flag(column(row, "idempotent")?, "idempotent")?,
+        asked_at: parsed(row, "asked_at")?,
+        expires_at: parsed(row, "expires_at")?,
+        state: parsed(row, "state")?,
+        decided: decided(row)?,
+        ended_at: maybe_time(row, "ended_at")?,
+        answer: answer(row)?,
+    })
+}
+
+fn decided(row: &Row<'_>) -> Result<Option<Decided>, String> {
+    let Some(by) = maybe(row, "decided_by")? else { return Ok(None) };
+    Ok(Some(Decided { by, at: parsed(row, "decided_at")?, reason: maybe(row, "reason")? }))
+}
+
+fn answer(row: &Row<'_>) -> Result<Option<CallAnswer>, String> {
+    let Some(success) = column::<Option<i64>>(row, "success")? else { return Ok(None) };
+    let took: Option<i64> = column(row, "took_ms")?;
+    Ok(Some(CallAnswer {
+        success: flag(success, "success")?,
+        result: maybe_json(row, "result")?,
+        error: maybe(row, "error")?,
+        code: maybe(row, "code")?,
+        took_ms: took.and_then(|took| u64::try_from(took).ok()).unwrap_or_default(),
+        operation: maybe(row, "operation")?,
+    }))
+}
+
+pub(super) fn put_operation(transaction: &Transaction<'_>, operation: &Operation) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO operations (id, tool, chat, profile, user_id, identity, origin, behaviour, reference, state,
+                started_at, deadline_at, cancelling_since, ended_at, status, note, result, error)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+             ON CONFLICT (id) DO UPDATE SET state = excluded.state, cancelling_since = excluded.cancelling_since,
+                ended_at = excluded.ended_at, status = excluded.status, note = excluded.note,
+                result = excluded.result, error = excluded.error",
+        )?
+        .execute(params![
+            &*operation.id,
+            operation.tool.to_string(),
+            operation.asker.chat.as_deref(),
+            operation.asker.profile.as_deref(),
+            operation.asker.user_id.as_deref(),
+            operation.owner.identity.as_deref(),
+            operation.owner.origin.as_deref(),
+            operation.behaviour.get(),
+            operation.reference.get(),
+            operation.state.as_str(),
+            operation.started_at.to_string(),
+            operation.deadline_at.to_string(),
+            time(operation.cancelling_since),
+            time(operation.ended_at),
+            operation.status.as_deref(),
+            operation.note.as_deref(),
+            operation.result.as_ref().map(JsonText::get),
+            operation.error.as_deref(),
+        ])
+}
+
+pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
+    Ok(Operation {
+        id: shared(row, "id")?,
+        tool: parsed(row, "tool")?,
+        asker: asker(row)?,
+        owner: party(row)?,
+        behaviour: json(row, "behaviour")?,
+        reference: json(row, "reference")?,
+        state: parsed(row, "state")?,
+        started_at: parsed(row, "started_at")?,
+        deadline_at: parsed(row, "deadline_at")?,
+        ended_at: maybe_time(row, "ended_at")?,
+        polled_at: None,
+        status: maybe(row, "status")?,
+        // Told again by the next answer.
+        progress: Progress::default(),
+        note: maybe(row, "note")?,
+        result: maybe_json(row, "result")?,
+        error: maybe(row, "error")?,
+        cancelling_since: maybe_time(row, "cancelling_since")?,
+    })
+}
+
+fn asker(row: &Row<'_>) -> Result<Asker, String> {
+    Ok(Asker { chat: maybe(row, "chat")?, profile: maybe(row, "profile")?, user_id: maybe(row, "user_id")? })
+}
+
+fn time(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}
+
+fn shared(row: &Row<'_>, name: &str) -> Result<Arc<str>, String> {
+    column::<String>(row, name).map(Into::into)
+}
+
+fn maybe(row: &Row<'_>, name: &str) -> Result<Option<Arc<str>>, String> {
+    Ok(column::<Option<String>>(row, name)?.map(Into::into))
+}
+
+fn maybe_time(row: &Row<'_>, name: &str) -> Result<Option<Timestamp>, String> {
+    let text: Option<String> = column(row, name)?;
+    text.map(|text| text.parse()).transpose().map_err(|error: jiff::Error| bad(name, error))
+}
+
+fn json(row: &Row<'_>, name: &str) -> Result<JsonText, String> {
+    JsonText::read(&column::<String>(row, name)?).map_err(|error| bad(name, error))
+}
+
+fn maybe_json(row: &Row<'_>, name: &str) -> Result<Option<JsonText>, String> {
+    let text: Option<String> = column(row, name)?;
+    text.map(|text| JsonText::read(&text)).transpose().map_err(|error| bad(name, error))
+}
