@@ -10,6 +10,7 @@ pub mod name;
 pub mod preference;
 pub mod profile;
 pub mod scenario;
+pub mod secret;
 pub mod text;
 pub mod tool;
 pub mod version;
@@ -21,10 +22,11 @@ pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
-pub use profile::{Permission, Profile};
+pub use profile::{Permission, Profile, UnknownLevel};
 pub use scenario::{
     Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
 };
+pub use secret::Secret;
 pub use text::{SharedText, TextBlock, TextBuffer};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use version::{Accept, ProtocolVersion, VersionVerdict};

@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::{AskError, Freshness, Upstream, Validators};
 
+pub mod module;
 pub mod probe;
 pub mod tool_discovery;
 
@@ -94,7 +95,7 @@ pub trait Protocol: Send + Sync {
 pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
 /// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery)];
+pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::Module)];
 
 /// The protocols of one daemon. Cheap to clone.
 #[derive(Clone)]

@@ -13,16 +13,16 @@
 mod decode;
 mod digest;
 mod encode;
-mod envelope;
-mod flaw;
-mod head;
+pub(super) mod envelope;
+pub(super) mod flaw;
+pub(super) mod head;
 mod inspect;
 mod metadata;
 mod outline;
 mod sent;
 mod shared;
 mod spelling;
-mod text;
+pub(super) mod text;
 mod tool;
 mod via;
 
@@ -34,7 +34,8 @@ use super::{Known, ListError, Listing, Protocol, ProtocolId};
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
-pub use decode::{decode, decode_within};
+pub use decode::{decode, decode_stored, decode_within};
+pub(super) use decode::{first_by_name, second};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
 pub use outline::{outline, read_outlined};
