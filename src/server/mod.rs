@@ -36,6 +36,7 @@ mod inbox;
 mod inbox_wire;
 mod lookup;
 mod metrics;
+mod modules;
 mod preferences;
 mod query;
 mod repeats;

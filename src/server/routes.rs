@@ -8,7 +8,9 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
+use super::{
+    App, dashboard, events, findings, health, inbox, metrics, modules, preferences, scenarios, search, socket, tools,
+};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -80,6 +82,8 @@ pub(super) const ROUTES: &[Route] = &[
     }),
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
+    route("GET,HEAD", "/api/modules", "modules: how each is and what it offers", || get(modules::all)),
+    route("POST", "/refresh-tools", "modules: asks every module now", || post(modules::refresh)),
 ];
 
 /// The router of all routes, with bodies of at most `max_body` bytes.
