@@ -1,8 +1,8 @@
 //! Native tools: Rust functions of the program that embeds callsheet, as a scenario inside the process.
 //!
 //! They are described as [`provide`](crate::provide) describes tools and pass through the same decoding, merging and preferences as all
-//! others, but nothing is sent anywhere: [`Native`] answers for them. A function runs when the program says so
-//! ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
+//! others, but nothing is sent anywhere: [`Native`] answers for them. A function runs when it is called, by whoever calls tools or by the
+//! program itself ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::discovery::embedded::NATIVE;
-use crate::model::{Accept, ScenarioName};
-use crate::protocols::{Known, ListError, Listing, Protocol, ProtocolId, tool_discovery};
+use crate::model::{Accept, JsonText, ScenarioName};
+use crate::protocols::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId, tool_discovery};
 use crate::provide::{InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition};
 use crate::runtime::Clock;
-use crate::upstream::Upstream;
+use crate::upstream::{AskError, Upstream};
+
+/// How long a call may take when its tool does not say.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a listing counts as fresh; what is added meanwhile shows then, or after a refresh.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -178,8 +182,7 @@ impl Protocol for Native {
         _known: Option<&'a Known>,
     ) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
-            let found = upstream.local().and_then(|name| self.0.values().find(|tools| tools.name.as_str() == name));
-            let Some(tools) = found else {
+            let Some(tools) = self.at(upstream) else {
                 return Err(ListError::NotThisProtocol("it is not inside this program".to_owned()));
             };
             let document = tools.registry.manifest().to_string();
@@ -187,5 +190,34 @@ impl Protocol for Native {
             let tool_discovery::Decoded { manifest, findings, quarantined, .. } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness: upstream.made_here(LIFETIME) })
         })
+    }
+
+    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(async move {
+            let not_callable = |message: &str| CallError::NotCallable(message.to_owned());
+            let Some(tools) = self.at(upstream) else {
+                return Err(not_callable("it is not inside this program any more"));
+            };
+            let arguments = serde_json::from_str(call.arguments.get());
+            let Ok(arguments) = arguments else { return Err(not_callable("the arguments are no JSON")) };
+            let limit = call.limit(TIMEOUT);
+            let Ok(ran) = tokio::time::timeout(limit, tools.run(&call.tool, arguments)).await else {
+                return Err(CallError::Unanswered(AskError::Timeout { url: upstream.shown(), limit }));
+            };
+            Ok(match ran {
+                Ok(result) => Outcome::done(JsonText::known(&result.to_string())),
+                Err(NativeError::Failed { message, .. }) => Outcome::failed(StatusCode::OK, message, None),
+                Err(error) => {
+                    Outcome::failed(StatusCode::NOT_FOUND, error.to_string(), Some("unknown_tool".to_owned()))
+                }
+            })
+        })
+    }
+}
+
+impl Native {
+    fn at(&self, upstream: &Upstream) -> Option<&NativeTools> {
+        let name = upstream.local()?;
+        self.0.values().find(|tools| tools.name.as_str() == name)
     }
 }

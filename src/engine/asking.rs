@@ -4,14 +4,34 @@ use std::sync::Arc;
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Event;
 use super::ask::{Question, ask};
 use super::core::Core;
+use super::publish::Settled;
 use super::record::{Held, Now};
+use super::{CallReport, Event};
 use crate::model::ScenarioName;
 use crate::protocols::Known;
 
 impl Core {
+    /// A call taught something: asks at once, so that a moved or restarted scenario is soon known for what it is. What it taught about a
+    /// process that is known to be gone counts for nothing.
+    pub(super) fn called(&mut self, name: &ScenarioName, generation: u64, report: CallReport, now: Now) {
+        let gap = self.parts.config.refresh.forced_gap;
+        let Some(record) = self.records.get_mut(name) else { return };
+        if record.generation != generation || record.asking.is_some() || record.refusal().is_some() {
+            return;
+        }
+        let refused = report == CallReport::Refused;
+        if !refused && record.failures == 0 {
+            return;
+        }
+        record.unconditional |= refused;
+        let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
+        let planned = record.next_ask.map_or(earliest, |(at, _)| at);
+        record.ask_at(earliest.min(planned), now);
+        self.touch(name, now, Settled::Changed);
+    }
+
     /// Starts the ask of a scenario beside the loop, when it is due.
     pub(super) fn ask_if_due(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get_mut(name) else { return };

@@ -14,6 +14,7 @@ use super::losses::reached;
 use super::publish::{Press, Settled};
 use super::record::{Departed, Now, Record};
 use super::roster::Place;
+use super::routes::Routes;
 use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
@@ -46,6 +47,8 @@ pub(super) struct Parts {
     /// Tells the sources of another configuration.
     pub(super) configured: watch::Sender<Arc<Config>>,
     pub(super) listings: Arc<Listings>,
+    /// Where calls find the ways to scenarios.
+    pub(super) routes: Routes,
     /// Ends asks under way: nobody needs their answers then.
     pub(super) stop: Stop,
 }
@@ -282,6 +285,7 @@ impl Core {
                 self.configure(config, state, now);
                 return self.press.after_publish(move |_| _ = reply.send(Ok(())));
             }
+            Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.

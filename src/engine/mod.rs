@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, SourceId, Target,
+    ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch, SourceId, Target,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
@@ -39,6 +39,7 @@ mod record;
 mod restart;
 mod restore;
 mod roster;
+mod routes;
 mod schedule;
 mod sources;
 mod trust;
@@ -46,7 +47,10 @@ mod trust;
 use archive::Archive;
 use ask::Answered;
 use keeper::{Keeper, Operation, Reply};
+use routes::Routes;
 use sources::Sources;
+
+pub use routes::{CallReport, Route};
 
 /// The health of a scenario after its next answer.
 type Waiting = oneshot::Receiver<Result<Arc<Health>, EngineError>>;
@@ -86,6 +90,7 @@ pub struct EngineHandle {
     commands: mpsc::Sender<Command>,
     operations: mpsc::Sender<Operation>,
     reader: CatalogReader,
+    routes: Routes,
     counts: Counts,
 }
 
@@ -106,6 +111,8 @@ enum Command {
     Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
     /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
+    /// What a call taught, by a route of this generation.
+    Called(ScenarioName, u64, CallReport),
 }
 
 /// What the loop hears of the world.
@@ -177,6 +184,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         clock,
         stop: stop.clone(),
     };
+    let routes = Routes::default();
     let counts = Counts { fetches: Arc::clone(client.fetches()), ..Counts::default() };
     counts.loads.started(clock.wall());
     let parts = core::Parts {
@@ -189,6 +197,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         saves: save,
         configured,
         listings: Arc::clone(&counts.listings),
+        routes: routes.clone(),
         stop: stop.clone(),
     };
     let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
@@ -197,13 +206,29 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     }
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(heard, commands, stop.clone()));
-    (EngineHandle { commands: command, operations: operation, reader: reader.clone(), counts }, reader)
+    (EngineHandle { commands: command, operations: operation, reader: reader.clone(), routes, counts }, reader)
 }
 
 impl EngineHandle {
     /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
     pub fn ended(reader: CatalogReader) -> Self {
-        Self { commands: mpsc::channel(1).0, operations: mpsc::channel(1).0, reader, counts: Counts::default() }
+        let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
+        Self { commands, operations, reader, routes: Routes::default(), counts: Counts::default() }
+    }
+
+    /// The way to a scenario for calls, as of the latest snapshot or the one about to be published; `None` when it may not be called (it
+    /// waits for an operator's yes, is blocked or unknown) or has never answered. Never waits.
+    pub fn route(&self, name: &ScenarioName) -> Option<Arc<Route>> {
+        self.routes.to(name)
+    }
+
+    /// Tells what a call taught about its scenario. A refused connection, or a good answer of a scenario that is not live, makes the loop ask
+    /// it at once (as often as it may be forced to). Never waits: when the loop has no room, it learns the same by its own asks.
+    pub fn called(&self, name: &ScenarioName, route: &Route, report: CallReport) {
+        if report == CallReport::Answered && route.state == ScenarioState::Live {
+            return;
+        }
+        let _ = self.commands.try_send(Command::Called(name.clone(), route.generation, report));
     }
 
     /// What was counted so far.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::archive::Save;
 use super::core::Parts;
 use super::record::{Now, Record};
+use super::routes::Routes;
 use crate::catalog::{
     self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
 };
@@ -72,6 +73,7 @@ pub(super) struct Press {
     isolated: Option<Isolated>,
     configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
+    routes: Routes,
     saves: mpsc::Sender<Save>,
 }
 
@@ -130,6 +132,7 @@ impl Press {
             isolated: None,
             configuration: None,
             after: Vec::new(),
+            routes: parts.routes.clone(),
             saves: parts.saves.clone(),
         };
         (press, reader)
@@ -260,7 +263,12 @@ impl Press {
         if !self.offers.is_empty() {
             self.catalog = self.catalog.with(Change::Offers(std::mem::take(&mut self.offers)));
         }
-        for name in std::mem::take(&mut self.touched) {
+        let touched = std::mem::take(&mut self.touched);
+        if !touched.is_empty() {
+            // Before the snapshot: whoever sees a tool in it finds the way to it.
+            self.routes.change(touched.iter().map(|name| (name.clone(), records.get(name).and_then(Record::route))));
+        }
+        for name in touched {
             match records.get(&name) {
                 Some(record) => {
                     let counts = counts(self.catalog.entry(&name), record);

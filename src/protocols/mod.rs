@@ -1,4 +1,4 @@
-//! The families of scenarios: one folder lists (and later calls) one family.
+//! The families of scenarios: one folder lists and calls one family.
 //!
 //! A protocol asks through [`Upstream`] only, decodes into the model, and never sees the engine. It keeps no state: what it needs to
 //! know from last time comes as [`Known`].
@@ -14,9 +14,12 @@ use futures_util::future::BoxFuture;
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::{AskError, Freshness, Upstream, Validators};
 
+mod call;
 pub mod module;
 pub mod probe;
 pub mod tool_discovery;
+
+pub use call::{Call, CallError, Fault, Outcome, Running};
 
 /// The id of a protocol, as it is written in the configuration and in answers.
 pub type ProtocolId = &'static str;
@@ -89,6 +92,15 @@ pub trait Protocol: Send + Sync {
         accept: &'a Accept,
         known: Option<&'a Known>,
     ) -> BoxFuture<'a, Result<Listing, ListError>>;
+
+    /// Sends one call to the scenario and reads what it answers. Sent once at most: whoever calls decides whether it may be repeated.
+    ///
+    /// A protocol that only lists need not write this; its tools cannot be called.
+    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        let (_, _) = (upstream, call);
+        let reason = format!("tools of the protocol `{}` can be listed only", self.id());
+        Box::pin(std::future::ready(Err(CallError::NotCallable(reason))))
+    }
 }
 
 /// Makes one protocol.

@@ -1,7 +1,7 @@
 //! The HTTP client with its limits.
 //!
-//! It asks with GET only, decides nothing about when to ask, and repeats a request in one case alone: the connection was closed before
-//! an answer came.
+//! It asks with GET only (a call is [`post`](super::post)'s), decides nothing about when to ask, and repeats a request in one case alone:
+//! the connection was closed before an answer came.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ enum Take {
 /// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
 /// only.
 pub struct Client {
-    settings: ArcSwap<Settings>,
+    pub(super) settings: ArcSwap<Settings>,
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
@@ -89,6 +89,11 @@ impl Client {
         self.settings.rcu(|settings| Settings { bounds, ..settings.share() });
     }
 
+    /// The time on the clock that this client was given.
+    pub(super) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
     /// How often was asked, and what came of it.
     pub fn fetches(&self) -> &Arc<Fetches> {
         &self.fetches
@@ -124,7 +129,7 @@ impl Client {
         loop {
             let (response, head) = self.send(limits, http, &address, &headers, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                Verdict::Take => return self.read(limits, &address, response, head).await,
+                Verdict::Take => return read(limits.max_body, &address, response, head).await,
                 Verdict::Follow(location) => {
                     let refuse = |target| AskError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
@@ -138,7 +143,7 @@ impl Client {
                     let message = "it answered 304 to a request without conditions".to_owned();
                     return Err(AskError::Broken { url: address.to_string(), message });
                 }
-                Verdict::Refuse if take == Take::Any => return self.read(limits, &address, response, head).await,
+                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, response, head).await,
                 Verdict::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
                     return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
@@ -173,7 +178,7 @@ impl Client {
         }
     }
 
-    fn head(&self, response: &reqwest::Response, requested: Instant) -> ResponseHead {
+    pub(super) fn head(&self, response: &reqwest::Response, requested: Instant) -> ResponseHead {
         ResponseHead {
             status: response.status(),
             headers: response.headers().clone(),
@@ -181,27 +186,6 @@ impl Client {
             received: self.clock.now(),
             received_at: self.clock.wall(),
         }
-    }
-
-    async fn read(
-        &self,
-        limits: &Limits,
-        address: &Address,
-        response: reqwest::Response,
-        head: ResponseHead,
-    ) -> Result<Answer, AskError> {
-        let url = || address.to_string();
-        // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
-        if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-            let message = format!("its content coding {coding:?} was not asked for");
-            return Err(AskError::Broken { url: url(), message });
-        }
-        let limit = limits.max_body;
-        let body = body::read(response, limit).await.map_err(|error| match error {
-            BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
-            BodyError::Broken(error) => failure::broken(address, &error),
-        })?;
-        Ok(Answer { head, body })
     }
 }
 
@@ -332,6 +316,26 @@ impl Upstream {
 /// Whether a request with these headers is conditional.
 fn is_conditional(headers: &HeaderMap) -> bool {
     headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE)
+}
+
+/// Reads the body of an answer, at most `limit` bytes.
+pub(super) async fn read(
+    limit: usize,
+    address: &Address,
+    response: reqwest::Response,
+    head: ResponseHead,
+) -> Result<Answer, AskError> {
+    let url = || address.to_string();
+    // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
+    if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        let message = format!("its content coding {coding:?} was not asked for");
+        return Err(AskError::Broken { url: url(), message });
+    }
+    let body = body::read(response, limit).await.map_err(|error| match error {
+        BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
+        BodyError::Broken(error) => failure::broken(address, &error),
+    })?;
+    Ok(Answer { head, body })
 }
 
 /// The headers that make a request conditional (RFC 9110 section 13.1): both are sent, a server that knows `If-None-Match` ignores the

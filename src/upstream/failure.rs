@@ -46,6 +46,12 @@ pub(super) fn closed_before_answer(error: &reqwest::Error) -> bool {
         })
 }
 
+/// Whether nothing of the request can have reached anybody: there was no connection, or it was gone before the first byte was written.
+pub(super) fn unsent(error: &reqwest::Error) -> bool {
+    let gone = |cause: &hyper::Error| cause.is_canceled();
+    error.is_connect() || error.is_builder() || causes(error).filter_map(|cause| cause.downcast_ref()).any(gone)
+}
+
 fn io_kinds(error: &reqwest::Error) -> impl Iterator<Item = io::ErrorKind> {
     causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }

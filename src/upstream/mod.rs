@@ -2,7 +2,7 @@
 //!
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks, [`body`] reads what comes, [`error`] names what can go wrong,
+//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, [`body`] reads what comes, [`error`] names what can go wrong,
 //! [`cache_policy`] judges the answer.
 
 use std::net::SocketAddr;
@@ -24,6 +24,7 @@ pub mod client;
 mod dial;
 pub mod error;
 mod failure;
+pub mod post;
 pub(crate) mod settings;
 mod status;
 
@@ -32,6 +33,7 @@ pub(crate) use address::shown;
 pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
 pub use error::AskError;
+pub use post::{CallLimits, Unanswered};
 
 /// Limits of every request. Each stands in `config/default.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct Limits {
     pub max_redirects: usize,
 }
 
-/// One scenario's address, ready to be asked. Cheap to clone; clones ask one at a time.
+/// One scenario's address, ready to be asked. Cheap to clone; clones ask one at a time, while calls run side by side.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     client: Arc<Client>,
@@ -65,6 +67,13 @@ pub struct Answer {
     pub head: ResponseHead,
     /// The body after content decoding; empty for a 304.
     pub body: Bytes,
+}
+
+impl Answer {
+    /// When the scenario asks to be asked again, if it says so (`Retry-After`, RFC 9110 section 10.2.3): between a second and ten minutes.
+    pub fn retry_after(&self) -> Option<Duration> {
+        status::retry_after(&self.head.headers, self.head.received_at)
+    }
 }
 
 /// What the caching rules need to know of an answer.

@@ -20,11 +20,19 @@ const USER_AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
 /// server most times, and a fresh connection costs no more.
 const IDLE_PER_HOST: usize = 0;
 
+/// Idle connections for calls kept per host, and for how long. Calls come in bursts and are waited for, so a connection is worth keeping for
+/// the next one; many servers close theirs after five seconds, and a request that meets a closing connection is lost, for a call is not
+/// repeated. So ours are given up before that, which also bounds how many are open.
+const CALLS_IDLE_PER_HOST: usize = 32;
+const CALLS_IDLE: Duration = Duration::from_secs(4);
+
 /// What may be exchanged while requests are under way, which keep what they began with.
 pub(super) struct Settings {
     pub(super) http: reqwest::Client,
     /// The same, but connecting where each request says; made when the first is needed.
     pub(super) dialling: Arc<OnceLock<reqwest::Client>>,
+    /// For calls; made when the first comes.
+    pub(super) calling: Arc<OnceLock<reqwest::Client>>,
     pub(super) limits: Limits,
     pub(super) permits: Arc<Semaphore>,
     pub(super) concurrency: usize,
@@ -35,17 +43,18 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<Self, AskError> {
-        let (http, dialling) = (set_up(&limits, false)?, Arc::default());
-        Ok(Self { http, dialling, limits, permits: places(concurrency), concurrency, rules, bounds })
+        let (http, dialling, calling) = (set_up(limits.connect, Use::Asks)?, Arc::default(), Arc::default());
+        Ok(Self { http, dialling, calling, limits, permits: places(concurrency), concurrency, rules, bounds })
     }
 
     /// The same once more; places and connections are shared.
     pub(super) fn share(&self) -> Self {
-        let Self { http, dialling, limits, permits, concurrency, rules, bounds } = self;
+        let Self { http, dialling, calling, limits, permits, concurrency, rules, bounds } = self;
         let (http, dialling, permits) = (http.clone(), Arc::clone(dialling), Arc::clone(permits));
         Self {
             http,
             dialling,
+            calling: Arc::clone(calling),
             limits: limits.clone(),
             permits,
             concurrency: *concurrency,
@@ -56,12 +65,33 @@ impl Settings {
 
     /// The client for requests that bring their address.
     pub(super) fn dialling(&self) -> Result<&reqwest::Client, AskError> {
-        if let Some(client) = self.dialling.get() {
+        self.once(&self.dialling, Use::Dialling)
+    }
+
+    /// The client for calls. One that brings its address takes [`Settings::dialling`], which keeps no connections: they are known by the
+    /// name in the request, which may have led elsewhere before.
+    pub(super) fn calling(&self) -> Result<&reqwest::Client, AskError> {
+        self.once(&self.calling, Use::Calls)
+    }
+
+    fn once<'a>(&self, made: &'a OnceLock<reqwest::Client>, what_for: Use) -> Result<&'a reqwest::Client, AskError> {
+        if let Some(client) = made.get() {
             return Ok(client);
         }
-        let client = set_up(&self.limits, true)?;
-        Ok(self.dialling.get_or_init(|| client))
+        let client = set_up(self.limits.connect, what_for)?;
+        Ok(made.get_or_init(|| client))
     }
+}
+
+/// What a client is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Asks, looking up host names.
+    Asks,
+    /// Requests that say where to connect.
+    Dialling,
+    /// Calls, looking up host names.
+    Calls,
 }
 
 /// So many places for requests, at least one.
@@ -77,12 +107,18 @@ pub(crate) fn choose_tls() {
     }
 }
 
-/// A client with these limits, which looks up host names or connects where each request says.
-fn set_up(limits: &Limits, dialling: bool) -> Result<reqwest::Client, AskError> {
+/// A client for one use.
+fn set_up(connect: Duration, what_for: Use) -> Result<reqwest::Client, AskError> {
     choose_tls();
-    let builder = || {
-        let builder = builder(limits.connect);
-        if dialling { builder.dns_resolver(Given) } else { builder }
+    let builder = || match what_for {
+        Use::Asks => builder(connect).gzip(true).brotli(true),
+        Use::Dialling => builder(connect).gzip(true).brotli(true).dns_resolver(Given),
+        // What is called is near, where packing costs more time than sending.
+        Use::Calls => builder(connect)
+            .no_gzip()
+            .no_brotli()
+            .pool_max_idle_per_host(CALLS_IDLE_PER_HOST)
+            .pool_idle_timeout(CALLS_IDLE),
     };
     let client = builder().build().or_else(|error| {
         // A bare container has no CA certificates, and then the platform's verifier cannot be made; http needs none.
@@ -96,8 +132,6 @@ fn builder(connect: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
-        .gzip(true)
-        .brotli(true)
         // HTTP_PROXY in the environment would send even loopback requests to a stranger.
         .no_proxy()
         // Redirects are followed in `exchange`, which can name the target that it refuses.

@@ -10,6 +10,7 @@
 //!
 //! Never here: an opinion about who may use a tool, or about published names.
 
+mod call;
 mod decode;
 mod parameters;
 
@@ -18,10 +19,11 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 
 use super::tool_discovery::Decoded;
-use super::{Known, ListError, Listing, Protocol, ProtocolId};
+use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::Accept;
 use crate::upstream::Upstream;
 
+pub use call::told;
 pub use decode::{decode, decode_within};
 
 /// The protocol's id.
@@ -67,6 +69,10 @@ impl Protocol for Module {
             let Decoded { manifest, findings, quarantined } = read(upstream, answer.body).await?;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
         })
+    }
+
+    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(call::call(upstream, call))
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
 
+mod call;
 mod decode;
 mod digest;
 mod encode;
@@ -30,7 +31,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 
-use super::{Known, ListError, Listing, Protocol, ProtocolId};
+use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
@@ -50,7 +51,7 @@ pub const ID: ProtocolId = "tool-discovery";
 /// Where the manifest is, below the base address.
 pub const PATH: &str = "/api/v1/tools";
 
-/// Bytes of a body that is decoded on the thread that received it: at most two milliseconds even in the slowest spelling, while most
+/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the slowest spelling, while most
 /// manifests take a tenth of one. A larger one goes to the blocking pool.
 const AT_ONCE: usize = 256 * 1024;
 
@@ -88,6 +89,10 @@ impl Protocol for ToolDiscovery {
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
         })
+    }
+
+    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(call::call(upstream, call))
     }
 }
 

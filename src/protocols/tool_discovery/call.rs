@@ -1,0 +1,118 @@
+//! Calling a tool: `POST /api/v1/tools/execute`.
+//!
+//! The protocol's text does not describe it, so this follows what its real speakers do: `{tool_name, arguments}` in, `{success, result,
+//! error, code, is_async, run_id, status}` out. Their statuses disagree (an unknown tool is 404 here and 500 there, a run that goes on is
+//! 202 here and 200 there), so the body says what came of it, and the status only adds what the body leaves out.
+
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::AT_ONCE;
+use crate::model::JsonText;
+use crate::protocols::{Call, CallError, Outcome, Running};
+use crate::upstream::{Answer, CallLimits, Upstream};
+
+/// Where calls go, below the base address.
+const PATH: &str = "/api/v1/tools/execute";
+
+/// How long a call may take when the list does not say: as long as the protocol's first consumer waited.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Sends one call.
+pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
+    let limits = CallLimits { timeout: call.limit(TIMEOUT), max_body: call.max_body, headers: HeaderMap::new() };
+    let answer = upstream.post(PATH, body(call), &limits).await?;
+    if answer.body.len() <= AT_ONCE {
+        return read(&answer);
+    }
+    let answer = std::sync::Arc::new(answer);
+    upstream.tasks().off_thread(move || read(&answer)).await
+}
+
+/// Arguments go on as they came.
+fn body(call: &Call) -> String {
+    let (tool, arguments) = (serde_json::Value::from(&*call.tool), call.arguments.get());
+    format!(r#"{{"tool_name":{tool},"arguments":{arguments}}}"#)
+}
+
+/// What they send. Both spellings of a member are taken; what is unknown is left in the document.
+#[derive(Deserialize)]
+struct Sent<'a> {
+    success: Option<bool>,
+    /// A result may be anything, `null` included.
+    #[serde(borrow, default, deserialize_with = "any")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(alias = "isAsync")]
+    is_async: Option<bool>,
+    #[serde(borrow, alias = "runId")]
+    run_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads an answer of any status.
+fn read(answer: &Answer) -> Result<Outcome, CallError> {
+    let status = answer.head.status;
+    if status.is_redirection() {
+        return Err(CallError::not_this_protocol(answer, "a redirect is not followed by a call"));
+    }
+    let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
+    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
+    let Ok(sent) = serde_json::from_str::<Sent<'_>>(text) else {
+        return not_ours("the answer is no JSON object of a tool's");
+    };
+    let error = error(&sent);
+    let Some(says) = sent.success.or(error.is_some().then_some(false)) else {
+        return not_ours("the answer says neither `success` nor `error`");
+    };
+    let success = says && status.is_success();
+    let error = match error {
+        // Failing without a word, or claiming success with a status that denies it.
+        None if !success => Some(unsaid(says, status)),
+        error => error,
+    };
+    let running = (success && (sent.is_async == Some(true) || status == StatusCode::ACCEPTED))
+        .then(|| Running { run_id: sent.run_id.and_then(words), status: sent.status.and_then(words) });
+    Ok(Outcome {
+        success,
+        // Taken from a text that was read as JSON a moment ago.
+        result: sent.result.map(|result| JsonText::known(result.get())),
+        error,
+        code: sent.code.and_then(words),
+        running,
+        status,
+        retry_after: answer.retry_after(),
+        document: Some(JsonText::known(text.trim())),
+    })
+}
+
+fn unsaid(says: bool, status: StatusCode) -> String {
+    let what = if says { "it says `success`" } else { "it does not say why it failed" };
+    format!("{what}, and answered {status}")
+}
+
+/// Some say what went wrong in `error`, some put a word there and the sentence into `message`.
+fn error(sent: &Sent<'_>) -> Option<String> {
+    let error = sent.error.and_then(words)?;
+    match sent.message.and_then(words) {
+        Some(message) if message != error => Some(format!("{error}: {message}")),
+        _ => Some(error),
+    }
+}
+
+/// A text as it reads, anything else as its JSON; nothing for an empty text and for `null`.
+fn words(raw: &RawValue) -> Option<String> {
+    let text = serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
+    (!text.is_empty() && raw.get() != "null").then_some(text)
+}

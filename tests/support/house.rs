@@ -1,0 +1,122 @@
+//! A whole callsheet without a server, whose scenarios are where the test says.
+//! Include `callee.rs` beside it.
+
+#![allow(dead_code, reason = "each test file uses its share")]
+#![allow(clippy::unwrap_used, reason = "what cannot start has to fail its test")]
+
+use std::sync::Arc;
+
+use callsheet::Callsheet;
+use callsheet::catalog::{Snapshot, ViewQuery};
+use callsheet::config::Config;
+use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust};
+use callsheet::engine::Route;
+use callsheet::model::{ScenarioName, SourceId};
+use callsheet::runtime::Stop;
+use futures_util::future::BoxFuture;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use url::Url;
+
+use super::callee::PATIENCE;
+
+pub(crate) struct House {
+    pub(crate) app: Callsheet,
+    places: watch::Sender<EndpointSet>,
+    folder: TempDir,
+}
+
+/// Tells what the test says.
+struct Told(watch::Receiver<EndpointSet>);
+
+impl House {
+    /// With these scenarios, all of them vouched for.
+    pub(crate) async fn of(scenarios: &[(&str, Url)]) -> Self {
+        Self::with(scenarios, |_| ()).await
+    }
+
+    /// The same with another configuration.
+    pub(crate) async fn with(scenarios: &[(&str, Url)], change: impl FnOnce(&mut Config)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::for_state(folder.path().join("state.db"));
+        change(&mut config);
+        let (places, told) = watch::channel(EndpointSet { settled: true, ..EndpointSet::default() });
+        let house = Self { app: Callsheet::builder(config).source(Told(told)).start().await.unwrap(), places, folder };
+        for (name, url) in scenarios {
+            house.place(name, url.clone(), Trust::Trusted);
+        }
+        for (name, _) in scenarios {
+            let name = scenario(name);
+            house.until("answered", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
+        }
+        house
+    }
+
+    /// A scenario is there now.
+    pub(crate) fn place(&self, name: &str, url: Url, trust: Trust) {
+        let endpoint = Endpoint { name: name.parse().ok(), ..Endpoint::at(url, trust) };
+        self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
+    }
+
+    /// Waits for a snapshot in which something holds.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        let mut reader = self.app.reader();
+        let found = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let snapshot = reader.snapshot();
+                if holds(&snapshot) {
+                    return snapshot;
+                }
+                reader.changed().await.unwrap();
+            }
+        });
+        let found = found.await;
+        assert!(found.is_ok(), "never came: {what}; health {:#?}", self.app.snapshot().health);
+        found.unwrap()
+    }
+
+    /// The names in the plain list.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.app.view(&ViewQuery::default()).tools().map(|tool| tool.name.to_string()).collect()
+    }
+
+    /// The way to a scenario.
+    pub(crate) fn route(&self, name: &str) -> Option<Arc<Route>> {
+        self.app.engine().route(&scenario(name))
+    }
+
+    pub(crate) async fn finish(self) {
+        self.app.finish().await;
+    }
+}
+
+pub(crate) fn scenario(name: &str) -> ScenarioName {
+    name.parse().unwrap()
+}
+
+impl Source for Told {
+    fn id(&self) -> SourceId {
+        SourceId::Embedded
+    }
+
+    fn run(
+        self: Box<Self>,
+        out: watch::Sender<EndpointSet>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<(), SourceError>> {
+        let mut said = self.0;
+        Box::pin(async move {
+            loop {
+                let set = said.borrow_and_update().clone();
+                out.send_replace(set);
+                tokio::select! {
+                    () = stop.wait() => return Ok(()),
+                    changed = said.changed() => if changed.is_err() {
+                        stop.wait().await;
+                        return Ok(());
+                    }
+                }
+            }
+        })
+    }
+}
