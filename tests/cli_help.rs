@@ -9,13 +9,14 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "serve",
     "demo",
     "tools",
     "search",
     "scenarios",
     "explain",
+    "call",
     "prefs",
     "refresh",
     "block",

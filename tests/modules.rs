@@ -11,7 +11,6 @@ mod support {
 }
 
 use std::net::SocketAddr;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use callsheet::config::Config;

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::runtime::Tasks;
 
+mod call;
 mod check;
 mod client;
 mod completions;
@@ -59,6 +60,8 @@ enum Command {
     Scenarios(scenarios::Scenarios),
     /// Tell why a tool is or is not in the list.
     Explain(explain::Explain),
+    /// Run a tool.
+    Call(call::Call),
     /// Show, set and reset preferences.
     Prefs(prefs::Prefs),
     /// Ask scenarios for their tools now.
@@ -129,6 +132,7 @@ impl Command {
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
+            Self::Call(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,

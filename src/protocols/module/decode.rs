@@ -110,7 +110,7 @@ fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
     let parameters = parameters::schema(members.take_set("parameters")).map_err(|flaw| flaw.within("parameters"))?;
     // Unsaid, or said to be nothing, it is for everybody.
     let level = members.take_text("required_permission")?.filter(|level| !level.is_empty());
-    let level = level.map_or_else(|| Permission::Guest.to_string(), |level| level.into_owned());
+    let level = level.map_or_else(|| Permission::Guest.to_string(), std::borrow::Cow::into_owned);
     let facts = Facts {
         enabled_by_default: true,
         required_permission: level.parse().unwrap_or(Permission::Unknown),

@@ -12,6 +12,7 @@
 
 mod call;
 mod decode;
+mod inspect;
 mod parameters;
 
 use bytes::Bytes;
@@ -25,6 +26,7 @@ use crate::upstream::Upstream;
 
 pub use call::told;
 pub use decode::{decode, decode_within};
+pub use inspect::{inspect, is_module};
 
 /// The protocol's id.
 pub const ID: ProtocolId = "module";

@@ -34,7 +34,7 @@ pub(super) fn schema(raw: Option<&RawValue>) -> Result<JsonText, Flaw> {
     }
     let mut schema = format!(r#"{{"type":"object","properties":{{{properties}}}"#);
     if !required.is_empty() {
-        schema.push_str(&format!(r#","required":[{required}]"#));
+        schema = format!(r#"{schema},"required":[{required}]"#);
     }
     schema.push('}');
     Ok(JsonText::known(&schema))

@@ -17,7 +17,7 @@ mod encode;
 pub(super) mod envelope;
 pub(super) mod flaw;
 pub(super) mod head;
-mod inspect;
+pub(super) mod inspect;
 mod metadata;
 mod outline;
 mod sent;
