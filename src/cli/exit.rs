@@ -13,7 +13,7 @@ First steps:
 
 Exit codes:
   0  done
-  1  the daemon refused, there is no such thing, a scenario did not answer, a tool failed, or `check` found errors
+  1  the daemon refused, there is no such thing, nobody answered, or a tool or `check` failed
   2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong

@@ -62,7 +62,7 @@ impl Module {
         let out = child.stdout.take().unwrap();
         self.running = Some(child);
         let told = tokio::task::spawn_blocking(move || {
-            let (tell, told) = mpsc::channel();
+            let (tell, told) = mpsc::sync_channel(1);
             std::thread::spawn(move || {
                 let mut line = String::new();
                 let read = BufReader::new(out).read_line(&mut line);
