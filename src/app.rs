@@ -27,6 +27,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::calls::{self, Answered, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
 use crate::config::{Config, LoadOptions, Loaded, ShownValue};
 use crate::discovery::mdns::announce;
@@ -65,6 +66,7 @@ pub struct Callsheet {
     client: Arc<Client>,
     reader: CatalogReader,
     engine: EngineHandle,
+    calls: Calls,
     events: Hub,
     views: Views,
     readiness: Readiness,
@@ -104,6 +106,7 @@ impl Callsheet {
             reader: self.reader.clone(),
             views: self.views.clone(),
             engine: self.engine.clone(),
+            calls: self.calls.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
             config: self.config.borrow().server.clone(),
@@ -171,7 +174,19 @@ impl Callsheet {
         self.events.subscribe(ask).await
     }
 
-    /// Runs a native tool by its identity. Tools of other scenarios are not run here.
+    /// Calls a tool, wherever its scenario is: in the scope and with every check that callers over HTTP meet.
+    ///
+    /// A call that is under way goes on to its end when this future is dropped.
+    pub async fn call(&self, request: calls::Request) -> Result<Answered, calls::Refused> {
+        self.calls.execute(request).await
+    }
+
+    /// Calls tools, for whoever needs more than [`call`](Self::call).
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Runs a native tool by its identity, without any check. Tools of other scenarios are not run here.
     pub async fn run_native(&self, id: &ToolId, arguments: Value) -> Result<Value, NativeError> {
         let tools = self.native.get(&id.scenario).ok_or_else(|| NativeError::UnknownScenario(id.scenario.clone()))?;
         tools.run(&id.tool, arguments).await

@@ -9,13 +9,14 @@
 //! | source | something that tells where scenarios may be: [`discovery`] |
 //! | endpoint | one address to ask, as a source reports it |
 //! | scenario | a running program that offers tools |
-//! | protocol | how one family of scenarios is listed: [`protocols`] |
+//! | protocol | how one family of scenarios is listed and called: [`protocols`] |
 //! | manifest | what a scenario says it offers: [`model::Manifest`] |
 //! | preference | what a user or operator wants, within a scope: [`model::PreferenceSet`] |
 //! | catalog | the merged, immutable result; has a revision: [`catalog`] |
 //! | finding | one explained decision: [`model::Finding`] |
 //! | view | the catalog as one asker may see it: [`catalog::View`] |
 //! | format | an outgoing shape of a view: [`formats`] |
+//! | call | one request to run a tool, routed to its scenario: [`calls`] |
 //!
 //! ```text
 //! configuration, preferences -------------------------------------------+
@@ -55,6 +56,8 @@ pub mod views;
 pub mod events;
 
 pub mod state;
+
+pub mod calls;
 
 mod conditional;
 

@@ -105,9 +105,15 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("events", &["model", "config", "metrics", "runtime", "catalog"][..]),
         ("native", &["model", "runtime", "discovery", "protocols", "provide", "upstream"][..]),
         (
+            "calls",
+            &["model", "config", "metrics", "runtime", "state", "upstream", "protocols", "catalog", "engine", "events"]
+                [..],
+        ),
+        (
             "server",
             &[
                 "model",
+                "calls",
                 "config",
                 "metrics",
                 "runtime",
@@ -117,6 +123,9 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
                 "engine",
                 "events",
                 "state",
+                // What `calls` says of failures is in their words.
+                "protocols",
+                "upstream",
                 "conditional",
             ][..],
         ),

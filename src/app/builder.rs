@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
+use crate::calls::Calls;
 use crate::config::Config;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
@@ -138,6 +139,7 @@ impl Builder {
         let (engine, reader) = engine::start(setup, &stop);
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
+        let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let native = Arc::new(native);
         let (config, id) = (watch::Sender::new(config), id.into());
@@ -148,6 +150,7 @@ impl Builder {
             client,
             reader,
             engine,
+            calls,
             events,
             views,
             readiness,

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 use super::Callsheet;
+use crate::calls::Calls;
 use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
@@ -43,6 +44,7 @@ pub(super) struct Follower {
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,
+    calls: Calls,
     tasks: Tasks,
     clock: Clock,
 }
@@ -62,9 +64,9 @@ impl Follower {
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
-        let (events, clock) = (app.events.clone(), app.clock);
+        let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
         settings.send_replace(values.into());
-        Self { options, config, file, state, id, in_force, settings, client, engine, events, tasks, clock }
+        Self { options, config, file, state, id, in_force, settings, client, engine, events, calls, tasks, clock }
     }
 
     /// Runs until `stop`.
@@ -199,6 +201,7 @@ impl Follower {
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
         self.events.configure(&config.events);
+        self.calls.adjust(config.calls.clone());
         self.in_force.send_replace(Arc::clone(&config));
         config
     }

@@ -19,6 +19,7 @@ mod find;
 mod findings;
 mod lens;
 mod merge;
+pub mod past;
 mod prefer;
 mod resolve;
 pub mod search;
@@ -28,6 +29,7 @@ pub mod view;
 pub use diff::{Difference, Named, Touched, difference, findings_between};
 pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
+pub use past::Past;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
 pub use view::{Absence, Carried, Defer, Generic, LeftOut, Mark, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
@@ -166,6 +168,11 @@ impl Catalog {
     /// What users and operators want, as this catalog was built from it.
     pub fn preferences(&self) -> &PreferenceSet {
         &self.preferences
+    }
+
+    /// The bounds of a profile that is configured.
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.get(name)
     }
 
     /// The bounds of the asker's profile, if it has any.

@@ -9,7 +9,7 @@ use imbl::{OrdMap, Vector};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::Catalog;
+use super::{Catalog, Past};
 use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, Turn};
 
 /// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many of them happen learns that it
@@ -66,6 +66,7 @@ impl Turns {
 #[derive(Debug)]
 pub struct CatalogWriter {
     current: Arc<ArcSwap<Snapshot>>,
+    past: Arc<ArcSwap<Past>>,
     published: watch::Sender<u64>,
 }
 
@@ -73,20 +74,26 @@ pub struct CatalogWriter {
 #[derive(Debug, Clone)]
 pub struct CatalogReader {
     current: Arc<ArcSwap<Snapshot>>,
+    past: Arc<ArcSwap<Past>>,
     published: watch::Receiver<u64>,
 }
 
 /// A store that holds `first`.
 pub fn catalog_store(first: Snapshot) -> (CatalogWriter, CatalogReader) {
     let (sender, receiver) = watch::channel(first.sequence);
-    let current = Arc::new(ArcSwap::from_pointee(first));
-    (CatalogWriter { current: Arc::clone(&current), published: sender }, CatalogReader { current, published: receiver })
+    let (current, past) = (Arc::new(ArcSwap::from_pointee(first)), Arc::<ArcSwap<Past>>::default());
+    let writer = CatalogWriter { current: Arc::clone(&current), past: Arc::clone(&past), published: sender };
+    (writer, CatalogReader { current, past, published: receiver })
 }
 
 impl CatalogWriter {
     /// Makes `snapshot` the one that readers get.
     pub fn publish(&mut self, snapshot: Snapshot) {
         let sequence = snapshot.sequence;
+        // First the past: whoever has a list finds it in the one or the other.
+        let mut past = Past::clone(&self.past.load());
+        past.remember(&self.current.load().catalog, &snapshot.catalog);
+        self.past.store(Arc::new(past));
         self.current.store(Arc::new(snapshot));
         self.published.send_replace(sequence);
     }
@@ -101,6 +108,11 @@ impl CatalogReader {
     /// What is published now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// The catalogs before the present one. Taken after a snapshot, it holds every list that was given out until then and is remembered.
+    pub fn past(&self) -> Arc<Past> {
+        self.past.load_full()
     }
 
     /// Waits for a snapshot that this reader has not been told of yet. `None` when the writer is gone. Cancel-safe.

@@ -11,8 +11,8 @@ use super::raw::{self, Raw};
 use super::units::{Wrong, count, duration, positive, size};
 use super::web::{host, web_origin};
 use super::{
-    Cache, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State,
-    StaticScenario,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server,
+    State, StaticScenario,
 };
 use super::{modules, profiles};
 use crate::catalog::NamingStyle;
@@ -72,6 +72,7 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     let most = i64::MAX.unsigned_abs();
     Section::at("views", all).set("max_bytes", raw.views.max_bytes, &mut config.views.max_bytes, size(0..=most));
     events(raw.events, &mut config.events, Section::at("events", all));
+    calls(raw.calls, &mut config.calls, Section::at("calls", all));
     complaints
 }
 
@@ -297,6 +298,19 @@ fn events(raw: raw::Events, events: &mut Events, mut at: Section<'_>) {
     at.set("max_subscribers", raw.max_subscribers, &mut events.max_subscribers, count(0..=MOST_EVENTS));
     at.set_text("keep_alive", raw.keep_alive, &mut events.keep_alive, positive);
     at.set_text("linger", raw.linger, &mut events.linger, duration);
+}
+
+fn calls(raw: raw::Calls, calls: &mut Calls, mut at: Section<'_>) {
+    at.set_text("max_timeout", raw.max_timeout, &mut calls.max_timeout, positive);
+    at.set("max_body", raw.max_body, &mut calls.max_body, body_size);
+    at.set("concurrency", raw.concurrency, &mut calls.concurrency, count(1..=MOST_AT_ONCE));
+    at.set("queue", raw.queue, &mut calls.queue, count(0..=MOST_EVENTS));
+    at.set_text("queue_timeout", raw.queue_timeout, &mut calls.queue_timeout, duration);
+    at.set("retries", raw.retries, &mut calls.retries, count(0..=10));
+    at.set_text("reroute_wait", raw.reroute_wait, &mut calls.reroute_wait, duration);
+    at.set("breaker_failures", raw.breaker_failures, &mut calls.breaker_failures, count(1..=1000));
+    at.set_text("breaker_open", raw.breaker_open, &mut calls.breaker_open, positive);
+    at.set("validators", raw.validators, &mut calls.validators, count(1..=MOST_TOOLS));
 }
 
 fn body_size(raw: raw::Size) -> Result<usize, Wrong> {

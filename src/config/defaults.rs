@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Cache, Config, Discovery, Environment, Events, HealthRules, Mdns, Modules, ProtocolRules, Refresh, Server, State,
-    Views, Vrooli,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, Modules, ProtocolRules, Refresh, Server,
+    State, Views, Vrooli,
 };
 use crate::catalog::NamingStyle;
 use crate::model::{Accept, UnknownLevel};
@@ -39,6 +39,7 @@ impl Config {
             state: State { path: state.into() },
             views: Views::default(),
             events: Events::default(),
+            calls: Calls::default(),
         }
     }
 }
@@ -124,6 +125,23 @@ impl Default for Events {
             max_subscribers: 1024,
             keep_alive: Duration::from_secs(15),
             linger: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            max_timeout: Duration::from_secs(10 * 60),
+            max_body: 4 * MIB as usize,
+            concurrency: 32,
+            queue: 10_000,
+            queue_timeout: Duration::from_secs(30),
+            retries: 1,
+            reroute_wait: Duration::from_secs(1),
+            breaker_failures: 5,
+            breaker_open: Duration::from_secs(10),
+            validators: 1000,
         }
     }
 }

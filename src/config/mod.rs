@@ -79,6 +79,8 @@ pub struct Config {
     pub views: Views,
     /// `[events]`
     pub events: Events,
+    /// `[calls]`
+    pub calls: Calls,
 }
 
 /// The HTTP face.
@@ -235,4 +237,29 @@ pub struct Events {
     pub keep_alive: Duration,
     /// `linger`: how long a filter that nobody follows any more is still remembered.
     pub linger: Duration,
+}
+
+/// How tools are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calls {
+    /// `max_timeout`: the longest that a call may take, whatever its tool says.
+    pub max_timeout: Duration,
+    /// `max_body`: bytes of an answer.
+    pub max_body: usize,
+    /// `concurrency`: calls of one scenario under way at once.
+    pub concurrency: usize,
+    /// `queue`: calls that wait for their turn, of all scenarios together.
+    pub queue: usize,
+    /// `queue_timeout`: how long one waits for its turn.
+    pub queue_timeout: Duration,
+    /// `retries`: further tries of a call that may be repeated.
+    pub retries: u32,
+    /// `reroute_wait`: how long a call whose connection was refused waits to hear where its scenario is now.
+    pub reroute_wait: Duration,
+    /// `breaker_failures`: failures in a row after which a scenario is not called for a while.
+    pub breaker_failures: u32,
+    /// `breaker_open`: how long that is, until one call tries again.
+    pub breaker_open: Duration,
+    /// `validators`: schemas of parameters that are kept ready.
+    pub validators: usize,
 }

@@ -28,6 +28,7 @@ pub(super) struct Raw {
     pub(super) state: State,
     pub(super) views: Views,
     pub(super) events: Events,
+    pub(super) calls: Calls,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -185,6 +186,21 @@ pub(super) struct Events {
     pub(super) max_subscribers: Option<u64>,
     pub(super) keep_alive: Option<String>,
     pub(super) linger: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Calls {
+    pub(super) max_timeout: Option<String>,
+    pub(super) max_body: Option<Size>,
+    pub(super) concurrency: Option<u64>,
+    pub(super) queue: Option<u64>,
+    pub(super) queue_timeout: Option<String>,
+    pub(super) retries: Option<u64>,
+    pub(super) reroute_wait: Option<String>,
+    pub(super) breaker_failures: Option<u64>,
+    pub(super) breaker_open: Option<String>,
+    pub(super) validators: Option<u64>,
 }
 
 /// A size: a number of bytes, or a text such as `8 MiB`.

@@ -109,6 +109,16 @@ rules! {
     "events.max_subscribers" restart events.max_subscribers;
     "events.keep_alive" live events.keep_alive;
     "events.linger" live events.linger;
+    "calls.max_timeout" live calls.max_timeout;
+    "calls.max_body" live calls.max_body;
+    "calls.concurrency" live calls.concurrency;
+    "calls.queue" live calls.queue;
+    "calls.queue_timeout" live calls.queue_timeout;
+    "calls.retries" live calls.retries;
+    "calls.reroute_wait" live calls.reroute_wait;
+    "calls.breaker_failures" live calls.breaker_failures;
+    "calls.breaker_open" live calls.breaker_open;
+    "calls.validators" live calls.validators;
 }
 
 impl Config {

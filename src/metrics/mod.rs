@@ -8,6 +8,7 @@
 //! Never done here: reading clocks or snapshots, deciding anything. The names of metrics are an interface: dashboards and alert rules
 //! (`config/`) use them, and a test holds the two together.
 
+pub mod calls;
 pub mod config;
 pub mod events;
 pub mod family;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod times;
 pub mod views;
 
+pub use calls::CallCounts;
 pub use config::ConfigLoads;
 pub use events::EventCounts;
 pub use family::{Family, Kind, Sample, Value};

@@ -14,8 +14,9 @@ use super::times::Times;
 /// The methods that are told apart; any other is the last.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "other"];
 /// The statuses that are told apart, the most frequent first; any other is the last.
-const STATUSES: [u16; 20] =
-    [200, 304, 101, 204, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 500, 503, 507, OTHER];
+const STATUSES: [u16; 23] = [
+    200, 304, 101, 204, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 429, 500, 502, 503, 504, 507, OTHER,
+];
 /// Stands for the statuses that are not told apart.
 const OTHER: u16 = 0;
 

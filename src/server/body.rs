@@ -16,7 +16,11 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct JsonBody(pub(super) Map<String, Value>);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
+/// The body as it came, within the same limits.
+#[derive(Debug)]
+pub(super) struct RawBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
@@ -31,6 +35,15 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
             Ok(Err(refused)) => return Err(Problem::bad_request(format!("the body could not be read: {refused}"))),
             Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
         };
+        Ok(Self(bytes))
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
         read_object(&bytes).map(Self)
     }
 }

@@ -4,6 +4,7 @@
 //! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the details go to the log.
 
 use std::fmt;
+use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -72,6 +73,13 @@ impl Problem {
     pub(super) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
+    }
+
+    /// With the time after which it may be tried again, in whole seconds and at least one (RFC 9110 section 10.2.3).
+    pub(super) fn retry_after(mut self, wait: Duration) -> Self {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        self.0.header = HeaderValue::from_str(&seconds.to_string()).ok().map(|seconds| (RETRY_AFTER, seconds));
+        self
     }
 
     /// With a further member.

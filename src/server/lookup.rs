@@ -56,7 +56,8 @@ pub(super) fn visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> 
     }
 }
 
-fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
+/// 404 for a name that no tool has, with near names.
+pub(super) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
     let candidates = match NameRef::read(name) {
         NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
             let tools =

@@ -2,7 +2,7 @@
 //!
 //! A request passes the [`guard`] first. The list and single tools are then answered by [`front`], the thin way in; everything else
 //! goes through the table in [`routes`]. Each request is answered from one snapshot. Nothing here decides anything about tools:
-//! reading goes to `catalog` and `views`, changing goes to the engine.
+//! reading goes to `catalog` and `views`, changing goes to the engine, calling to `calls`.
 //!
 //! Never done here: asking scenarios, keeping state, telling a client the details of an unexpected failure (those go to the log).
 
@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::calls::Calls;
 use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
@@ -23,6 +24,7 @@ use crate::views::Views;
 
 mod accept;
 mod body;
+mod calls;
 mod coding;
 mod dashboard;
 mod error;
@@ -57,6 +59,8 @@ pub struct Parts {
     pub views: Views,
     /// Where changes go.
     pub engine: EngineHandle,
+    /// Where tools are called.
+    pub calls: Calls,
     /// Where changes are heard.
     pub events: Hub,
     /// What `/readyz` tells.
@@ -91,6 +95,7 @@ struct Shared {
     reader: CatalogReader,
     views: Views,
     engine: EngineHandle,
+    calls: Calls,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
@@ -113,13 +118,25 @@ type App = Arc<Shared>;
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
-    let Parts { reader, views, engine, events, readiness, config, settings, clock, tasks } = parts;
+    let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
     let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
     let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
-    let shared =
-        Shared { reader, views, engine, events, readiness, clock, tasks: of_all, guard, repeats, requests, dashboard };
+    let shared = Shared {
+        reader,
+        views,
+        engine,
+        calls,
+        events,
+        readiness,
+        clock,
+        tasks: of_all,
+        guard,
+        repeats,
+        requests,
+        dashboard,
+    };
     let front = front::Front::new(Arc::new(shared), config.max_body);
     tracing::info!(address = %local, "serving");
     let serve = move |stream: &TcpStream, let_go| {

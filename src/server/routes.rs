@@ -9,7 +9,8 @@ use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
 use super::{
-    App, dashboard, events, findings, health, inbox, metrics, modules, preferences, scenarios, search, socket, tools,
+    App, calls, dashboard, events, findings, health, inbox, metrics, modules, preferences, scenarios, search, socket,
+    tools,
 };
 use crate::metrics::Requests;
 
@@ -81,8 +82,10 @@ pub(super) const ROUTES: &[Route] = &[
         post(inbox::set_enabled).delete(inbox::reset)
     }),
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
+    route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
     route("GET,HEAD", "/api/modules", "modules: how each is and what it offers", || get(modules::all)),
+    route("POST", "/api/modules/{module}/execute", "modules: calls a tool of one module", || post(modules::execute)),
     route("POST", "/refresh-tools", "modules: asks every module now", || post(modules::refresh)),
 ];
 

@@ -23,7 +23,8 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
-    let shown: Vec<Value> = snapshot.health.values().filter(wanted).map(|health| wire::health(health, now)).collect();
+    let shown = |health: &Arc<Health>| with_calls(&shared, health, wire::health(health, now));
+    let shown: Vec<Value> = snapshot.health.values().filter(wanted).map(shown).collect();
     let mut answer = json!({"scenarios": shown});
     if let Some(isolated) = &snapshot.isolated {
         answer["isolated"] = wire::isolated(isolated);
@@ -43,10 +44,16 @@ pub(super) async fn one(
     Query::read(raw.as_deref(), &[])?;
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
-    let mut shown = wire::health(health, shared.clock.wall());
+    let mut shown = with_calls(&shared, health, wire::health(health, shared.clock.wall()));
     let findings: Vec<Value> = findings_of(&snapshot, &health.name).iter().map(wire::finding).collect();
     shown["findings"] = json!(findings);
     wire::json(&shown)
+}
+
+/// Adds `calls`: how its circuit breaker stands, `null` when no tool of it was called since the start.
+fn with_calls(shared: &Shared, health: &Health, mut shown: Value) -> Value {
+    shown["calls"] = shared.calls.breaker(&health.name).as_ref().map(wire::breaker).into();
+    shown
 }
 
 /// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.

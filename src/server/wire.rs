@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Problem;
+use crate::calls::Breaker;
 use crate::model::{ConfigState, Health, Isolated, ScenarioChanges, Scope, Settings, Target};
 pub(super) use crate::views::finding;
 
@@ -74,6 +75,15 @@ pub(super) fn health(health: &Health, now: Timestamp) -> Value {
         "latency_ms": health.latency_ms,
         "restarts": health.restarts,
         "last_restart": time(health.last_restart),
+    })
+}
+
+/// A circuit breaker: `{"breaker", "since", "failures_in_a_row"}`.
+pub(super) fn breaker(breaker: &Breaker) -> Value {
+    json!({
+        "breaker": breaker.state.as_str(),
+        "since": time(Some(breaker.since)),
+        "failures_in_a_row": breaker.failures,
     })
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogReader, Snapshot};
 use callsheet::config::{Config, StaticScenario};
 use callsheet::discovery::static_list;
@@ -117,6 +118,7 @@ impl Home {
             reader: reader.clone(),
             events,
             views: Views::new(1 << 20, tasks.clone()),
+            calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone()),
             engine: engine.clone(),
             readiness,
             config: config.server.clone(),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, Turns, build, catalog_store};
 use callsheet::config;
 use callsheet::engine::EngineHandle;
@@ -102,8 +103,11 @@ pub(crate) async fn serve(first: Snapshot) -> Served {
     let (writer, reader) = catalog_store(first);
     let (stop, stopping) = StopTrigger::new();
     let (readiness, tasks) = (Readiness::new(), Tasks::new());
+    let engine = EngineHandle::ended(reader.clone());
+    let calls = Calls::new(config::Calls::default(), engine.clone(), reader.clone(), Clock::system(), tasks.clone());
     let parts = Parts {
-        engine: EngineHandle::ended(reader.clone()),
+        engine,
+        calls,
         events: Hub::start(reader.clone(), config::Events::default(), Clock::system(), &tasks, &stopping),
         reader,
         views: Views::new(10_000_000, tasks.clone()),

@@ -1,0 +1,220 @@
+//! How often and how many at once: the rate of each tool, the turns of each scenario, and its circuit breaker.
+//!
+//! What is kept is bounded by the tools and scenarios there are; a scope, which a client may choose freely, costs a place for a minute.
+//! Nothing here sends anything.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::Refused;
+use super::breaker::{Breaker, Memory, Now};
+use crate::catalog::ViewQuery;
+use crate::config;
+use crate::model::{ScenarioName, ToolId, ViewTool};
+use crate::runtime::Clock;
+
+/// Rates that are watched at once. Whoever comes beyond shares one with everyone else who does.
+const RATES: usize = 10_000;
+/// After this long without a call a limiter is as good as a new one.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Scenarios whose turns are remembered before those that have none under way are forgotten.
+const LANES: usize = 4096;
+
+/// All limits of one daemon.
+#[derive(Debug)]
+pub(super) struct Limits {
+    clock: Clock,
+    epoch: Instant,
+    rates: Mutex<HashMap<RateKey, Rate>>,
+    lanes: RwLock<HashMap<ScenarioName, Arc<Lane>>>,
+    waiting: AtomicUsize,
+}
+
+/// Who calls what, and how often it may be called; no scope stands for all that have no place of their own.
+type RateKey = (ToolId, Option<String>, NonZeroU32);
+
+#[derive(Debug)]
+struct Rate {
+    limiter: Arc<Limiter>,
+    used: Instant,
+}
+
+type Limiter = RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Duration>>;
+
+/// The time since the start, for the limiters.
+#[derive(Debug, Clone, Copy)]
+struct Ticks {
+    clock: Clock,
+    epoch: Instant,
+}
+
+impl governor::clock::Clock for Ticks {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.clock.now() - self.epoch
+    }
+}
+
+/// One scenario's turns and its breaker.
+#[derive(Debug)]
+pub(super) struct Lane {
+    clock: Clock,
+    places: Arc<Semaphore>,
+    size: usize,
+    breaker: Mutex<Memory>,
+}
+
+/// A turn. Others get theirs when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _place: OwnedSemaphorePermit,
+}
+
+/// One that waits, for as long as it does.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Limits {
+    pub(super) fn new(clock: Clock) -> Self {
+        let (rates, lanes) = (Mutex::default(), RwLock::default());
+        Self { clock, epoch: clock.now(), rates, lanes, waiting: AtomicUsize::new(0) }
+    }
+
+    /// Counts a call of a tool in a scope, or refuses it because there were too many in the last minute.
+    pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), Refused> {
+        // Zero is how some scenarios write that they set no limit.
+        let Some(per_minute) = tool.tool.facts.rate_limit_per_minute.filter(|rate| *rate > 0) else { return Ok(()) };
+        let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MAX);
+        let limiter = self.limiter(&tool.id, scope, most);
+        limiter.check().map_err(|until| {
+            let now = governor::clock::Clock::now(&Ticks { clock: self.clock, epoch: self.epoch });
+            Refused::RateLimited { id: tool.id.clone(), per_minute, wait: until.wait_time_from(now) }
+        })
+    }
+
+    fn limiter(&self, id: &ToolId, scope: &ViewQuery, most: NonZeroU32) -> Arc<Limiter> {
+        let now = self.clock.now();
+        let chat = scope.chat.as_ref().map(|chat| format!("chat:{chat}"));
+        let named = chat.or_else(|| scope.profile.as_ref().map(|profile| format!("profile:{profile}")));
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (id.clone(), named, most);
+        if rates.len() >= RATES && !rates.contains_key(&key) {
+            rates.retain(|_, rate| now - rate.used < MINUTE);
+            if rates.len() >= RATES {
+                key.1 = None;
+            }
+        }
+        let ticks = Ticks { clock: self.clock, epoch: self.epoch };
+        let rate = rates.entry(key).or_insert_with(|| {
+            let limiter = Arc::new(RateLimiter::direct_with_clock(Quota::per_minute(most), ticks));
+            Rate { limiter, used: now }
+        });
+        rate.used = now;
+        Arc::clone(&rate.limiter)
+    }
+
+    /// The turns of a scenario, of which there are as many as `rules` say.
+    pub(super) fn lane(&self, scenario: &ScenarioName, rules: &config::Calls) -> Arc<Lane> {
+        let known = self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(scenario).cloned();
+        if let Some(lane) = known.filter(|lane| lane.size == rules.concurrency) {
+            return lane;
+        }
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        if lanes.len() >= LANES {
+            // Whoever is in one holds it too.
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        }
+        let lane = lanes.entry(scenario.clone()).or_insert_with(|| Arc::new(Lane::new(rules.concurrency, self.clock)));
+        if lane.size != rules.concurrency {
+            // Those under way keep their turns, so that for a moment there may be more.
+            *lane = Arc::new(Lane::new(rules.concurrency, self.clock));
+        }
+        Arc::clone(lane)
+    }
+
+    /// Waits for a turn, as long and with as many others as `rules` allow. Cancel-safe: who goes away makes room.
+    pub(super) async fn turn(
+        &self,
+        scenario: &ScenarioName,
+        lane: &Lane,
+        rules: &config::Calls,
+    ) -> Result<Turn, Refused> {
+        if let Ok(place) = Arc::clone(&lane.places).try_acquire_owned() {
+            return Ok(Turn { _place: place });
+        }
+        let busy = |reason| Refused::Busy { scenario: scenario.clone(), reason };
+        let _waiting =
+            Waiting::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
+        let place = tokio::time::timeout(rules.queue_timeout, Arc::clone(&lane.places).acquire_owned());
+        match place.await {
+            // Never closed, so the inner error cannot come.
+            Ok(Ok(place)) => Ok(Turn { _place: place }),
+            _ => Err(busy("its turn did not come within `calls.queue_timeout`")),
+        }
+    }
+
+    /// How a scenario's breaker stands.
+    pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<Breaker> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(scenario).map(|lane| lane.memory().shown())
+    }
+}
+
+impl Lane {
+    fn new(size: usize, clock: Clock) -> Self {
+        let now = Now { mono: clock.now(), wall: clock.wall() };
+        Self { clock, places: Arc::new(Semaphore::new(size)), size, breaker: Mutex::new(Memory::new(now)) }
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: self.clock.now(), wall: self.clock.wall() }
+    }
+
+    /// Whether a call by a route of this generation would pass the breaker.
+    pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), Refused> {
+        let memory = self.memory();
+        memory.would_pass(generation, self.now()).map_err(|wait| open(scenario, &memory, wait))
+    }
+
+    /// Lets a call pass the breaker. What comes of it must be told by [`Lane::ended`].
+    pub(super) fn pass(&self, scenario: &ScenarioName, generation: u64, rules: &config::Calls) -> Result<(), Refused> {
+        let mut memory = self.memory();
+        memory.pass(generation, rules.breaker_open, self.now()).map_err(|wait| open(scenario, &memory, wait))
+    }
+
+    /// A call that passed ended.
+    pub(super) fn ended(&self, generation: u64, well: bool, rules: &config::Calls) {
+        self.memory().ended(generation, well, rules, self.now());
+    }
+}
+
+fn open(scenario: &ScenarioName, memory: &Memory, wait: Duration) -> Refused {
+    Refused::BreakerOpen { scenario: scenario.clone(), failures: memory.shown().failures, wait }
+}
+
+impl<'a> Waiting<'a> {
+    /// One more, if there is room.
+    fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
+        added.is_ok().then_some(Self(count))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,206 @@
+//! Why a call was not made, or came to nothing.
+//!
+//! Texts name the thing and the next step. They may hold what the asker wrote, and never go to the log.
+
+use std::time::Duration;
+
+use crate::model::{ScenarioName, ToolId};
+use crate::protocols::{CallError, Fault};
+use crate::upstream::AskError;
+
+/// One way in which arguments do not fit their schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Where, as a JSON pointer (RFC 6901) into the arguments.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Refused {
+    /// No tool has that name in the asker's scope.
+    #[error("no tool is called `{0}`")]
+    Unknown(String),
+    /// In the list that the name was taken from it was a tool that is gone. It may mean another one now, which is not called instead.
+    #[error("`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; fetch the list again")]
+    Gone {
+        /// The name.
+        name: String,
+        /// What it meant.
+        id: ToolId,
+        /// In which list.
+        revision: String,
+    },
+    /// The list that the name was taken from is not remembered, so what the name meant there cannot be told.
+    #[error("the list with revision {0} is not remembered; fetch the list again, or name the tool as `scenario/tool`")]
+    UnknownRevision(String),
+    /// Several tools could be meant.
+    #[error("several tools are called `{name}`: call {}", either(candidates))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Those it could mean.
+        candidates: Vec<ToolId>,
+    },
+    /// The tool's scenario may not be called: an operator has not said yes to it, or said no.
+    #[error("`{id}` may not be called: {reason}")]
+    NotTrusted {
+        /// The tool.
+        id: ToolId,
+        /// Why.
+        reason: String,
+    },
+    /// The tool is switched off for this asker.
+    #[error("`{id}` is switched off by {by}")]
+    Disabled {
+        /// The tool.
+        id: ToolId,
+        /// Who switched it off.
+        by: String,
+    },
+    /// The bounds of the asker's profile keep it from the tool.
+    #[error("`{id}` is not for this profile: {reason}")]
+    OutOfBounds {
+        /// The tool.
+        id: ToolId,
+        /// Which bound.
+        reason: String,
+    },
+    /// The profile is neither configured nor spoken of by any preference, so nobody has said what it may do.
+    #[error("no profile is called `{0}`; add it as [[profiles]] to the configuration, or leave it out")]
+    UnknownProfile(String),
+    /// The arguments do not fit the tool's schema.
+    #[error("the arguments do not fit the parameters of `{}`: {}", tool, first(violations))]
+    Invalid {
+        /// The tool's name.
+        tool: String,
+        /// What is wrong with them, at most [`MOST_VIOLATIONS`](crate::calls::validate::MOST_VIOLATIONS).
+        violations: Vec<Violation>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// A human has to say yes first.
+    #[error("a call of `{id}` needs the approval of a human")]
+    ApprovalRequired {
+        /// The tool.
+        id: ToolId,
+    },
+    /// The tool was called as often as it may be in a minute.
+    #[error("`{id}` may be called {per_minute} times a minute; try again in {wait:?}")]
+    RateLimited {
+        /// The tool.
+        id: ToolId,
+        /// How often it may be called.
+        per_minute: u64,
+        /// Until it may be called again.
+        wait: Duration,
+    },
+    /// Too many calls wait already, or its turn did not come in time.
+    #[error("`{scenario}` has as many calls under way as it may, and {reason}; try again later")]
+    Busy {
+        /// The scenario.
+        scenario: ScenarioName,
+        /// Which limit was met.
+        reason: &'static str,
+    },
+    /// The scenario failed too often just now.
+    #[error("`{scenario}` failed {failures} times in a row and is not called for {wait:?}")]
+    BreakerOpen {
+        /// The scenario.
+        scenario: ScenarioName,
+        /// How often.
+        failures: u32,
+        /// Until it is tried again.
+        wait: Duration,
+    },
+    /// The scenario is known not to work now.
+    #[error("`{id}` cannot be called now: {reason}")]
+    Unavailable {
+        /// The tool.
+        id: ToolId,
+        /// Why.
+        reason: String,
+    },
+    /// It was tried, and came to nothing.
+    #[error("the call of `{id}` failed: {error}")]
+    Failed {
+        /// The tool.
+        id: ToolId,
+        /// How.
+        error: CallError,
+        /// How often it was sent.
+        attempts: u32,
+    },
+    /// Something unexpected inside this program.
+    #[error("the call of `{0}` failed unexpectedly; the daemon's log says why")]
+    Ours(ToolId),
+}
+
+impl Refused {
+    /// A short, stable word for programs and metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown_tool",
+            Self::Gone { .. } => "tool_gone",
+            Self::UnknownRevision(_) => "unknown_revision",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::NotTrusted { .. } => "not_trusted",
+            Self::Disabled { .. } => "disabled",
+            Self::OutOfBounds { .. } => "not_allowed",
+            Self::UnknownProfile(_) => "unknown_profile",
+            Self::Invalid { .. } => "invalid_arguments",
+            Self::ApprovalRequired { .. } => "approval_required",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Busy { .. } => "busy",
+            Self::BreakerOpen { .. } => "circuit_open",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Failed { error, .. } => match error {
+                CallError::NotCallable(_) => "not_callable",
+                CallError::NotThisProtocol { .. } => "bad_answer",
+                CallError::Unsent(error) | CallError::Unanswered(error) => match error {
+                    AskError::Timeout { .. } => "timeout",
+                    AskError::Refused(_) | AskError::Unresolved(_) => "unreachable",
+                    AskError::TooLarge { .. } => "too_large",
+                    _ => "broken",
+                },
+            },
+            Self::Ours(_) => "internal",
+        }
+    }
+
+    /// Whose fault it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Failed { error, .. } => error.fault(),
+            Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => Fault::Scenario,
+            Self::Ours(_) => Fault::Ours,
+            _ => Fault::Caller,
+        }
+    }
+
+    /// When to try again, where that can be said.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { wait, .. } | Self::BreakerOpen { wait, .. } => Some(*wait),
+            Self::Busy { .. } => Some(Duration::from_secs(1)),
+            Self::Failed { error, .. } => error.retry_after(),
+            _ => None,
+        }
+    }
+}
+
+fn either(candidates: &[ToolId]) -> String {
+    candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+fn first(violations: &[Violation]) -> String {
+    let Some(first) = violations.first() else { return "they are no JSON object".to_owned() };
+    let place = if first.pointer.is_empty() { String::new() } else { format!("{}: ", first.pointer) };
+    let others = match violations.len() {
+        0 | 1 => String::new(),
+        more => format!(" (and {} more)", more - 1),
+    };
+    format!("{place}{}{others}", first.message)
+}

@@ -1,0 +1,155 @@
+//! Sending a call that may be made: its rate, its turn, its scenario's breaker, and the tries it gets.
+//!
+//! Sent once, with two exceptions that cannot have it run twice unasked: nothing of it was sent (then it waits a moment to hear where the
+//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::limits::{Lane, Turn};
+use super::{Answered, Calls, Inner, Ready, Refused};
+use crate::config;
+use crate::engine::{CallReport, Route};
+use crate::model::{ScenarioName, ToolId};
+use crate::protocols::{Call, CallError, Outcome};
+use crate::upstream::AskError;
+
+/// How long a call that may be repeated waits before it is.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Calls {
+    /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
+    pub(super) async fn send(&self, ready: Ready) -> Result<Answered, Refused> {
+        let inner = &self.0;
+        let rules = inner.config.load_full();
+        let (id, scenario) = (ready.tool.id.clone(), &ready.tool.id.scenario);
+        inner.limits.rate(&ready.tool, &ready.scope)?;
+        let lane = inner.limits.lane(scenario, &rules);
+        // Who cannot pass need not wait for that.
+        lane.would_pass(scenario, route(inner, &id)?.generation)?;
+        let turn = inner.limits.turn(scenario, &lane, &rules).await?;
+        let sending = Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn };
+        let span =
+            tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
+        let sent = inner.tasks.spawn(sending.run(span.clone()).instrument(span)).await;
+        sent.unwrap_or_else(|error| {
+            tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = %error, "a call failed inside callsheet");
+            Err(Refused::Ours(id))
+        })
+    }
+}
+
+fn route(inner: &Inner, id: &ToolId) -> Result<Arc<Route>, Refused> {
+    inner.engine.route(&id.scenario).ok_or_else(|| {
+        let reason = "its scenario has not answered yet, so it is not known how to call it".to_owned();
+        Refused::Unavailable { id: id.clone(), reason }
+    })
+}
+
+/// A call under way.
+struct Sending {
+    inner: Arc<Inner>,
+    rules: Arc<config::Calls>,
+    ready: Ready,
+    lane: Arc<Lane>,
+    _turn: Turn,
+}
+
+impl Sending {
+    async fn run(self, span: tracing::Span) -> Result<Answered, Refused> {
+        let begun = self.inner.clock.now();
+        let (tool, mut attempts) = (&self.ready.tool, 0);
+        let mut call = self.call();
+        let longest = call.limit(self.rules.max_timeout);
+        let mut to = route(&self.inner, &tool.id)?;
+        let (mut rerouted, mut repeats) = (false, 0);
+        self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
+        let answered = loop {
+            attempts += 1;
+            let error = match self.try_at(&to, &call).await {
+                Ok(outcome) => break Ok((outcome, to.upstream.shown())),
+                Err(error) => error,
+            };
+            let next = if !error.was_sent() && !rerouted {
+                rerouted = true;
+                self.elsewhere(&tool.id.scenario, &to).await
+            } else if self.may_repeat(&error) && repeats < self.rules.retries {
+                repeats += 1;
+                self.inner.clock.sleep(PAUSE).await;
+                self.inner.engine.route(&tool.id.scenario)
+            } else {
+                None
+            };
+            let left = longest.saturating_sub(self.inner.clock.now() - begun);
+            let passes = |next: &Arc<Route>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
+            match next.filter(|next| !left.is_zero() && passes(next)) {
+                Some(next) => (to, call.longest) = (next, left),
+                None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
+            }
+        };
+        let took = self.inner.clock.now() - begun;
+        let answered = answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took, attempts });
+        span.record("outcome", super::outcome(&answered));
+        answered
+    }
+
+    /// What is sent.
+    fn call(&self) -> Call {
+        let Ready { tool, arguments, user_id, .. } = &self.ready;
+        // Zero is how some scenarios write that they set none.
+        let timeout = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        Call {
+            tool: Arc::clone(&tool.id.tool),
+            arguments: arguments.clone(),
+            user_id: user_id.clone(),
+            timeout,
+            longest: self.rules.max_timeout,
+            max_body: self.rules.max_body,
+        }
+    }
+
+    /// One try, of which the engine and the breaker learn what it taught.
+    async fn try_at(&self, to: &Route, call: &Call) -> Result<Outcome, CallError> {
+        let outcome = to.protocol.call(&to.upstream, call).await;
+        let scenario = &self.ready.tool.id.scenario;
+        match &outcome {
+            Ok(_) => self.inner.engine.called(scenario, to, CallReport::Answered),
+            Err(CallError::Unsent(AskError::Refused(_))) => self.inner.engine.called(scenario, to, CallReport::Refused),
+            Err(_) => {}
+        }
+        let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
+        self.lane.ended(to.generation, well, &self.rules);
+        outcome
+    }
+
+    /// Whether the tool may be called again although it may have run.
+    fn may_repeat(&self, error: &CallError) -> bool {
+        let broke = match error {
+            CallError::Unsent(error) | CallError::Unanswered(error) => matches!(error, AskError::Broken { .. }),
+            // A gateway before the scenario.
+            CallError::NotThisProtocol { status, .. } => matches!(status.as_u16(), 502..=504),
+            CallError::NotCallable(_) => false,
+        };
+        broke && self.ready.tool.tool.facts.idempotent
+    }
+
+    /// Waits a moment for another way to the scenario than the one where nobody was: the engine asks it at once, and its sources may tell
+    /// where it is now.
+    async fn elsewhere(&self, scenario: &ScenarioName, tried: &Route) -> Option<Arc<Route>> {
+        let mut reader = self.inner.reader.clone();
+        let until: Instant = self.inner.clock.now() + self.rules.reroute_wait;
+        let found = async {
+            loop {
+                let route = self.inner.engine.route(scenario)?;
+                if route.generation != tried.generation || route.upstream.shown() != tried.upstream.shown() {
+                    return Some(route);
+                }
+                reader.changed().await?;
+            }
+        };
+        tokio::time::timeout_at(until, found).await.ok().flatten()
+    }
+}

@@ -1,0 +1,86 @@
+//! The catalogs that were published before this one, for names that an asker took from an older list.
+//!
+//! A catalog shares with its successor whatever did not change, so keeping it costs what did. The last [`KEPT`] are remembered, fewer
+//! when what only they hold is large.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+
+use super::{Catalog, Entry, ViewQuery};
+
+/// Catalogs remembered at most.
+pub const KEPT: usize = 64;
+/// Bytes of texts that only former catalogs hold, at most; a scenario whose manifest is large and changes all the time must not cost more.
+const KEPT_BYTES: usize = 32 * 1024 * 1024;
+/// What a tool costs besides its texts, roughly.
+const TOOL_BYTES: usize = 512;
+
+/// Former catalogs, the newest last. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    former: VecDeque<Arc<Former>>,
+    bytes: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Former {
+    catalog: Catalog,
+    /// Of what its successor does not hold.
+    bytes: usize,
+}
+
+impl Past {
+    /// `before` gives way to `after`. What shows the same in every list is not remembered twice.
+    pub(super) fn remember(&mut self, before: &Catalog, after: &Catalog) {
+        if before.revision == after.revision
+            && Arc::ptr_eq(&before.preferences, &after.preferences)
+            && Arc::ptr_eq(&before.profiles, &after.profiles)
+        {
+            return;
+        }
+        let left = before.entries.diff(&after.entries).filter_map(|change| match change {
+            DiffItem::Update { old: (_, entry), .. } | DiffItem::Remove(_, entry) => Some(weight(entry)),
+            DiffItem::Add(..) => None,
+        });
+        let bytes = left.sum();
+        self.former.push_back(Arc::new(Former { catalog: before.clone(), bytes }));
+        self.bytes += bytes;
+        while self.former.len() > KEPT || self.bytes > KEPT_BYTES {
+            let Some(forgotten) = self.former.pop_front() else { return };
+            self.bytes -= forgotten.bytes;
+        }
+    }
+
+    /// The latest catalog whose list had this revision for the scope of `query`.
+    pub fn find(&self, query: &ViewQuery, revision: &str) -> Option<&Catalog> {
+        self.former.iter().rev().map(|former| &former.catalog).find(|catalog| catalog.is_of(query, revision))
+    }
+
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.former.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.former.is_empty()
+    }
+}
+
+impl Catalog {
+    /// Whether its list has this revision for the scope of `query`.
+    pub fn is_of(&self, query: &ViewQuery, revision: &str) -> bool {
+        self.revision_for(query).to_string() == revision
+    }
+}
+
+fn weight(entry: &Entry) -> usize {
+    let tools = entry.manifest.tools.iter();
+    let bytes = tools.map(|tool| {
+        TOOL_BYTES + tool.parameters.get().len() + tool.metadata.get().len() + tool.description.len() + tool.name.len()
+    });
+    bytes.sum()
+}

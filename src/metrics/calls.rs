@@ -1,0 +1,69 @@
+//! Calls of tools, by what came of them.
+
+use std::time::Duration;
+
+use super::family::{Family, Kind};
+use super::times::Times;
+
+/// Every outcome: an answer, or the kind of the refusal. What is none of these counts for the last.
+const OUTCOMES: [&str; 24] = [
+    "ok",
+    "failed",
+    "running",
+    "unknown_tool",
+    "tool_gone",
+    "unknown_revision",
+    "ambiguous",
+    "not_trusted",
+    "disabled",
+    "not_allowed",
+    "unknown_profile",
+    "invalid_arguments",
+    "approval_required",
+    "rate_limited",
+    "busy",
+    "circuit_open",
+    "unavailable",
+    "not_callable",
+    "bad_answer",
+    "timeout",
+    "unreachable",
+    "too_large",
+    "broken",
+    "other",
+];
+
+/// Counts calls.
+#[derive(Debug, Default)]
+pub struct CallCounts([Times; OUTCOMES.len()]);
+
+impl CallCounts {
+    /// A call ended so, after so long, waiting included.
+    pub fn ended(&self, outcome: &str, took: Duration) {
+        let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
+        if let Some(times) = self.0.get(place) {
+            times.took(took);
+        }
+    }
+
+    /// The metrics.
+    pub fn families(&self) -> Vec<Family> {
+        let mut counts = Family::new(
+            Kind::Counter,
+            "callsheet_calls",
+            "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer.",
+        );
+        let mut times = Family::new(
+            Kind::Histogram,
+            "callsheet_call_duration_seconds",
+            "How long calls of tools took, from the request to the answer, waiting for their turn included.",
+        );
+        for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(Times::measured)) {
+            counts = counts.of("outcome", *outcome, measured.count);
+            if measured.count > 0 {
+                times = times.of("outcome", *outcome, measured);
+            }
+        }
+        vec![counts, times]
+    }
+}

@@ -1,0 +1,223 @@
+//! `POST /api/v1/tools/execute`: calls a tool. The keys are those of the original agent-inbox, with more beside them.
+//!
+//! A tool's own failure is an answer (200 with `success: false`). What was not called, or came to nothing, is a problem, which also has
+//! `success`, `error` and `code`.
+
+use std::fmt::Write as _;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::body::RawBody;
+use super::error::Problem;
+use super::{App, Shared, lookup};
+use crate::calls::{Answered, Refused, Request};
+use crate::model::{JsonText, Scope};
+use crate::protocols::CallError;
+use crate::upstream::AskError;
+
+/// What is asked for. Members that nobody knows are ignored, as they always were.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    tool_name: String,
+    /// Kept as it was written: numbers may be larger than any type of ours.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(default)]
+    scenario: Option<String>,
+    #[serde(default)]
+    chat_id: Option<String>,
+    #[serde(default)]
+    profile: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
+    revision: Option<String>,
+}
+
+/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
+/// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?}`.
+pub(super) async fn execute(State(shared): State<App>, body: RawBody) -> Result<Response, Problem> {
+    let request = read(&body.0)?;
+    let scope = request.scope();
+    match shared.calls.execute(request).await {
+        Ok(answered) => Ok(answer(&answered)),
+        Err(refused) => Err(problem(&shared, &scope, &refused)),
+    }
+}
+
+/// Reads what is asked for; an empty text is as good as none.
+pub(super) fn read(body: &[u8]) -> Result<Request, Problem> {
+    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| {
+        Problem::bad_request(format!(
+            "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
+        ))
+    })?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
+        let Some(text) = given(text) else { return Ok(None) };
+        // The grammar of scopes is the model's.
+        format!("{kind}:{text}").parse::<Scope>()?;
+        Ok(Some(text))
+    };
+    if asked.tool_name.is_empty() {
+        return Err(Problem::bad_request("`tool_name` is empty"));
+    }
+    Ok(Request {
+        arguments: arguments(asked.arguments)?,
+        scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
+        chat: scope("chat", asked.chat_id)?,
+        profile: scope("profile", asked.profile)?,
+        user_id: given(asked.user_id).map(Into::into),
+        revision: given(asked.revision),
+        name: asked.tool_name,
+    })
+}
+
+/// An object; none when left out or `null`. Some LLM vendors hand them over as a text that holds the object.
+fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
+    let unreadable = |error: serde_json::Error| Problem::bad_request(format!("`arguments` cannot be read: {error}"));
+    let text = given.map_or("{}", RawValue::get);
+    if text.starts_with('"') {
+        let inner: String = serde_json::from_str(text).map_err(unreadable)?;
+        let inner = if inner.trim().is_empty() { "{}" } else { &inner };
+        return JsonText::read(inner).map_err(unreadable);
+    }
+    JsonText::read(text).map_err(unreadable)
+}
+
+/// The answer of a scenario, whose result goes on as it came.
+fn answer(answered: &Answered) -> Response {
+    let outcome = &answered.outcome;
+    let (status, word) = match &outcome.running {
+        Some(running) => (StatusCode::ACCEPTED, running.status.as_deref().unwrap_or("running")),
+        None if outcome.success => (StatusCode::OK, "completed"),
+        None => (StatusCode::OK, "failed"),
+    };
+    let id = &answered.tool.id;
+    let mut body = format!(r#"{{"success":{},"result":"#, outcome.success);
+    body.push_str(outcome.result.as_ref().map_or("null", JsonText::get));
+    let mut member = |name: &str, value: Value| {
+        // Writing into a text cannot fail.
+        let _ = write!(body, r#","{name}":{value}"#);
+    };
+    if let Some(error) = &outcome.error {
+        member("error", error.as_str().into());
+    }
+    if let Some(code) = &outcome.code {
+        member("code", code.as_str().into());
+    }
+    member("status", word.into());
+    member("execution_time_ms", u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX).into());
+    member("scenario", id.scenario.as_str().into());
+    member("tool_name", (*id.tool).into());
+    member("name", answered.tool.name.as_str().into());
+    member("url", answered.url.as_str().into());
+    member("attempts", answered.attempts.into());
+    if let Some(running) = &outcome.running {
+        member("is_async", true.into());
+        member("run_id", running.run_id.as_deref().into());
+    }
+    body.push('}');
+    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+/// What a client is told of a call that was refused or came to nothing.
+fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused) -> Problem {
+    let told = match refused {
+        Refused::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
+        Refused::Disabled { id, .. } => {
+            let place = match (&scope.chat, &scope.profile) {
+                (Some(chat), _) => format!("chat:{chat}"),
+                (None, Some(profile)) => format!("profile:{profile}"),
+                (None, None) => "global".to_owned(),
+            };
+            let next = format!("`PUT /api/v1/preferences` with scope `{place}` and target `tool:{id}` switches it on");
+            Problem::new(StatusCode::FORBIDDEN, format!("{refused}; {next}"))
+        }
+        refused => Problem::new(status(refused), refused.to_string()),
+    };
+    let mut told = told.with("success", false).with("code", refused.kind());
+    match refused {
+        Refused::Ambiguous { candidates, .. } => {
+            told = told.with("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
+        }
+        Refused::Invalid { violations, more, .. } => {
+            let shown: Vec<Value> = violations
+                .iter()
+                .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
+                .collect();
+            told = told.with("violations", shown).with("more_violations", *more);
+        }
+        Refused::Failed { attempts, error, .. } => {
+            told = told.with("attempts", *attempts).with("sent", error.was_sent());
+        }
+        _ => {}
+    }
+    match refused.retry_after() {
+        Some(wait) => told.retry_after(wait),
+        None => told,
+    }
+}
+
+fn status(refused: &Refused) -> StatusCode {
+    match refused {
+        Refused::Unknown(_) | Refused::Gone { .. } => StatusCode::NOT_FOUND,
+        Refused::UnknownRevision(_) | Refused::Ambiguous { .. } => StatusCode::CONFLICT,
+        Refused::NotTrusted { .. }
+        | Refused::Disabled { .. }
+        | Refused::OutOfBounds { .. }
+        | Refused::UnknownProfile(_)
+        | Refused::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
+        Refused::Invalid { .. } => StatusCode::BAD_REQUEST,
+        Refused::RateLimited { .. } | Refused::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Refused::BreakerOpen { .. } | Refused::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::Failed { error, .. } => match error {
+            CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
+            CallError::Unanswered(AskError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            CallError::Unanswered(_) | CallError::NotThisProtocol { .. } => StatusCode::BAD_GATEWAY,
+            CallError::NotCallable(_) => StatusCode::NOT_IMPLEMENTED,
+        },
+        Refused::Ours(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
+        let asked = read(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
+        assert_eq!(asked, Request::new("t", JsonText::read("{}").unwrap()));
+        let asked = read(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
+        assert_eq!(asked.arguments.get(), r#"{"a":1}"#);
+        let asked = read(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
+        assert_eq!(asked.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
+        let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
+        let asked = read(all).unwrap();
+        assert_eq!(asked.scenario.unwrap().as_str(), "s");
+        assert_eq!((asked.chat.as_deref(), asked.profile.as_deref()), (Some("7"), Some("p")));
+        assert_eq!((asked.user_id.as_deref(), asked.revision.as_deref()), (Some("u"), Some("r")));
+    }
+
+    #[test]
+    fn what_cannot_be_a_call_is_refused() {
+        for body in [
+            &b"{}"[..],
+            b"[]",
+            br#"{"tool_name":""}"#,
+            br#"{"tool_name":7}"#,
+            br#"{"tool_name":"t","scenario":"a/b"}"#,
+            br#"{"tool_name":"t","arguments":"{"}"#,
+            br#"{"tool_name":"t","chat_id":7}"#,
+        ] {
+            assert_eq!(read(body).unwrap_err().into_answer().status(), 400, "{}", String::from_utf8_lossy(body));
+        }
+    }
+}
