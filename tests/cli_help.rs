@@ -16,6 +16,7 @@ const COMMANDS: [&str; 14] = [
     "search",
     "scenarios",
     "explain",
+    "call",
     "prefs",
     "refresh",
     "block",

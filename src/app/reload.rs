@@ -234,7 +234,7 @@ impl Follower {
         self.state.reloads += 1;
         self.engine.counts().loads.applied(self.state.since);
         self.state.changed = changed.iter().map(|key| (*key).into()).collect();
-        self.state.scenarios = between(&self.config.scenarios, &config.scenarios);
+        self.state.scenarios = between(&self.config.at_known_addresses(), &config.at_known_addresses());
         self.config = config.clone();
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());

@@ -144,6 +144,19 @@ impl Daemon {
         Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
     }
 
+    /// Has a tool run. It may take as long as the daemon allows.
+    pub(super) async fn execute(&self, body: &Value) -> Result<Answer, Failure> {
+        let url = self.address(&["tools", "execute"])?;
+        let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
+        let response = request.body(body.to_string()).send().await.map_err(|error| self.unreachable(&error))?;
+        let (_, body) = self.receive(response).await?;
+        let value = self.read(&body)?;
+        if value.get("success").is_none() && value.get("status").is_none() {
+            return Err(self.strange("its answer to a call has neither `success` nor `status`"));
+        }
+        Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
+    }
+
     /// Reads JSON that it wrote.
     pub(super) fn read(&self, body: &[u8]) -> Result<Value, Failure> {
         serde_json::from_slice(body).map_err(|error| self.strange(&format!("its answer is no JSON: {error}")))
@@ -245,6 +258,12 @@ fn refused(status: http::StatusCode, body: &[u8]) -> Failure {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
     let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
+    let violations = output::list(&problem, "violations").iter();
+    let violations: Vec<_> = violations
+        .map(|one| format!("{} {}", output::text(one, "/pointer"), output::text(one, "/message")).trim().to_owned())
+        .filter(|one| !told.contains(one.as_str()))
+        .collect();
+    let told = if violations.is_empty() { told } else { format!("{told}: {}", violations.join(", ")) };
     let (message, next) = output::next_step(&told);
     let names: Vec<_> =
         ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();

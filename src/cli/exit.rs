@@ -13,7 +13,7 @@ First steps:
 
 Exit codes:
   0  done
-  1  refused, no such thing, a scenario did not answer, or `check` or `doctor` found errors
+  1  refused, no such thing, no answer, or a tool failed, or `check` or `doctor` found errors
   2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong

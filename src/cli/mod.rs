@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::runtime::Tasks;
 
 mod approvals;
+mod call;
 mod check;
 mod client;
 mod completions;
@@ -63,6 +64,8 @@ enum Command {
     Scenarios(scenarios::Scenarios),
     /// Tell why a tool is or is not in the list.
     Explain(explain::Explain),
+    /// Run a tool.
+    Call(call::Call),
     /// Show, set and reset preferences.
     Prefs(prefs::Prefs),
     /// List calls that wait for a human's yes, and decide them.
@@ -142,6 +145,7 @@ impl Command {
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
+            Self::Call(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,
             Self::Operations(command) => command.run().await,

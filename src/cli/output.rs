@@ -99,6 +99,11 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
+/// The same for a text of several lines, which stay.
+pub(super) fn lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
 /// The severity of a finding with its colour.
 pub(super) fn severity(text: &str) -> Cell {
     match text {

@@ -140,12 +140,12 @@ fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
 fn typed(text: &str, shape: &Shape) -> Value {
     let value = match shape {
-        Shape::Text | Shape::Size => None,
+        Shape::Text | Shape::Secret | Shape::Size => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Section(_) | Shape::Words => {
+        Shape::List(_) | Shape::Section(_) | Shape::Map(_) | Shape::Words => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };

@@ -74,11 +74,16 @@ pub(super) fn values(
         let value = match leaf.to_string().as_str() {
             "state.path" => Some(path_text(&paths.state)),
             "discovery.vrooli.path" => paths.vrooli.as_deref().map(path_text),
+            "modules" | "module_settings.tokens" => {
+                Some(at(merged, &leaf).cloned().unwrap_or_else(|| Value::Table(Table::new())))
+            }
             "scenarios" | "profiles" => Some(at(merged, &leaf).cloned().unwrap_or_else(|| Value::Array(Vec::new()))),
             _ => at(merged, &leaf).cloned(),
         };
         let mut show = |key: &KeyPath, value: &Value| {
-            shown.push(ShownValue { key: key.to_string(), value: in_toml(value), origin: origin(key) });
+            let secret = matches!(whole.at(key), Some(Shape::Secret));
+            let value = if secret { Value::from("***").to_string() } else { in_toml(value) };
+            shown.push(ShownValue { key: key.to_string(), value, origin: origin(key) });
         };
         match (&value, whole.at(&leaf)) {
             (Some(Value::Array(list)), Some(Shape::List(each))) if !list.is_empty() && !each.names().is_empty() => {
@@ -88,6 +93,9 @@ pub(super) fn values(
                         entry.get(name).into_iter().for_each(|value| show(&place.key(name), value));
                     }
                 }
+            }
+            (Some(Value::Table(table)), Some(Shape::Map(_))) if !table.is_empty() => {
+                table.iter().for_each(|(name, value)| show(&leaf.key(name), value));
             }
             (Some(value), _) => show(&leaf, value),
             (None, _) => {}

@@ -100,7 +100,7 @@ impl Core {
         restore::decided(&decisions, &mut records, now);
         let latches = parts
             .config
-            .scenarios
+            .at_known_addresses()
             .iter()
             // A blocked scenario is never asked, so nothing waits for it.
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))

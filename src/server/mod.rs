@@ -40,6 +40,7 @@ mod inbox;
 mod inbox_wire;
 mod lookup;
 mod metrics;
+mod modules;
 mod operations;
 mod preferences;
 mod query;

@@ -9,6 +9,7 @@ use url::Url;
 use super::Failure;
 use crate::config::Config;
 use crate::model::{Accept, Severity};
+use crate::protocols::module;
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 
 pub(super) mod ask;
@@ -22,7 +23,7 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// Address of a scenario (http or https, with or without /api/v1/tools), a file with a manifest, or `-` for standard input.
+    /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
     #[arg(value_name = "URL|FILE")]
     subject: String,
     /// Take warnings for errors.
@@ -66,8 +67,13 @@ impl Check {
             let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
             return Err(Failure::Usage { message, hint: "no daemon would take such a manifest".into() });
         }
-        Ok(tool_discovery::inspect(&body, &Accept::default()))
+        Ok(inspect(&body, &Accept::default()))
     }
+}
+
+/// Judges a document of either protocol.
+fn inspect(body: &[u8], accept: &Accept) -> Inspected {
+    if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
 /// The base address that `subject` names; nothing when it names a file.
@@ -78,7 +84,8 @@ fn address(subject: &str) -> Result<Option<Url>, Failure> {
     match Url::parse(subject) {
         Ok(mut url) if matches!(url.scheme(), "http" | "https") => {
             let path = url.path().trim_end_matches('/');
-            let base = path.strip_suffix(PATH).unwrap_or(path).to_owned();
+            let base =
+                [PATH, module::PATH].iter().find_map(|route| path.strip_suffix(route)).unwrap_or(path).to_owned();
             url.set_path(&base);
             Ok(Some(url))
         }
@@ -101,6 +108,7 @@ mod tests {
             ("http://h:1/api/v1/tools", Some("http://h:1/")),
             ("https://h/x/api/v1/tools/", Some("https://h/x")),
             ("https://h/x", Some("https://h/x")),
+            ("http://h:1/manifest", Some("http://h:1/")),
             ("manifest.json", None),
             ("-", None),
         ] {
