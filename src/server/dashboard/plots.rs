@@ -64,11 +64,7 @@ const REACHES: [Reach; 4] = [
         words: "20 minutes",
         quarters: ["20 min ago", "15 min", "10 min", "5 min"],
     },
-    Reach {
-        span: SignedDuration::from_hours(2),
-        words: "2 hours",
-        quarters: ["2 h ago", "90 min", "1 h", "30 min"],
-    },
+    Reach { span: SignedDuration::from_hours(2), words: "2 hours", quarters: ["2 h ago", "90 min", "1 h", "30 min"] },
     Reach { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
     Reach { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
 ];
