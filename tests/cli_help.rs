@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "serve",
     "demo",
     "tools",

@@ -16,7 +16,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 /// A change that somebody asked for.
 #[derive(Debug)]
 pub(super) enum Operation {
-    Prefer(Scope, Target, SettingsPatch, Reply<Settings>),
+    Prefer(Vec<(Scope, Target, SettingsPatch)>, Reply<Vec<Settings>>),
     Decide(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
 }
 
@@ -39,7 +39,7 @@ impl Keeper {
             };
             let Some(operation) = operation else { return };
             let event = match operation {
-                Operation::Prefer(scope, target, patch, reply) => self.prefer(scope, target, &patch, reply).await,
+                Operation::Prefer(changes, reply) => self.prefer(changes, reply).await,
                 Operation::Decide(name, ruling, reply) => self.decide(name, ruling, reply).await,
             };
             let Some(event) = event else { continue };
@@ -49,25 +49,31 @@ impl Keeper {
         }
     }
 
+    /// All of the changes, in one write, or none of them.
     async fn prefer(
         &mut self,
-        scope: Scope,
-        target: Target,
-        patch: &SettingsPatch,
-        reply: Reply<Settings>,
+        changes: Vec<(Scope, Target, SettingsPatch)>,
+        reply: Reply<Vec<Settings>>,
     ) -> Option<Event> {
-        let before = self.preferences.get(&scope, &target);
-        let settings = before.cloned().unwrap_or_default().patched(patch);
-        if before.is_none() && !settings.is_empty() && self.preferences.iter().count() >= PREFERENCES_MAX {
+        let mut preferences = PreferenceSet::clone(&self.preferences);
+        let (mut settings, mut writes) = (Vec::with_capacity(changes.len()), Vec::with_capacity(changes.len()));
+        let kept = preferences.iter().count();
+        for (scope, target, patch) in changes {
+            let patched = preferences.get(&scope, &target).cloned().unwrap_or_default().patched(&patch);
+            writes.push(Write::Preference(scope.clone(), target.clone(), patched.clone()));
+            preferences.set(scope, target, patched.clone());
+            settings.push(patched);
+        }
+        let keeps = preferences.iter().count();
+        if keeps > kept && keeps > PREFERENCES_MAX {
             let _ = reply.send(Err(EngineError::TooManyPreferences));
             return None;
         }
-        let write = Write::Preference(scope.clone(), target.clone(), settings.clone());
-        if let Err(error) = self.store.save(vec![write]).await {
+        if let Err(error) = self.store.save(writes).await {
             let _ = reply.send(Err(error.into()));
             return None;
         }
-        Arc::make_mut(&mut self.preferences).set(scope, target, settings.clone());
+        self.preferences = Arc::new(preferences);
         Some(Event::Preferred(Arc::clone(&self.preferences), settings, reply))
     }
 

@@ -128,7 +128,7 @@ enum Event {
     /// An ask ended.
     Answered(Box<Answered>),
     /// Preferences changed, and are durable.
-    Preferred(Arc<PreferenceSet>, Settings, Reply<Settings>),
+    Preferred(Arc<PreferenceSet>, Vec<Settings>, Reply<Vec<Settings>>),
     /// An operator decided, and it is durable.
     Decided(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
     /// A save of these scenarios' manifests (and other things) ended.
@@ -289,7 +289,14 @@ impl EngineHandle {
 
     /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.
     pub async fn prefer(&self, scope: Scope, target: Target, patch: SettingsPatch) -> Result<Settings, EngineError> {
-        self.operate(|reply| Operation::Prefer(scope, target, patch, reply)).await
+        let settings = self.prefer_all(vec![(scope, target, patch)]).await?;
+        Ok(settings.into_iter().next().unwrap_or_default())
+    }
+
+    /// Makes several changes as one: all of them are durable and published together, or none is made. The settings after it, in the
+    /// order of the changes.
+    pub async fn prefer_all(&self, changes: Vec<(Scope, Target, SettingsPatch)>) -> Result<Vec<Settings>, EngineError> {
+        self.operate(|reply| Operation::Prefer(changes, reply)).await
     }
 
     async fn operate<T>(&self, make: impl FnOnce(Reply<T>) -> Operation) -> Result<T, EngineError> {

@@ -72,3 +72,14 @@ test('search in them answers at once', async () => {
   assert.ok(took < SLOWEST, `${took} ms`);
   await close(page);
 });
+
+test('all of them are changed at once', async () => {
+  const page = await open(browser, `${daemon.url}/dashboard/tools`);
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.locator('#tick-matching').check();
+  await page.locator('#bulk select').selectOption('disable');
+  await page.locator('#bulk button').click();
+  await page.getByText('5000 tools taken out of the list for global.').waitFor();
+  assert.equal((await daemon.listed()).length, 0);
+  await close(page);
+});

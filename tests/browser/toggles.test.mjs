@@ -1,10 +1,10 @@
 // What operators switch in the table of tools holds in the published list, or is taken back with its reason.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 
 import { close, launch, open } from './support/browser.mjs';
 import { CALM, Daemon } from './support/daemon.mjs';
+import { locked } from './support/locked.mjs';
 import { Scenario, tool } from './support/scenario.mjs';
 import { until } from './support/until.mjs';
 
@@ -75,25 +75,9 @@ test('a setting of a chat is of that chat alone', async () => {
   await close(page);
 });
 
-/** Another program that has the store to itself, as a backup may. */
-async function locked(during) {
-  const lock = 'import sqlite3, sys\nstore = sqlite3.connect(sys.argv[1], isolation_level=None)\nstore.execute("BEGIN EXCLUSIVE")\nprint("locked", flush=True)\nsys.stdin.read()';
-  const other = spawn('python3', ['-c', lock, daemon.state], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const ended = new Promise((done) => other.once('exit', done));
-  let out = '';
-  other.stdout.on('data', (data) => (out += data));
-  await until('the store is locked', () => out.includes('locked'));
-  try {
-    await during();
-  } finally {
-    other.stdin.end();
-    await ended;
-  }
-}
-
 test('a toggle that cannot be kept is taken back, and says why', async () => {
   const page = await open(browser, tools());
-  await locked(async () => {
+  await locked(daemon, async () => {
     await box(page, 'mail/send_mail').click();
     await page.locator('#toasts p').waitFor();
     assert.match(await page.locator('#toasts p').innerText(), /That did not work: .* the stored state cannot be written, so nothing changed/s);

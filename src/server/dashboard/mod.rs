@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, put};
+use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
@@ -20,6 +20,7 @@ use crate::config::ShownValues;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
+mod bulk;
 mod calls;
 mod configuration;
 mod findings;
@@ -79,6 +80,7 @@ const PAGES: &[(&str, Handler)] = &[
     ("/dashboard/tools/rows", || get(tools::part)),
     ("/dashboard/tools/formats", || get(tools::formats)),
     ("/dashboard/tools/preference", || put(tools::prefer)),
+    ("/dashboard/tools/preferences", || post(bulk::change)),
     ("/dashboard/tool", || get(tool::page)),
     ("/dashboard/tool/format", || get(tool::format)),
     ("/dashboard/calls", || get(calls::page)),

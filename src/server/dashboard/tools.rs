@@ -16,10 +16,10 @@ use super::super::preferences::read_change;
 use super::super::{App, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
-use super::tool;
+use super::{bulk, tool};
 use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
-use crate::model::{Approval, Provenance, ScenarioName, Scope, Target, ViewTool};
+use crate::model::{Approval, Provenance, ScenarioName, Scope, Target, ToolId, ViewTool};
 use crate::views::Coding;
 
 /// Rows of one page.
@@ -31,7 +31,7 @@ const LONGEST: usize = 200;
 
 /// What the page is asked to show. What cannot be read is as if it were not given.
 #[derive(Debug, Clone, Default)]
-struct Wanted {
+pub(super) struct Wanted {
     words: String,
     scenario: String,
     category: String,
@@ -41,6 +41,9 @@ struct Wanted {
     from: usize,
     rows: usize,
 }
+
+/// The parameters that say which tools are shown.
+pub(super) const FILTERS: [&str; 5] = ["q", "scenario", "category", "tag", "state"];
 
 /// The states that a tool can be looked for by.
 const STATES: [(&str, &str); 6] = [
@@ -59,7 +62,7 @@ struct Row {
 }
 
 impl Wanted {
-    fn read(raw: Option<&str>) -> Self {
+    pub(super) fn read(raw: Option<&str>) -> Self {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             let text = || value.trim().chars().take(LONGEST).collect();
@@ -104,6 +107,11 @@ impl Wanted {
         rows.extend(hidden.map(|tool| Row { tool: Arc::clone(tool), published: false }));
         rows.retain(|row| self.state_is(row));
         rows
+    }
+
+    /// Which tools are looked for.
+    pub(super) fn ids(&self, catalog: &Catalog) -> Vec<ToolId> {
+        self.rows(catalog).into_iter().map(|row| row.tool.id.clone()).collect()
     }
 
     fn takes_hidden(&self, tool: &ViewTool) -> bool {
@@ -166,7 +174,8 @@ pub(super) async fn page(
             summary { "What the list is for each LLM vendor" }
             div id="formats-table" {}
         }
-        table class="card cards tools" {
+        (bulk::bar())
+        table class="card cards tools many" {
             caption class="hidden" { "Tools with their settings" }
             (heads())
             tbody id="tool-rows" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-sync="this:replace" hx-disinherit="*"
@@ -235,13 +244,27 @@ fn rows(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
     let end = wanted.from.saturating_add(wanted.rows);
     html! {
         @if wanted.from == 0 {
-            tr class="count" { td colspan="5" { span role="status" { (count(found.len(), "tool")) }
-                @if found.is_empty() { " like that. " a href="/dashboard/tools" { "Show all" } } } }
+            tr class="count" { td colspan="5" { (counted(found.len(), end.min(found.len()))) } }
         }
         @for row in found.iter().skip(wanted.from).take(wanted.rows) { (tool_row(snapshot, &scope, &row.tool, row.published)) }
         @if found.len() > end {
             tr class="more" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-vals={ "{\"from\":\"" (end) "\"}" } hx-trigger="revealed" hx-swap="outerHTML" {
                 td colspan="5" class="quiet" { "More tools are loaded as you scroll." }
+            }
+        }
+    }
+}
+
+/// How many there are, and boxes that tick them all.
+fn counted(found: usize, shown: usize) -> Markup {
+    html! {
+        span role="status" { (count(found, "tool")) }
+        @if found == 0 {
+            " like that. " a href="/dashboard/tools" { "Show all" }
+        } @else {
+            label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "tick all shown" }
+            @if found > shown {
+                label class="choice" { input type="checkbox" id="tick-matching" form="bulk" name="matching" value=(found) autocomplete="off"; "tick all " (found) }
             }
         }
     }
@@ -267,6 +290,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
     html! {
         tr id=(key) data-tool=(tool.id) {
             th scope="row" data-label="Tool" {
+                input class="pick" id={ (key) "-pick" } type="checkbox" form="bulk" name="tools" value=(tool.id) autocomplete="off" aria-label={ "Tick " (tool.name.as_str()) };
                 a class="name" href={ (tool::address(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
                 @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "offered as " (foreign(&tool.id.tool, 100)) } }
                 p class="quiet clip" { (foreign(&tool.tool.description, 160)) }

@@ -31,9 +31,10 @@
   setInterval(tick, 1000);
 
   var toasts = document.getElementById('toasts');
-  function toast(text) {
+  function toast(text, kind) {
     if (!toasts) return;
     var shown = document.createElement('p');
+    if (kind) shown.className = kind;
     var words = document.createElement('span');
     words.textContent = text;
     var close = document.createElement('button');
@@ -100,12 +101,65 @@
     if (rows && event.target.form && event.target.form.id === 'filter') rows.value = '';
   }, true);
 
+  // Ticks outlive the rows that come anew, as long as their tools are shown.
+  var ticked = new Set();
+  // From so many on it is asked again.
+  var MANY = 20;
+  function picks() { return Array.from(document.querySelectorAll('.many input.pick')); }
+  function matching() {
+    var all = document.getElementById('tick-matching');
+    return all && all.checked ? Number(all.value) : 0;
+  }
+  function tell() {
+    var words = document.getElementById('ticked');
+    if (!words) return;
+    var number = matching() || ticked.size;
+    words.textContent = number === 0 ? 'No tool is ticked' : number === 1 ? '1 tool is ticked' : number + ' tools are ticked';
+    var shown = picks(), all = document.getElementById('tick-shown');
+    if (all) all.checked = shown.length > 0 && shown.every(function (pick) { return pick.checked; });
+  }
+  function retick(forget) {
+    var shown = picks();
+    if (forget) {
+      var there = new Set(shown.map(function (pick) { return pick.value; }));
+      ticked.forEach(function (id) { if (!there.has(id)) ticked.delete(id); });
+    }
+    shown.forEach(function (pick) { pick.checked = ticked.has(pick.value); });
+    tell();
+  }
+  document.addEventListener('change', function (event) {
+    var box = event.target;
+    if (box.id === 'tick-shown') picks().forEach(function (pick) { box.checked ? ticked.add(pick.value) : ticked.delete(pick.value); });
+    else if (box.classList.contains('pick')) box.checked ? ticked.add(box.value) : ticked.delete(box.value);
+    else if (box.id !== 'tick-matching') return;
+    retick(false);
+  });
+  document.addEventListener('htmx:confirm', function (event) {
+    var form = event.target;
+    if (form.id !== 'bulk') return;
+    var number = matching() || ticked.size;
+    var scope = document.querySelector('#filter [name=scope]').value;
+    var words = form.elements.change.selectedOptions[0].textContent;
+    event.preventDefault();
+    if (number === 0) toast('Tick the tools that you mean first.');
+    else if (number <= MANY || confirm(number + ' tools of ' + scope + ': ' + words + '?')) event.detail.issueRequest(true);
+  });
+  document.addEventListener('htmx:afterRequest', function (event) {
+    if (event.target.id !== 'bulk' || !event.detail.successful) return;
+    toast(JSON.parse(event.detail.xhr.responseText).told, 'done');
+    ticked.clear();
+    var all = document.getElementById('tick-matching');
+    if (all) all.checked = false;
+    retick(false);
+  });
+
   // So many rows are shown now; when the list is fetched again, it is fetched as long.
   function settled() {
     tick();
     var rows = document.querySelector('input[data-rows]');
     var body = document.getElementById('tool-rows');
     if (rows && body) rows.value = body.querySelectorAll('tr[data-tool]').length;
+    retick(false);
   }
   document.addEventListener('htmx:afterSettle', settled);
 
@@ -125,7 +179,17 @@
     rows.forEach(function (row) { htmx.process(row); });
     var again = focused && document.activeElement.id !== focused && document.getElementById(focused);
     if (again) again.focus({ preventScroll: true });
-    settled();
+    if (all) {
+      settled();
+      retick(true);
+      return;
+    }
+    // Only what is new is looked at: the rest may be thousands.
+    var came = rows.map(function (row) { return row.querySelector('.pick'); }).filter(Boolean);
+    came.forEach(function (pick) { pick.checked = ticked.has(pick.value); });
+    var number = document.querySelector('input[data-rows]'), ticks = document.getElementById('tick-shown');
+    if (number) number.value = Number(number.value || document.querySelectorAll('tr[data-tool]').length - came.length) + came.length;
+    if (ticks) ticks.checked = false;
   });
 
   // The daemon takes JSON only. A control that holds the value names its member in `data-member`; an empty value means "inherit".
@@ -140,7 +204,8 @@
       var body = {};
       // What is empty is left as it is; "null" resets it.
       parameters.forEach(function (value, key) {
-        if (value !== '') body[key] = value === 'null' ? null : key === 'enabled' ? value === 'true' : value;
+        if (key === 'tools') (body.tools = body.tools || []).push(value);
+        else if (value !== '') body[key] = value === 'null' ? null : key === 'enabled' ? value === 'true' : value;
       });
       var member = control.dataset.member;
       if (member) body[member] = control.type === 'checkbox' ? control.checked : control.value || null;

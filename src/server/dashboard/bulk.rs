@@ -1,0 +1,126 @@
+//! Many tools changed at once, on the page of the tools: those that are ticked, or all that the filter shows.
+//!
+//! One change for all of them: it is durable and published as a whole, or not made. Tools that are no longer offered are left out,
+//! and told.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::super::body::{JsonBody, bad_member};
+use super::super::error::{Problem, excerpt};
+use super::super::{App, wire};
+use super::text::count;
+use super::tools::{FILTERS, Wanted};
+use crate::catalog::Catalog;
+use crate::model::{Approval, Scope, SettingsPatch, Target, ToolId};
+use crate::state::PREFERENCES_MAX;
+
+/// Tools that are told by name when they are left out.
+const TOLD: usize = 5;
+
+/// What can be done with many tools: the word on the wire, what the page calls it, and what is told when it is done.
+const CHANGES: [(&str, &str, &str); 5] = [
+    ("enable", "put in the list", "put in the list"),
+    ("disable", "take out of the list", "taken out of the list"),
+    ("ask-first", "ask a person first", "to be asked for first"),
+    ("no-approval", "approval not needed", "free of approval"),
+    ("reset", "reset to what is inherited", "reset"),
+];
+
+fn patch(change: &str) -> SettingsPatch {
+    let patch = SettingsPatch::default();
+    match change {
+        "enable" => SettingsPatch { enabled: Some(Some(true)), ..patch },
+        "disable" => SettingsPatch { enabled: Some(Some(false)), ..patch },
+        "ask-first" => SettingsPatch { approval: Some(Some(Approval::Require)), ..patch },
+        "no-approval" => SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch },
+        // What has a control in the table; an alias or a priority that was given stays.
+        _ => SettingsPatch { enabled: Some(None), approval: Some(None), ..patch },
+    }
+}
+
+/// The form. Its tick boxes are in the rows, its scope and filter in the form above.
+pub(super) fn bar() -> Markup {
+    html! {
+        form id="bulk" class="bulk" hx-post="/dashboard/tools/preferences" hx-include="#filter" hx-swap="none"
+            hx-disabled-elt="find button" aria-label="Change many tools at once" {
+            strong id="ticked" role="status" { "No tool is ticked" }
+            label { span class="hidden" { "Change" } select name="change" autocomplete="off" {
+                @for (change, words, _) in CHANGES { option value=(change) { (words) } }
+            } }
+            button type="submit" { "Apply to the ticked" }
+        }
+    }
+}
+
+/// `POST /dashboard/tools/preferences`: one of [`CHANGES`] in `scope` for `tools`, or with `matching` for all that the filter shows, whose
+/// number the page has told (409 when it is another one by now). Answers how many changed, and in a sentence what was done.
+pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<Response, Problem> {
+    let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
+    body.only(&known)?;
+    let scope: Scope = body.text("scope")?.parse()?;
+    let named = body.text("change")?;
+    let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == named) else {
+        return Err(bad_member("change", &named.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
+    };
+    let snapshot = shared.reader.snapshot();
+    let (tools, gone) = match body.0.get("matching") {
+        Some(told) => (matching(&snapshot.catalog, &body, told)?, Vec::new()),
+        None => ticked(&snapshot.catalog, &body)?,
+    };
+    let changed = tools.len();
+    let changes = tools.into_iter().map(|tool| (scope.clone(), Target::Tool(tool), patch(change))).collect();
+    shared.engine.prefer_all(changes).await?;
+    let mut told = format!("{} {done} for {scope}.", count(changed, "tool"));
+    if !gone.is_empty() {
+        let names: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
+        let more = if gone.len() > TOLD { ", ..." } else { "" };
+        told.push_str(&format!(
+            " {} left out, for no scenario offers it any more: {}{more}.",
+            gone.len(),
+            names.join(", ")
+        ));
+    }
+    wire::json(&json!({"changed": changed, "left_out": gone, "told": told}))
+}
+
+/// Those that the filter shows, if they are as many as was told.
+fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<ToolId>, Problem> {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in FILTERS.iter().copied().chain(["scope"]) {
+        query.append_pair(name, body.0.get(name).and_then(Value::as_str).unwrap_or_default());
+    }
+    let shown = Wanted::read(Some(&query.finish())).ids(catalog);
+    if told.as_str() != Some(shown.len().to_string().as_str()) {
+        let detail =
+            format!("the filter shows {} by now, so nothing was changed; look again", count(shown.len(), "tool"));
+        return Err(Problem::new(http::StatusCode::CONFLICT, detail));
+    }
+    Ok(shown)
+}
+
+/// Those that are named: the ones that are offered, and the others.
+fn ticked(catalog: &Catalog, body: &JsonBody) -> Result<(Vec<ToolId>, Vec<String>), Problem> {
+    let allowed = format!("a list of 1 to {PREFERENCES_MAX} texts `scenario/tool`");
+    let named = body.0.get("tools").unwrap_or(&Value::Null);
+    let texts: Option<Vec<&str>> = named.as_array().and_then(|all| all.iter().map(Value::as_str).collect());
+    let Some(texts) = texts.filter(|texts| (1..=PREFERENCES_MAX).contains(&texts.len())) else {
+        return Err(bad_member("tools", named, &allowed));
+    };
+    let (mut tools, mut gone) = (Vec::new(), Vec::new());
+    for text in texts {
+        let Ok(Target::Tool(id)) = format!("tool:{text}").parse::<Target>() else {
+            return Err(bad_member("tools", &text.into(), &allowed));
+        };
+        let entry = catalog.entry(&id.scenario);
+        if entry.is_some_and(|entry| entry.tools.iter().any(|tool| tool.id == id)) {
+            tools.push(id);
+        } else {
+            gone.push(text.to_owned());
+        }
+    }
+    Ok((tools, gone))
+}
