@@ -16,7 +16,6 @@ use callsheet::config::Config;
 use callsheet::model::{ApprovalRequest, ApprovalState, Asker, Decided, JsonText, Party};
 use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::callee::{Callee, answer, done, manifest, tool, tool_with};
 use support::daemon::{Daemon, Home, PATIENCE, configured};
@@ -83,7 +82,10 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
     let waits = daemon.json("/api/v1/approvals?state=waiting&chat_id=7&scenario=disks").await;
     assert_eq!((&waits["waiting"], &waits["approvals"][0]["id"]), (&json!(1), &json!(id)));
     let one = shown(&daemon, &id).await;
-    assert_eq!((&one["arguments"], &one["tool"], &one["answer"]), (&json!({"disk": "sda1"}), &json!("wipe"), &Value::Null));
+    assert_eq!(
+        (&one["arguments"], &one["tool"], &one["answer"]),
+        (&json!({"disk": "sda1"}), &json!("wipe"), &Value::Null)
+    );
     assert_eq!(daemon.json("/api/v1/approvals?chat_id=8").await["approvals"], json!([]));
     assert_eq!(callee.ran().len(), 1, "only the look");
 
@@ -91,7 +93,10 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
     assert_eq!(approved.status, 200, "{approved:?}");
     let approved = approved.json();
     assert_eq!((&approved["state"], &approved["decided_by"]), (&json!("answered"), &json!("kim")));
-    assert_eq!((&approved["answer"]["success"], &approved["answer"]["result"]), (&json!(true), &json!({"disk": "sda1"})));
+    assert_eq!(
+        (&approved["answer"]["success"], &approved["answer"]["result"]),
+        (&json!(true), &json!({"disk": "sda1"}))
+    );
     let ran = callee.ran();
     assert_eq!((ran.len(), ran[1].tool.as_str(), &ran[1].arguments), (2, "wipe", &json!({"disk": "sda1"})));
 
@@ -176,9 +181,7 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
 async fn preferences_ask_for_a_yes_and_lift_it() {
     let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
-    for (scope, target, approval) in
-        [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")]
-    {
+    for (scope, target, approval) in [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")] {
         let body = json!({"scope": scope, "target": target, "approval": approval});
         assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &body).await.status, 200);
     }
@@ -260,7 +263,7 @@ async fn what_waits_outlives_the_daemon() {
 /// One that a daemon had begun to run when it ended.
 fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> ApprovalRequest {
     let text = |name: &str| Arc::<str>::from(waiting[name].as_str().unwrap());
-    let now = Timestamp::now();
+    let now = Clock::system().wall();
     ApprovalRequest {
         id: id.into(),
         tool: "disks/wipe".parse().unwrap(),
@@ -360,7 +363,10 @@ async fn whoever_follows_hears_of_it() {
     for listener in [&mut all, &mut chat] {
         for state in ["waiting", "started", "answered"] {
             let told = listener.next().await;
-            assert_eq!((told.event.as_str(), &told.data["id"], &told.data["state"]), ("approval", &json!(id), &json!(state)));
+            assert_eq!(
+                (told.event.as_str(), &told.data["id"], &told.data["state"]),
+                ("approval", &json!(id), &json!(state))
+            );
             assert_eq!(told.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
             last = told.id;
         }

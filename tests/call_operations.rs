@@ -41,17 +41,17 @@ fn runs(name: &str, behaviour: &Value, kind: &str) -> Value {
     let takes = json!({"type": "object", "properties": {"run_id": {"type": kind}}, "required": ["run_id"]});
     let start = json!({"enabled_by_default": true, "long_running": true, "async_behavior": behaviour});
     let nothing = json!({"type": "object", "properties": {}});
-    let tools = [
-        tool_with("start", &nothing, &start),
-        tool_with("get_run", &takes, &on),
-        tool_with("stop_run", &takes, &on),
-    ];
+    let tools =
+        [tool_with("start", &nothing, &start), tool_with("get_run", &takes, &on), tool_with("stop_run", &takes, &on)];
     manifest(name, &tools)
 }
 
 /// Started: it goes on under this id.
 fn started(id: &Value) -> Response {
-    answer(202, &json!({"success": true, "is_async": true, "run_id": "outer", "status": "running", "result": {"run": {"id": id}}}))
+    answer(
+        202,
+        &json!({"success": true, "is_async": true, "run_id": "outer", "status": "running", "result": {"run": {"id": id}}}),
+    )
 }
 
 fn config(home: &Home, callees: &[(&str, &Callee)]) -> Config {
@@ -63,7 +63,9 @@ fn config(home: &Home, callees: &[(&str, &Callee)]) -> Config {
 }
 
 async fn call(daemon: &Daemon, name: &str) -> Answer {
-    daemon.send_json("POST", "/api/v1/tools/execute", &json!({"tool_name": name, "arguments": {}, "chat_id": "7"})).await
+    daemon
+        .send_json("POST", "/api/v1/tools/execute", &json!({"tool_name": name, "arguments": {}, "chat_id": "7"}))
+        .await
 }
 
 /// Starts an operation; its id.
@@ -129,7 +131,10 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
     let (mut events, _) = Listener::begin(daemon.address, "?kind=operation&chat_id=7").await;
     let id = begin(&daemon, "start").await;
     let over = until_state(&daemon, &id, "succeeded").await;
-    assert_eq!((&over["result"], &over["reference"], &over["status"]), (&json!({"files": 3}), &json!("r-1"), &json!("done")));
+    assert_eq!(
+        (&over["result"], &over["reference"], &over["status"]),
+        (&json!({"files": 3}), &json!("r-1"), &json!("done"))
+    );
     assert_eq!((&over["scenario"], &over["tool"], &over["chat_id"]), (&json!("builds"), &json!("start"), &json!("7")));
     assert!(asked_of(&callee, "get_run").iter().all(|asked| *asked == json!({"run_id": "r-1"})));
     assert_eq!(asked_of(&callee, "get_run").len(), 4, "nobody asks once it is over");
@@ -222,7 +227,8 @@ async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_fo
     .await;
     let mut silent = behaviour();
     silent.as_object_mut().unwrap().remove("cancellation");
-    let other = Callee::start(runs("other", &silent, "string"), telling(json!("x"), vec![json!({"status": "running"})])).await;
+    let other =
+        Callee::start(runs("other", &silent, "string"), telling(json!("x"), vec![json!({"status": "running"})])).await;
     let daemon = Daemon::ready(config(&home, &[("builds", &callee), ("other", &other)])).await;
     let id = begin(&daemon, "builds/start").await;
     let refused = daemon.send("DELETE", &format!("/api/v1/operations/{id}")).await;
@@ -239,7 +245,11 @@ async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_fo
 #[tokio::test]
 async fn following_outlives_the_daemon() {
     let home = Home::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), vec![json!({"status": "running"})])).await;
+    let callee = Callee::start(
+        runs("builds", &behaviour(), "string"),
+        telling(json!("r-1"), vec![json!({"status": "running"})]),
+    )
+    .await;
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     until(&daemon, &id, |now| now["status"] == "running").await;
@@ -340,7 +350,12 @@ async fn what_cannot_be_followed_says_why_at_once() {
     };
     for (said, kind, id, named) in [
         // The status tool is not offered.
-        (with("/status_polling/status_tool", json!("get_other")), "string", &id, "`get_other` is not offered by `builds`"),
+        (
+            with("/status_polling/status_tool", json!("get_other")),
+            "string",
+            &id,
+            "`get_other` is not offered by `builds`",
+        ),
         // Nobody says when it is over.
         (with("/completion_conditions", Value::Null), "string", &id, "`completion_conditions`"),
         (with("/completion_conditions/success_values", json!([])), "string", &id, "`success_values`"),
@@ -352,7 +367,7 @@ async fn what_cannot_be_followed_says_why_at_once() {
         (behaviour(), "string", &json!({"at": 1}), "`run.id`"),
         (behaviour(), "integer", &id, "`run_id`"),
         // The status tool takes something else.
-        (with("/status_polling/status_tool_id_param", json!("pid")), "string", &id, "`pid`"),
+        (with("/status_polling/status_tool_id_param", json!("pid")), "string", &id, "`run_id`"),
     ] {
         let why = untracked(&said, kind, id).await;
         assert!(why.contains(named), "{named}: {why}");
@@ -362,7 +377,8 @@ async fn what_cannot_be_followed_says_why_at_once() {
 #[tokio::test]
 async fn a_status_tool_that_wants_more_than_the_id_or_a_humans_yes_is_not_asked() {
     let home = Home::new();
-    let more = json!({"type": "object", "properties": {"run_id": {}, "sandbox_id": {}}, "required": ["run_id", "sandbox_id"]});
+    let more =
+        json!({"type": "object", "properties": {"run_id": {}, "sandbox_id": {}}, "required": ["run_id", "sandbox_id"]});
     let offers = |parameters: &Value, approval: bool| {
         let on = json!({"enabled_by_default": true, "requires_approval": approval});
         let start = json!({"enabled_by_default": true, "async_behavior": behaviour()});
@@ -384,7 +400,8 @@ async fn a_status_tool_that_wants_more_than_the_id_or_a_humans_yes_is_not_asked(
 #[tokio::test]
 async fn a_tool_that_can_go_on_but_did_not_is_answered_as_any_other() {
     let home = Home::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), |_| async { done(&json!({"built": true})) }).await;
+    let callee =
+        Callee::start(runs("builds", &behaviour(), "string"), |_| async { done(&json!({"built": true})) }).await;
     let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let answer = call(&daemon, "start").await;
     assert_eq!(answer.status, 200);
@@ -404,7 +421,11 @@ async fn a_tool_that_can_go_on_but_did_not_is_answered_as_any_other() {
 #[tokio::test]
 async fn so_many_are_followed_and_no_more() {
     let home = Home::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), vec![json!({"status": "running"})])).await;
+    let callee = Callee::start(
+        runs("builds", &behaviour(), "string"),
+        telling(json!("r-1"), vec![json!({"status": "running"})]),
+    )
+    .await;
     let mut config = config(&home, &[("builds", &callee)]);
     config.calls.operations_max = 1;
     let daemon = Daemon::ready(config).await;

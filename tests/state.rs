@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use callsheet::model::{
-    Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation, OperationState,
-    Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+    Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation,
+    OperationState, Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
@@ -237,7 +237,8 @@ async fn calls_and_operations_survive_a_reopen_in_their_order() {
     assert_eq!(restored.operations, [ended, going("0")]);
 
     // One that cannot be read is not run and not lost.
-    let sql = "UPDATE approvals SET state = 'approved' WHERE id = '5'; UPDATE operations SET reference = '{' WHERE id = '0'";
+    let sql =
+        "UPDATE approvals SET state = 'approved' WHERE id = '5'; UPDATE operations SET reference = '{' WHERE id = '0'";
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     let restored = load(&path).await;
     assert_eq!((restored.approvals.len(), restored.operations.len()), (1, 1));

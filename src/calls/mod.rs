@@ -125,15 +125,7 @@ impl Ready {
 impl Request {
     /// A call in the global scope.
     pub fn new(name: impl Into<String>, arguments: JsonText) -> Self {
-        Self {
-            name: name.into(),
-            arguments,
-            scenario: None,
-            chat: None,
-            profile: None,
-            user_id: None,
-            revision: None,
-        }
+        Self { name: name.into(), arguments, scenario: None, chat: None, profile: None, user_id: None, revision: None }
     }
 
     /// The scope it is made in.
@@ -144,13 +136,7 @@ impl Request {
 
 impl Calls {
     /// Calls tools that `reader` shows, at the ways that `engine` knows.
-    pub fn new(
-        config: config::Calls,
-        engine: EngineHandle,
-        reader: CatalogReader,
-        clock: Clock,
-        tasks: Tasks,
-    ) -> Self {
+    pub fn new(config: config::Calls, engine: EngineHandle, reader: CatalogReader, clock: Clock, tasks: Tasks) -> Self {
         let limits = Limits::new(clock);
         let validators = Validators::default();
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
@@ -186,7 +172,9 @@ impl Calls {
         let (name, schema) = (tool.name.as_str(), &tool.tool.parameters);
         self.0.validators.check(name, schema, &request.arguments, most, &self.0.tasks).await?;
         if approval::needed(&tool) {
-            return Err(self.wait_for_yes(&request.name, Ready::new(tool, scope, request.arguments, request.user_id)).await);
+            return Err(self
+                .wait_for_yes(&request.name, Ready::new(tool, scope, request.arguments, request.user_id))
+                .await);
         }
         Ok(Ready::new(tool, scope, request.arguments, request.user_id))
     }

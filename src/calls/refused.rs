@@ -91,7 +91,9 @@ pub enum Refused {
         waiting: Option<Arc<ApprovalRequest>>,
     },
     /// A human would have to say yes first, and too many calls wait for that.
-    #[error("a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow; decide some of them first")]
+    #[error(
+        "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow; decide some of them first"
+    )]
     ApprovalsFull {
         /// The tool.
         id: ToolId,

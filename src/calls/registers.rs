@@ -55,7 +55,8 @@ impl approval::Limits {
 impl track::Limits {
     /// The bounds that are configured.
     pub fn of(config: &config::Calls) -> Self {
-        let config::Calls { operations_max: most, kept_bytes: bytes, keep, poll_min, poll_max, poll_longest, .. } = *config;
+        let config::Calls { operations_max: most, kept_bytes: bytes, keep, poll_min, poll_max, poll_longest, .. } =
+            *config;
         Self { most, bytes, keep, poll_min, poll_max, longest: poll_longest }
     }
 }
@@ -140,7 +141,9 @@ impl Calls {
 
     /// Follows what goes on after an answer, if anything does.
     pub(super) async fn follow(&self, ready: &Ready, owner: &Party, outcome: &Outcome) -> Begun {
-        let Some(operations) = self.operations().filter(|_| outcome.success && ready.follow) else { return Begun::Over };
+        let Some(operations) = self.operations().filter(|_| outcome.success && ready.follow) else {
+            return Begun::Over;
+        };
         let started = Started {
             id: ready.tool.id.clone(),
             tool: Arc::clone(&ready.tool.tool),

@@ -143,8 +143,14 @@ pub(super) async fn whole(daemon: &Daemon, kind: &'static str, id: &str) -> Resu
 }
 
 fn table(rows: &[Value], now: Timestamp) {
-    let columns =
-        [("ID", Fit::Whole), ("TOOL", Fit::Whole), ("STATE", Fit::Whole), ("EXPIRES", Fit::Rank(1)), ("ASKED BY", Fit::Rank(2)), ("ARGUMENTS", Fit::Cut)];
+    let columns = [
+        ("ID", Fit::Whole),
+        ("TOOL", Fit::Whole),
+        ("STATE", Fit::Whole),
+        ("EXPIRES", Fit::Rank(1)),
+        ("ASKED BY", Fit::Rank(2)),
+        ("ARGUMENTS", Fit::Cut),
+    ];
     let mut sheet = Sheet::new(&columns);
     for row in rows {
         let text = |pointer| output::text(row, pointer);

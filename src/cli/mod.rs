@@ -21,9 +21,9 @@ mod demo;
 mod exit;
 mod explain;
 mod log;
+mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod operations;
 mod output;
 mod prefs;
 mod refresh;

@@ -91,7 +91,14 @@ impl List {
 
 fn table(rows: &[Value]) {
     let now = Clock::system().wall();
-    let columns = [("ID", Fit::Whole), ("TOOL", Fit::Whole), ("STATE", Fit::Whole), ("PROGRESS", Fit::Rank(1)), ("STARTED", Fit::Rank(2)), ("NOTE", Fit::Cut)];
+    let columns = [
+        ("ID", Fit::Whole),
+        ("TOOL", Fit::Whole),
+        ("STATE", Fit::Whole),
+        ("PROGRESS", Fit::Rank(1)),
+        ("STARTED", Fit::Rank(2)),
+        ("NOTE", Fit::Cut),
+    ];
     let mut sheet = Sheet::new(&columns);
     for row in rows {
         let text = |pointer| output::text(row, pointer);

@@ -100,15 +100,8 @@ pub struct UnknownApprovalState(String);
 
 impl ApprovalState {
     /// Every state.
-    pub const ALL: [Self; 7] = [
-        Self::Waiting,
-        Self::Started,
-        Self::Answered,
-        Self::Failed,
-        Self::Rejected,
-        Self::Expired,
-        Self::Unknown,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Waiting, Self::Started, Self::Answered, Self::Failed, Self::Rejected, Self::Expired, Self::Unknown];
 
     /// The state as it is written.
     pub fn as_str(self) -> &'static str {
@@ -148,7 +141,8 @@ impl ApprovalRequest {
     /// Bytes of what was asked and answered: what it costs to keep it, but for a fixed part.
     pub fn weight(&self) -> usize {
         let answered = self.answer.as_ref().map_or(0, |answer| {
-            answer.result.as_ref().map_or(0, |result| result.get().len()) + answer.error.as_ref().map_or(0, |error| error.len())
+            answer.result.as_ref().map_or(0, |result| result.get().len())
+                + answer.error.as_ref().map_or(0, |error| error.len())
         });
         self.arguments.get().len() + answered
     }

@@ -16,7 +16,8 @@ pub struct Asker {
 impl Asker {
     /// Whether one who follows a chat or a profile (`None`: all of them) is told of what this asker does.
     pub fn is_within(&self, chat: Option<&str>, profile: Option<&str>) -> bool {
-        let covers = |wanted: Option<&str>, own: &Option<Arc<str>>| wanted.is_none_or(|wanted| own.as_deref() == Some(wanted));
+        let covers =
+            |wanted: Option<&str>, own: &Option<Arc<str>>| wanted.is_none_or(|wanted| own.as_deref() == Some(wanted));
         covers(chat, &self.chat) && covers(profile, &self.profile)
     }
 }

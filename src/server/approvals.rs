@@ -104,7 +104,8 @@ fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b st
 
 impl From<DecideError> for Problem {
     fn from(error: DecideError) -> Self {
-        let conflict = |error: &Refusal, code: &str| Self::new(StatusCode::CONFLICT, error.to_string()).with("code", code);
+        let conflict =
+            |error: &Refusal, code: &str| Self::new(StatusCode::CONFLICT, error.to_string()).with("code", code);
         match error {
             DecideError::Refused(Refusal::Unknown) => {
                 let next = "`GET /api/v1/approvals` lists those that are known";

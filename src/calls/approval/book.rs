@@ -56,7 +56,8 @@ impl Book {
         }
         let weight = weight(request);
         let lasting = self.entries.iter().filter(|entry| entry.held || !entry.request.state.is_over());
-        let (count, bytes) = lasting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + self::weight(&entry.request)));
+        let (count, bytes) =
+            lasting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + self::weight(&entry.request)));
         if count >= limits.most || bytes + weight > limits.bytes {
             return Admitted::Full;
         }
@@ -87,7 +88,8 @@ impl Book {
     /// Forgets those that were over before `then`.
     pub(super) fn forget_before(&mut self, then: Timestamp) -> Vec<Arc<str>> {
         let old = |entry: &Entry| !entry.held && entry.request.ended_at.is_some_and(|ended| ended < then);
-        let forgotten: Vec<_> = self.entries.iter().filter(|entry| old(entry)).map(|entry| Arc::clone(&entry.request.id)).collect();
+        let forgotten: Vec<_> =
+            self.entries.iter().filter(|entry| old(entry)).map(|entry| Arc::clone(&entry.request.id)).collect();
         self.entries.retain(|entry| !old(entry));
         self.bytes = self.entries.iter().map(|entry| weight(&entry.request)).sum();
         forgotten
@@ -194,7 +196,8 @@ mod tests {
     use crate::model::JsonText;
     use crate::runtime::Clock;
 
-    const LIMITS: Limits = Limits { expiry: Duration::from_secs(60), most: 3, bytes: 10_000, keep: Duration::from_secs(60) };
+    const LIMITS: Limits =
+        Limits { expiry: Duration::from_secs(60), most: 3, bytes: 10_000, keep: Duration::from_secs(60) };
 
     fn asked(id: &str) -> Arc<ApprovalRequest> {
         let mut asked = request(id);

@@ -18,9 +18,7 @@ use uuid::Uuid;
 
 use super::Parts;
 use crate::events::Event;
-use crate::model::{
-    ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId,
-};
+use crate::model::{ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId};
 use crate::state::{StateError, Write};
 
 pub mod binding;
@@ -165,8 +163,12 @@ impl Approvals {
             // Whatever a clock that was set says: nothing waits for longer than it may.
             book.restore(Arc::new(request), now + left.min(limits.expiry));
         }
-        let shared =
-            Shared { parts, limits: ArcSwap::from_pointee(limits), book: Mutex::new(book), changes: watch::Sender::new(0) };
+        let shared = Shared {
+            parts,
+            limits: ArcSwap::from_pointee(limits),
+            book: Mutex::new(book),
+            changes: watch::Sender::new(0),
+        };
         let approvals = Self(Arc::new(shared));
         approvals.0.parts.tasks.spawn(approvals.clone().look_after());
         approvals
@@ -383,7 +385,9 @@ fn request(wanted: Wanted, now: jiff::Timestamp, expiry: Duration) -> ApprovalRe
 fn bounded(answer: CallAnswer) -> CallAnswer {
     match answer.result.as_ref().map(|result| result.get().len()) {
         Some(bytes) if bytes > ANSWER_MAX => {
-            let error = format!("the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here");
+            let error = format!(
+                "the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here"
+            );
             CallAnswer { result: None, error: Some(error.into()), ..answer }
         }
         _ => answer,
@@ -419,14 +423,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_large_is_said_to_be_left_out() {
         let result = JsonText::read(&format!("\"{}\"", "x".repeat(ANSWER_MAX))).unwrap();
-        let answer = CallAnswer {
-            success: true,
-            result: Some(result),
-            error: None,
-            code: None,
-            took_ms: 1,
-            operation: None,
-        };
+        let answer =
+            CallAnswer { success: true, result: Some(result), error: None, code: None, took_ms: 1, operation: None };
         let kept = bounded(answer);
         assert!(kept.success && kept.result.is_none());
         assert!(kept.error.unwrap().contains("left out"));

@@ -13,7 +13,8 @@ impl Approvals {
     /// Judges what an earlier daemon had started: nobody knows whether it was sent, or what came of it. It is run again where its tool said
     /// that it may be; the rest is shown as unknown.
     pub async fn resume<R: Run>(&self, runner: &R) {
-        let started: Vec<_> = self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();
+        let started: Vec<_> =
+            self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();
         for request in started {
             if request.idempotent {
                 self.0.parts.tasks.spawn(self.clone().repeat(runner.clone(), request));

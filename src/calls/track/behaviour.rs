@@ -112,7 +112,8 @@ impl Behaviour {
     /// Reads what was declared, with what is missing filled in where it may be.
     pub(crate) fn read(text: &JsonText) -> Result<Self, Untrackable> {
         let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
-        let polling = part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
+        let polling =
+            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
         let missing = "`status_polling` does not name the `status_tool`, so nobody can ask how far it is";
         let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
         let missing = "`status_polling` has no `operation_id_field`, so nobody knows the operation's id";

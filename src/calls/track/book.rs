@@ -62,7 +62,8 @@ impl Book {
     /// Forgets those that were over before `then`.
     pub(super) fn forget_before(&mut self, then: Timestamp) -> Vec<Arc<str>> {
         let old = |entry: &Entry| entry.operation.ended_at.is_some_and(|ended| ended < then);
-        let forgotten = self.entries.iter().filter(|entry| old(entry)).map(|entry| Arc::clone(&entry.operation.id)).collect();
+        let forgotten =
+            self.entries.iter().filter(|entry| old(entry)).map(|entry| Arc::clone(&entry.operation.id)).collect();
         self.entries.retain(|entry| !old(entry));
         forgotten
     }

@@ -58,7 +58,9 @@ impl<S: Side> Follower<S> {
     async fn run(&mut self, poke: &Notify) {
         let (clock, stop) = (self.tracker.0.parts.clock, self.tracker.0.parts.stop.clone());
         loop {
-            let Some(operation) = self.tracker.get(&self.id).filter(|operation| !operation.state.is_over()) else { return };
+            let Some(operation) = self.tracker.get(&self.id).filter(|operation| !operation.state.is_over()) else {
+                return;
+            };
             if operation.state == OperationState::Cancelling {
                 self.watch.cancelling(clock.now(), self.cancel_by(&operation));
             }
@@ -108,7 +110,9 @@ impl<S: Side> Follower<S> {
             return self.tracker.end(&self.id, state, format!("{said} ({note})")).await;
         }
         let at = clock.wall();
-        self.tracker.change(&self.id, |operation| (operation.note, operation.polled_at) = (Some(note.into()), Some(at))).await;
+        self.tracker
+            .change(&self.id, |operation| (operation.note, operation.polled_at) = (Some(note.into()), Some(at)))
+            .await;
     }
 
     /// Asks the scenario that started it, if it is still the same.
@@ -155,7 +159,9 @@ fn bounded(result: Option<JsonText>) -> (Option<JsonText>, Option<Arc<str>>) {
     match result {
         Some(result) if result.get().len() > RESULT_MAX => {
             let bytes = result.get().len();
-            let note = format!("its result has {bytes} bytes, more than the {RESULT_MAX} that are kept, so it is left out here");
+            let note = format!(
+                "its result has {bytes} bytes, more than the {RESULT_MAX} that are kept, so it is left out here"
+            );
             (None, Some(note.into()))
         }
         result => (result, None),

@@ -224,11 +224,14 @@ impl Tracker {
         let [result, document] = [&started.result, &started.document].map(value);
         let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())? else {
             let field = &behaviour.id_field;
-            return over_at_once(Untrackable::Id(format!("the answer has no `{field}`, which is to hold the operation's id")));
+            return over_at_once(Untrackable::Id(format!(
+                "the answer has no `{field}`, which is to hold the operation's id"
+            )));
         };
         let status = status_tool(&started.id, &behaviour.status);
         let offered = side.offered(&status, &started.owner, &started.asker);
-        let offered = offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
+        let offered =
+            offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
         partner::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
         let (now, longest) = (self.0.parts.clock.wall(), self.0.limits.load().longest);
         let reference = JsonText::read(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;

@@ -13,7 +13,8 @@ pub(super) fn arguments(partner: &Partner, tool: &Tool, reference: &Value) -> Re
     let Partner { tool: name, param } = partner;
     let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let others: Vec<String> = required.filter(|other| other != param).take(NAMED).map(|other| format!("`{other}`")).collect();
+    let others: Vec<String> =
+        required.filter(|other| other != param).take(NAMED).map(|other| format!("`{other}`")).collect();
     if !others.is_empty() {
         let others = others.join(", ");
         return Err(format!("its tool `{name}` also requires {others}, but only the operation's id is known"));
@@ -39,7 +40,8 @@ fn fitting(reference: &Value, parameter: &Value) -> Option<Value> {
     match reference {
         Value::String(text) if takes("string") => Some(Value::String(text.clone())),
         Value::String(text) => {
-            let number: Value = text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()?;
+            let number: Value =
+                text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()?;
             (takes("integer") || takes("number")).then_some(number)
         }
         Value::Number(number) if takes("number") || (takes("integer") && !number.is_f64()) => Some(reference.clone()),
@@ -88,7 +90,9 @@ mod tests {
         }
         let untyped = json!({"type": "object", "properties": {"run_id": {}}});
         assert_eq!(tell(&untyped, &json!("17")).as_deref(), Ok(r#"{"run_id":"17"}"#));
-        for (kind, id) in [("integer", json!("r-1")), ("integer", json!(1.5)), ("boolean", json!("r-1")), ("array", json!(1))] {
+        for (kind, id) in
+            [("integer", json!("r-1")), ("integer", json!(1.5)), ("boolean", json!("r-1")), ("array", json!(1))]
+        {
             assert!(tell(&taking(&json!(kind)), &id).unwrap_err().contains("`run_id`"), "{kind} {id}");
         }
     }

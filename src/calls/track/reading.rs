@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn the_result_goes_before_the_whole_answer() {
         let behaviour = behaviour(&full());
-        let (result, document) = (json!({"status": "running"}), json!({"status": "done", "result": {"status": "running"}}));
+        let (result, document) =
+            (json!({"status": "running"}), json!({"status": "done", "result": {"status": "running"}}));
         assert_eq!(read(&behaviour, Some(&result), Some(&document)).end, None);
         assert!(read(&behaviour, None, Some(&document)).end.is_some());
     }
