@@ -16,7 +16,6 @@ use callsheet::config::Config;
 use callsheet::model::{ApprovalRequest, ApprovalState, Asker, Decided, JsonText, Party};
 use callsheet::runtime::Clock;
 use callsheet::state::{Write, sqlite};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::callee::{Callee, answer, done, manifest, tool, tool_with};
 use support::daemon::{Daemon, Home, PATIENCE, configured};
@@ -264,7 +263,7 @@ async fn what_waits_outlives_the_daemon() {
 /// One that a daemon had begun to run when it ended.
 fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> ApprovalRequest {
     let text = |name: &str| Arc::<str>::from(waiting[name].as_str().unwrap());
-    let now = Timestamp::now();
+    let now = Clock::system().wall();
     ApprovalRequest {
         id: id.into(),
         tool: "disks/wipe".parse().unwrap(),

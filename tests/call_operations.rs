@@ -367,7 +367,7 @@ async fn what_cannot_be_followed_says_why_at_once() {
         (behaviour(), "string", &json!({"at": 1}), "`run.id`"),
         (behaviour(), "integer", &id, "`run_id`"),
         // The status tool takes something else.
-        (with("/status_polling/status_tool_id_param", json!("pid")), "string", &id, "`pid`"),
+        (with("/status_polling/status_tool_id_param", json!("pid")), "string", &id, "`run_id`"),
     ] {
         let why = untracked(&said, kind, id).await;
         assert!(why.contains(named), "{named}: {why}");

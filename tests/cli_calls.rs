@@ -7,10 +7,15 @@
 mod callee;
 #[path = "support/command.rs"]
 mod command;
+#[path = "support/torn.rs"]
+#[allow(dead_code, reason = "each test file uses its share")]
+mod torn;
 
 use callee::{Callee, Ran, answer, done, manifest, tool_with};
 use command::{Home, Running, json, rows};
 use serde_json::{Value, json as value};
+use tokio::sync::watch;
+use torn::send;
 
 /// A scenario with a tool that needs a yes, and one that goes on.
 async fn works() -> (Home, Running, Callee) {
@@ -37,20 +42,16 @@ async fn works() -> (Home, Running, Callee) {
     })
     .await;
     let home = Home::naming(&[("works", callee.url().as_str())]);
-    let daemon = home.serve(&[]);
+    let daemon = tokio::task::block_in_place(|| home.serve(&[]));
     (home, daemon, callee)
 }
 
 async fn call(daemon: &Running, tool: &str, arguments: Value) -> Value {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let body = value!({"tool_name": tool, "arguments": arguments, "user_id": "kim"}).to_string();
-    let request =
-        client.post(format!("{}/api/v1/tools/execute", daemon.url)).header("content-type", "application/json");
-    let answer = request.body(body).send().await.unwrap();
-    assert_eq!(answer.status(), 202);
-    let bytes = http_body_util::BodyExt::collect(reqwest::Body::from(answer)).await.unwrap().to_bytes();
-    serde_json::from_slice(&bytes).unwrap()
+    let body = value!({"tool_name": tool, "arguments": arguments, "user_id": "kim"});
+    let answer =
+        tokio::task::block_in_place(|| send(&daemon.url, "POST", "/api/v1/tools/execute", Some(&body))).unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.json()
 }
 
 async fn run(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {
@@ -105,4 +106,34 @@ async fn an_operation_is_seen_and_called_off() {
     assert_eq!(stopped, [value!({"id": "b-1"})]);
     let again = run(&home, &daemon, &["operations", "cancel", &id]).await.failed(1);
     assert!(again.contains("over already"), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_killed_between_the_yes_and_the_answer_never_runs_it_twice() {
+    let (home, mut daemon, callee) = works().await;
+    let (let_go, wait) = watch::channel(false);
+    callee.runs(move |ran: Ran| {
+        let mut wait = wait.clone();
+        async move {
+            let _ = wait.wait_for(|open| *open).await;
+            done(&ran.arguments)
+        }
+    });
+    let id = call(&daemon, "wipe", value!({"disk": "sda1"})).await["approval_id"].as_str().unwrap().to_owned();
+    let (url, target) = (daemon.url.clone(), format!("/api/v1/approvals/{id}/approve"));
+    // Its answer never comes.
+    let approving = std::thread::spawn(move || send(&url, "POST", &target, Some(&value!({"by": "kim"}))).is_err());
+    callee.until_ran(1).await;
+    tokio::task::block_in_place(|| {
+        daemon.signal("KILL");
+        daemon.ended();
+    });
+    assert!(tokio::task::block_in_place(|| approving.join().unwrap()));
+    let_go.send_replace(true);
+    let daemon = tokio::task::block_in_place(|| home.serve(&[]));
+    let kept = run(&home, &daemon, &["approvals", &id, "--json"]).await.ok();
+    assert_eq!((&json(&kept)["state"], &json(&kept)["decided_by"]), (&value!("unknown-outcome"), &value!("kim")));
+    let again = run(&home, &daemon, &["approvals", "approve", &id]).await.failed(1);
+    assert!(again.contains("`unknown-outcome`"), "{again}");
+    assert_eq!(callee.ran().len(), 1);
 }

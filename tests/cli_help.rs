@@ -18,6 +18,8 @@ const COMMANDS: [&str; 15] = [
     "explain",
     "call",
     "prefs",
+    "approvals",
+    "operations",
     "refresh",
     "block",
     "trust",
@@ -41,7 +43,15 @@ fn the_help_names_every_command_and_ends_in_exit_codes() {
 #[test]
 fn every_command_explains_itself_within_a_hundred_columns() {
     let home = Home::new();
-    let below = [&["prefs", "list"][..], &["prefs", "set"], &["prefs", "reset"], &["config", "show"]];
+    let below = [
+        &["prefs", "list"][..],
+        &["prefs", "set"],
+        &["prefs", "reset"],
+        &["config", "show"],
+        &["approvals", "approve"],
+        &["approvals", "reject"],
+        &["operations", "cancel"],
+    ];
     for path in COMMANDS.iter().map(std::slice::from_ref).chain(below) {
         let help = home.run(&[path, &["--help"][..]].concat()).ok();
         assert!(help.contains(&format!("\nUsage: callsheet {} ", path.join(" "))), "{help}");
