@@ -29,13 +29,14 @@ use tokio::sync::watch;
 
 use crate::calls::{self, Answered, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, LoadOptions, Loaded, ShownValue};
+use crate::config::{Config, LoadOptions, Loaded, ShownValues};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
 use crate::model::{ScenarioName, ToolId};
 use crate::native::{NativeError, NativeTools};
 use crate::runtime::memory;
+use crate::runtime::service::ServiceManager;
 use crate::runtime::signal::{self, Hangups};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
@@ -46,6 +47,7 @@ use crate::views::Views;
 
 mod builder;
 mod reload;
+mod service;
 mod warm;
 
 pub use builder::Builder;
@@ -60,7 +62,7 @@ pub struct Callsheet {
     /// What is in force. Another one is put here by a reload.
     config: watch::Sender<Arc<Config>>,
     /// Every value of it with its origin, where it was loaded from files; for showing.
-    settings: watch::Sender<Arc<[ShownValue]>>,
+    settings: watch::Sender<ShownValues>,
     /// Who this daemon is to others.
     id: Arc<str>,
     client: Arc<Client>,
@@ -221,6 +223,15 @@ impl Callsheet {
     /// this is.
     pub fn return_memory(&self) {
         self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
+    }
+
+    /// Tells the service manager that started this process, if one wants to be told (`sd_notify(3)`): that it is ready, in one line how it
+    /// fares, that it is alive while the engine turns, and that it ends. To be called when the listener is bound.
+    pub fn tell_service_manager(&self) {
+        if let Some(manager) = ServiceManager::of_process(self.tasks.clone(), self.clock) {
+            let (engine, reader, stop) = (self.engine.clone(), self.reader.clone(), self.stop.clone());
+            self.tasks.spawn(service::tell(manager, engine, reader, self.clock, stop));
+        }
     }
 
     /// Stops on the signals with which operators and service managers end a process (SIGTERM and Ctrl-C; elsewhere Ctrl-C alone).

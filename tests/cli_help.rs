@@ -9,13 +9,14 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "serve",
     "demo",
     "tools",
     "search",
     "scenarios",
     "explain",
+    "call",
     "prefs",
     "approvals",
     "operations",
@@ -23,6 +24,7 @@ const COMMANDS: [&str; 15] = [
     "block",
     "trust",
     "check",
+    "doctor",
     "config",
     "completions",
 ];

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
 use callsheet::config::{
-    Cache, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Network, Origin, Position, StaticScenario, TrustPattern,
-    keys,
+    Cache, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Modules, Network, Origin, Position, StaticScenario,
+    TrustPattern, keys,
 };
-use callsheet::model::{Accept, Permission, Profile};
+use callsheet::model::{Accept, Permission, Profile, Secret, UnknownLevel};
 use callsheet::upstream::CacheScope;
 
 #[path = "support/config.rs"]
@@ -52,9 +52,13 @@ fn the_defaults_are_the_agreed_ones() {
 
 /// A key without a fixed default: computed, or one of a scenario.
 fn is_computed(key: &str) -> bool {
-    key.starts_with("scenarios[]")
-        || key.starts_with("profiles[]")
-        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
+    is_listed(key)
+        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id", "module_settings.token"].contains(&key)
+}
+
+/// A key of which there may be several, or none.
+fn is_listed(key: &str) -> bool {
+    ["scenarios", "modules", "module_settings.tokens", "profiles"].iter().any(|list| key.starts_with(list))
 }
 
 /// The keys of the reference in order, each with whether a comment of at least one whole sentence stands right above it.
@@ -76,6 +80,8 @@ fn documented() -> Vec<(String, bool)> {
         } else if let Some((key, _)) = code.split_once(" = ") {
             let sentence = above.trim();
             let whole = sentence.ends_with('.') && sentence.contains(' ') && sentence.starts_with(char::is_uppercase);
+            // The section of modules has keys of the user's own.
+            let key = if section == "modules" { "*" } else { key };
             found.push((format!("{section}.{key}"), whole));
         }
         above.clear();
@@ -108,6 +114,9 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert_eq!(config.scenarios.len(), 1);
     assert_eq!(config.profiles.len(), 1);
     assert!(config.discovery.mdns.id.take().is_some());
+    assert_eq!(config.modules.services.len(), 1);
+    assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
+    config.modules = Modules::default();
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
 
@@ -127,6 +136,16 @@ url = "http://127.0.0.1:1"
 name = "b.c"
 url = "https://u:p@tools.example/base"
 protocol = "tool-discovery"
+[modules]
+m_1 = "http://127.0.0.1:2"
+[module_settings]
+slow_modules = ["m_1", "gone"]
+tool_execution_timeout = "61s"
+default_timeout = "62s"
+token = "63"
+tokens = { m_1 = "64" }
+[permissions]
+unknown = "guest"
 [[profiles]]
 name = "narrow"
 scenarios = ["a", "b.c"]
@@ -205,10 +224,20 @@ fn everything(machine: &Machine) -> Config {
         scenario("a", "http://127.0.0.1:1", None),
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
+    expected.modules = Modules {
+        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
+        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
+        slow_timeout: secs(61),
+        timeout: secs(62),
+        token: Some(Secret::new("63")),
+        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
+    };
+    expected.unknown_level = UnknownLevel::Guest;
+    let unknown = UnknownLevel::Guest;
     let narrow = ["a", "b.c"].map(|name| name.parse().unwrap()).into();
     expected.profiles = BTreeMap::from([
-        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin) }),
-        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None }),
+        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
+        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
     ]);
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
@@ -314,10 +343,10 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
         ]
     );
     assert!(!format!("{values:?}").contains("cret"));
-    let is_listed = |key: &str| key.starts_with("scenarios") || key.starts_with("profiles");
     let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
     // The daemon's id has no value until the daemon has made one.
-    let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && key != "discovery.mdns.id").collect();
+    let unset = |key: &str| ["discovery.mdns.id", "module_settings.token"].contains(&key);
+    let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
     assert_eq!(order, expected);
     assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), Origin::Default));
 }

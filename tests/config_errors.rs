@@ -270,7 +270,7 @@ work/callsheet.toml:9:8: scenarios[2].name: "-x" is no scenario name
 work/callsheet.toml:13:7: scenarios[3].url: "ftp://***@h/#part" is neither http nor https
   hint: write it whole, such as "http://127.0.0.1:15000"
 work/callsheet.toml:14:12: scenarios[3].protocol: "soap" is no protocol
-  hint: known are: tool-discovery; leave it out to find out by asking
+  hint: known are: tool-discovery, module; leave it out to find out by asking
 work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is no address: invalid port number
   hint: write it whole, such as "http://127.0.0.1:15000""#,
     );

@@ -160,7 +160,7 @@ async fn each_asker_is_told_of_its_own_list() {
     let mail = Scenario::of("mail", &["send"]).await;
     let mut config = home.config(&[&notes, &mail]);
     let allowed: BTreeSet<_> = ["notes".parse().unwrap()].into();
-    let profile = Profile { scenarios: Some(allowed), permission: Some(Permission::User) };
+    let profile = Profile { scenarios: Some(allowed), permission: Some(Permission::User), ..Profile::default() };
     config.profiles.insert("narrow".into(), profile);
     let daemon = Daemon::ready(config).await;
     let (mut plain, _) = Listener::begin(daemon.address, CATALOG).await;
@@ -201,7 +201,7 @@ async fn every_change_of_state_is_told_with_its_reason() {
     let home = Home::new();
     let mut notes = Scenario::of("notes", &["add"]).await;
     let mut config = home.config(&[&notes]);
-    config.health.grace = Duration::from_millis(400);
+    config.health.grace = Duration::from_secs(2);
     let daemon = Daemon::ready(config).await;
     let (mut listener, _) = Listener::begin(daemon.address, "").await;
     notes.stop().await;

@@ -77,7 +77,7 @@ async fn filters_narrow_it_and_match_nothing_without_error() {
 #[tokio::test]
 async fn a_profile_gets_no_tool_outside_its_bounds() {
     let mut all = fleet();
-    let bounds = Profile { scenarios: Some(["odd".parse().unwrap()].into()), permission: None };
+    let bounds = Profile { scenarios: Some(["odd".parse().unwrap()].into()), ..Profile::default() };
     all.profiles = Arc::new(BTreeMap::from([("narrow".to_owned(), bounds)]));
     let server = serve_inputs(&all).await;
     assert_eq!(names(&server.get("/api/v1/tools?profile=narrow").await), ["explain", "search", "set"]);

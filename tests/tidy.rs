@@ -169,8 +169,12 @@ fn each_library_lives_in_its_room() {
         ("hyper::", &["src/server/", "src/provide/", "src/upstream/failure.rs"]),
         ("notify::", &["src/discovery/", "src/runtime/files.rs"]),
         ("clap::", &["src/cli/"]),
+        ("clap_mangen::", &["src/cli/man.rs"]),
+        ("sd_notify::", &["src/runtime/service.rs"]),
         ("mdns_sd::", &["src/discovery/mdns/"]),
         ("if_addrs::", &["src/discovery/mdns/"]),
+        ("socket2::", &["src/discovery/mdns/", "src/cli/doctor/"]),
+        ("rustix::", &["src/cli/doctor/"]),
     ];
     let mut problems = Vec::new();
     for path in files("src", "rs") {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
 use crate::calls::{self, Calls};
-use crate::config::Config;
+use crate::config::{Config, ShownValues};
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
@@ -157,7 +157,7 @@ impl Builder {
         let (config, id) = (watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
-            settings: watch::Sender::new(Arc::default()),
+            settings: watch::Sender::new(ShownValues::default()),
             id,
             client,
             reader,

@@ -13,11 +13,12 @@ use tokio::sync::watch;
 
 use super::Callsheet;
 use crate::calls::Calls;
-use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
+use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValues, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
 use crate::runtime::files::FileWatch;
+use crate::runtime::service::{ServiceManager, Telling};
 use crate::runtime::signal::Hangups;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::upstream::Client;
@@ -40,13 +41,17 @@ pub(super) struct Follower {
     state: ConfigState,
     id: Arc<str>,
     in_force: watch::Sender<Arc<Config>>,
-    settings: watch::Sender<Arc<[ShownValue]>>,
+    settings: watch::Sender<ShownValues>,
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,
     calls: Calls,
     tasks: Tasks,
     clock: Clock,
+    /// Who wants to be told of reloads, if anybody does.
+    manager: Option<ServiceManager>,
+    /// Whether it was told that a reload is under way.
+    reloading: bool,
 }
 
 impl Follower {
@@ -65,8 +70,25 @@ impl Follower {
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
         let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
-        settings.send_replace(values.into());
-        Self { options, config, file, state, id, in_force, settings, client, engine, events, calls, tasks, clock }
+        settings.send_replace(values);
+        let (manager, reloading) = (ServiceManager::of_process(tasks.clone(), clock), false);
+        Self {
+            options,
+            config,
+            file,
+            state,
+            id,
+            in_force,
+            settings,
+            client,
+            engine,
+            events,
+            calls,
+            tasks,
+            clock,
+            manager,
+            reloading,
+        }
     }
 
     /// Runs until `stop`.
@@ -119,11 +141,25 @@ impl Follower {
 
     /// Reads the configuration, and does what is to be done about it. `asked` is whether an operator wants to hear of it in any case.
     async fn look(&mut self, asked: bool) {
+        if asked {
+            self.begin().await;
+        }
         match self.read().await {
             Some(Ok(loaded)) => self.take(loaded, asked).await,
             Some(Err(error)) => self.refuse(problems(&error), asked).await,
             // The runtime goes down.
             None => {}
+        }
+        // Also when it came to nothing: the service manager waits for it.
+        if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
+            manager.tell(vec![Telling::Ready]).await;
+        }
+    }
+
+    /// Tells the service manager that a reload is under way, once for each.
+    async fn begin(&mut self) {
+        if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
+            manager.tell(vec![Telling::Reloading]).await;
         }
     }
 
@@ -162,6 +198,9 @@ impl Follower {
             }
             return;
         }
+        if !changed.is_empty() {
+            self.begin().await;
+        }
         if !changed.is_empty()
             && let Err(error) = self.adjust(&config).await
         {
@@ -174,7 +213,7 @@ impl Follower {
         for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
             tracing::warn!(key = &**key, "this key keeps its value until the daemon is restarted");
         }
-        self.settings.send_replace(loaded.values.into());
+        self.settings.send_replace(loaded.values);
         self.state.waiting = waiting;
         self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
         self.file = loaded.file;
@@ -195,7 +234,7 @@ impl Follower {
         self.state.reloads += 1;
         self.engine.counts().loads.applied(self.state.since);
         self.state.changed = changed.iter().map(|key| (*key).into()).collect();
-        self.state.scenarios = between(&self.config.scenarios, &config.scenarios);
+        self.state.scenarios = between(&self.config.at_known_addresses(), &config.at_known_addresses());
         self.config = config.clone();
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());

@@ -74,8 +74,11 @@ fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<Str
 fn offer(entry: &Entry) -> Step {
     let manifest = &entry.manifest;
     let made = manifest.generated_at.map_or_else(|| "not dated".to_owned(), |at| format!("generated {at}"));
-    let version = &manifest.protocol_version;
-    step("offered", format!("scenario {} offers it in its manifest ({made}, protocol {version})", entry.name), MANIFEST)
+    let spoken = match manifest.protocol_version.as_ref() {
+        "" => String::new(),
+        version => format!(", protocol {version}"),
+    };
+    step("offered", format!("scenario {} offers it in its manifest ({made}{spoken})", entry.name), MANIFEST)
 }
 
 fn standing(entry: &Entry) -> Step {

@@ -20,7 +20,8 @@ pub enum Found {
 
 impl Catalog {
     /// Looks a tool up by identity, published name, or (when only one has it) original name. A published name goes before original
-    /// ones. The tools of hidden scenarios are found by identity only, and an identity is never taken for a bare name with a slash
+    /// ones. Of several tools with an original name like `module.tool` the one of the scenario `module` is meant: what stands before the
+    /// first dot says whose it is. The tools of hidden scenarios are found by identity only, and an identity is never taken for a bare name with a slash
     /// in it: that could answer with a tool of another scenario than the one asked for.
     pub fn find(&self, name: &NameRef) -> Found {
         Lens::global(self).find(name)
@@ -53,6 +54,12 @@ impl Lens<'_> {
             if *tool.id.tool == *text {
                 originals.push(tool);
             }
+        }
+        if let Some((scenario, _)) = text.split_once('.')
+            && originals.len() > 1
+            && let Some(own) = originals.iter().find(|tool| tool.id.scenario.as_str() == scenario)
+        {
+            return Found::One(Arc::clone(own));
         }
         match originals.len() {
             0 => Found::None,

@@ -136,10 +136,10 @@ impl Catalog {
         let lens = Lens::of(self, query);
         let bounds = self.bounds(query);
         if !lens.is_scoped() && bounds.is_none() {
-            return self.revision;
+            return self.revision();
         }
         let mut content = Content::default();
-        content.bytes(&self.revision.0.to_le_bytes());
+        content.bytes(&self.revision().0.to_le_bytes());
         if let Some(bounds) = bounds {
             // They are the configuration's, which may be reloaded.
             content.text(format_args!("{bounds:?}"));

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::entry::Content;
 use super::prefer::Rules;
 use super::resolve::{Claim, Names, Text};
-use super::{Catalog, Entry, NamingStyle, Offer, Revision};
+use super::{Catalog, Entry, NamingStyle, Offer};
 use crate::model::{PreferenceSet, Profile, PublishedName, ScenarioName, Scope, Settings, Target, ToolId};
 
 /// New offers by scenario; `None` where there is none any more.
@@ -25,16 +24,7 @@ impl Catalog {
         profiles: Arc<BTreeMap<String, Profile>>,
     ) -> Self {
         let rules = Arc::new(Rules::global(&preferences));
-        let mut empty = Self {
-            revision: Revision(0),
-            entries: OrdMap::new(),
-            names: Names::new(naming),
-            preferences,
-            rules,
-            profiles,
-        };
-        empty.revision = empty.digest();
-        empty
+        Self { content: 0, entries: OrdMap::new(), names: Names::new(naming), preferences, rules, profiles }
     }
 
     /// With these offers besides its own.
@@ -118,7 +108,6 @@ impl Catalog {
                 next.put(name, entry.map(Arc::new));
             }
         }
-        next.revision = next.digest();
         next
     }
 
@@ -140,8 +129,6 @@ impl Catalog {
                 added.push(claim);
             }
         }
-        // In their order, each goes in beside the one before: for a whole fleet that is half the work.
-        added.sort_unstable();
         for claim in added {
             self.names.insert(claim);
         }
@@ -176,24 +163,23 @@ impl Catalog {
         for claim in entry.as_deref().map_or_else(Vec::new, unique) {
             self.names.insert(claim);
         }
-        match entry {
+        let added = entry.as_deref().map_or(0, Entry::share);
+        let replaced = match entry {
             Some(entry) => self.entries.insert(name, entry),
             None => self.entries.remove(&name),
         };
-    }
-
-    /// Over what is published, in order. The reasons of withdrawals and everything about health stay out of it.
-    fn digest(&self) -> Revision {
-        let mut content = Content::default();
-        for entry in self.entries.values().filter(|entry| entry.is_published()) {
-            // The digest of an entry covers its name.
-            content.bytes(&entry.digest.0.to_le_bytes());
-        }
-        Revision(content.hash.digest())
+        let removed = replaced.as_deref().map_or(0, Entry::share);
+        self.content = self.content.wrapping_sub(removed).wrapping_add(added);
     }
 }
 
 impl Entry {
+    /// What it adds to the content of its catalog: the digest, which covers its name, of what is published. The reasons of withdrawals
+    /// and everything about health stay out of it.
+    fn share(&self) -> u128 {
+        if self.is_published() { self.digest.0 } else { 0 }
+    }
+
     /// Its claims as the catalog that it stands in has them.
     fn claims(&self, catalog: &Catalog) -> Vec<Claim> {
         self.offer().claims(&self.name, &catalog.rules, &catalog.names)

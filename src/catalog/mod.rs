@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
@@ -101,7 +102,8 @@ pub struct Revision(pub u64);
 /// The merged, immutable result. Cheap to clone: the parts are shared.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    revision: Revision,
+    /// The sum of what the entries add to it, so that one change costs the same however many there are.
+    content: u128,
     entries: OrdMap<ScenarioName, Arc<Entry>>,
     names: resolve::Names,
     preferences: Arc<PreferenceSet>,
@@ -157,7 +159,7 @@ impl Catalog {
 
     /// Identity of the content in the global scope; see [`Catalog::revision_for`] for views of other scopes.
     pub fn revision(&self) -> Revision {
-        self.revision
+        Revision(xxh3_64(&self.content.to_le_bytes()))
     }
 
     /// The scenarios, in order, whatever their standing.

@@ -35,7 +35,7 @@ struct Former {
 impl Past {
     /// `before` gives way to `after`. What shows the same in every list is not remembered twice.
     pub(super) fn remember(&mut self, before: &Catalog, after: &Catalog) {
-        if before.revision == after.revision
+        if before.revision() == after.revision()
             && Arc::ptr_eq(&before.preferences, &after.preferences)
             && Arc::ptr_eq(&before.profiles, &after.profiles)
         {

@@ -15,7 +15,11 @@
 //! what they had, not even by being called such that its qualified name is another tool's own. A published name is never parsed:
 //! [`Names::claimants`] looks it up.
 
-use imbl::OrdSet;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use imbl::hashmap::Entry;
+use imbl::shared_ptr::DefaultSharedPtr;
+use imbl::{GenericHashMap, OrdSet};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::NamingStyle;
@@ -38,8 +42,6 @@ pub(super) enum Kind {
     Original,
     /// It is published under this unique form. Only for lookups.
     Unique,
-    /// Nothing is of this kind: the end of a range.
-    End,
 }
 
 /// One tool's claim on a text.
@@ -47,16 +49,27 @@ pub(super) enum Kind {
 pub(super) struct Claim {
     pub(super) text: Text,
     kind: Kind,
-    /// The claimant. `None` is only used as the lower bound of a range.
-    id: Option<ToolId>,
+    id: ToolId,
 }
 
-/// All claims. Cheap to clone: a persistent set.
+/// All claims. Cheap to clone: a persistent map.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
-    claims: OrdSet<Claim>,
+    claims: GenericHashMap<Text, Claimants, BuildHasherDefault<Digested>, DefaultSharedPtr>,
     pub(super) style: NamingStyle,
 }
+
+/// Who claims one text, and how. Nearly every text has one claimant.
+#[derive(Debug, Clone)]
+enum Claimants {
+    One(Kind, ToolId),
+    /// By kind, then in order.
+    More(OrdSet<(Kind, ToolId)>),
+}
+
+/// Takes the half of a digest for its hash.
+#[derive(Default)]
+struct Digested(u64);
 
 /// How many claims of a kind there are on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +93,54 @@ impl Text {
         let digest = xxh3_128(text.as_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         Self([(digest >> 64) as u64, digest as u64])
+    }
+}
+
+/// A digest is as good as its hash.
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[1]);
+    }
+}
+
+impl Hasher for Digested {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only texts are hashed, and they write one number.
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, half: u64) {
+        self.0 = half;
+    }
+}
+
+impl Claimants {
+    /// By kind, then in order.
+    fn iter(&self) -> impl Iterator<Item = (Kind, &ToolId)> {
+        let (one, more) = match self {
+            Self::One(kind, id) => (Some((*kind, id)), None),
+            Self::More(all) => (None, Some(all.iter().map(|(kind, id)| (*kind, id)))),
+        };
+        one.into_iter().chain(more.into_iter().flatten())
+    }
+
+    /// Takes one away, and answers how many are left.
+    fn without(&mut self, kind: Kind, id: &ToolId) -> usize {
+        match self {
+            Self::One(known, other) => usize::from((*known, &*other) != (kind, id)),
+            Self::More(all) => {
+                all.remove(&(kind, id.clone()));
+                let rest = all.len();
+                if let (1, Some((kind, id))) = (rest, all.get_min().cloned()) {
+                    *self = Self::One(kind, id);
+                }
+                rest
+            }
+        }
     }
 }
 
@@ -107,12 +168,12 @@ impl Contest {
 impl Names {
     /// No claims.
     pub(super) fn new(style: NamingStyle) -> Self {
-        Self { claims: OrdSet::new(), style }
+        Self { claims: GenericHashMap::default(), style }
     }
 
     /// Adds the claims of a tool whose alias is `alias` to `claims`.
     pub(super) fn claim(&self, claims: &mut Vec<Claim>, id: &ToolId, alias: Option<&PublishedName>) {
-        let mut push = |kind, text: &str| claims.push(Claim { text: Text::of(text), kind, id: Some(id.clone()) });
+        let mut push = |kind, text: &str| claims.push(Claim { text: Text::of(text), kind, id: id.clone() });
         push(Kind::Qualified, PublishedName::qualified(id).as_str());
         match (alias, self.style) {
             (Some(alias), _) => push(Kind::Alias, alias.as_str()),
@@ -130,38 +191,47 @@ impl Names {
 
     /// The claim under which a tool with a unique form is found by it; nothing for other names.
     pub(super) fn unique_claim(id: &ToolId, name: &PublishedName) -> Option<Claim> {
-        name.is_reserved().then(|| Claim { text: Text::of(name.as_str()), kind: Kind::Unique, id: Some(id.clone()) })
+        name.is_reserved().then(|| Claim { text: Text::of(name.as_str()), kind: Kind::Unique, id: id.clone() })
     }
 
     /// Enters a claim.
-    pub(super) fn insert(&mut self, claim: Claim) {
-        self.claims.insert(claim);
+    pub(super) fn insert(&mut self, Claim { text, kind, id }: Claim) {
+        match self.claims.entry(text) {
+            Entry::Vacant(free) => _ = free.insert(Claimants::One(kind, id)),
+            Entry::Occupied(mut claimed) => match claimed.get_mut() {
+                Claimants::More(all) => _ = all.insert((kind, id)),
+                Claimants::One(known, other) if (*known, &*other) == (kind, &id) => {}
+                one @ Claimants::One(..) => {
+                    let all = one.iter().map(|(kind, id)| (kind, id.clone())).chain([(kind, id)]).collect();
+                    *one = Claimants::More(all);
+                }
+            },
+        }
     }
 
     /// Takes a claim back.
-    pub(super) fn remove(&mut self, claim: &Claim) {
-        self.claims.remove(claim);
+    pub(super) fn remove(&mut self, Claim { text, kind, id }: &Claim) {
+        if self.claims.get_mut(text).is_some_and(|claimants| claimants.without(*kind, id) == 0) {
+            self.claims.remove(text);
+        }
     }
 
     /// Whether anything claims a text.
     pub(super) fn is_claimed(&self, text: Text) -> bool {
-        // One search, where a range takes two.
-        self.claims.get_next(&Claim { text, kind: Kind::Alias, id: None }).is_some_and(|claim| claim.text == text)
+        self.claims.contains_key(&text)
     }
 
     /// What decides about a text now.
     pub(super) fn contest(&self, text: Text) -> Contest {
         let mut contest = Contest { alias: Holder::Nobody, qualified: Holder::Nobody, plain: Holder::Nobody };
-        for claim in self.between(text, Kind::Alias, Kind::Original) {
-            let holder = match claim.kind {
+        for (kind, id) in self.of(text) {
+            let holder = match kind {
                 Kind::Alias => &mut contest.alias,
                 Kind::Qualified => &mut contest.qualified,
-                _ => &mut contest.plain,
+                Kind::Plain => &mut contest.plain,
+                Kind::Original | Kind::Unique => break,
             };
-            *holder = match (&holder, &claim.id) {
-                (Holder::Nobody, Some(id)) => Holder::One(id.clone()),
-                _ => Holder::Several,
-            };
+            *holder = if *holder == Holder::Nobody { Holder::One(id.clone()) } else { Holder::Several };
             // Plain claims come last; a second one settles it, however many follow.
             if contest.plain == Holder::Several {
                 break;
@@ -197,30 +267,19 @@ impl Names {
 
     /// Every tool that may be meant by a text, by kind, then in order; a tool may come twice.
     pub(super) fn claimants(&self, text: &str) -> impl Iterator<Item = &ToolId> {
-        self.between(Text::of(text), Kind::Alias, Kind::End).filter_map(|claim| claim.id.as_ref())
+        self.of(Text::of(text)).map(|(_, id)| id)
     }
 
     /// The tools other than `id` that claim a text in this way, in order.
     pub(super) fn rivals(&self, text: &str, kind: Kind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
-        let claims = self.between(Text::of(text), kind, kind.next());
-        claims.filter_map(|claim| claim.id.as_ref()).filter(move |other| *other != id)
+        // The rare kinds stand in front, so little is passed over.
+        let claims =
+            self.of(Text::of(text)).skip_while(move |claim| claim.0 < kind).take_while(move |claim| claim.0 == kind);
+        claims.map(|(_, id)| id).filter(move |other| *other != id)
     }
 
-    /// The claims on a text from one kind up to, but not with, another.
-    fn between(&self, text: Text, from: Kind, to: Kind) -> impl Iterator<Item = &Claim> {
-        let bound = |kind| Claim { text, kind, id: None };
-        self.claims.range(bound(from)..bound(to))
-    }
-}
-
-impl Kind {
-    fn next(self) -> Self {
-        match self {
-            Self::Alias => Self::Qualified,
-            Self::Qualified => Self::Plain,
-            Self::Plain => Self::Original,
-            Self::Original => Self::Unique,
-            Self::Unique | Self::End => Self::End,
-        }
+    /// The claims on a text, by kind, then in order.
+    fn of(&self, text: Text) -> impl Iterator<Item = (Kind, &ToolId)> {
+        self.claims.get(&text).into_iter().flat_map(Claimants::iter)
     }
 }

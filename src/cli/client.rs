@@ -1,8 +1,9 @@
 //! Speaks to a running daemon. The only place of the command line that knows HTTP.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
 
@@ -78,6 +79,11 @@ impl Daemon {
             Some(url) => read_url(url)?,
             None => configured(remote)?,
         };
+        Self::at(base)
+    }
+
+    /// The daemon at this address.
+    pub(super) fn at(base: Url) -> Result<Self, Failure> {
         crate::upstream::settings::choose_tls();
         let http = reqwest::Client::builder()
             // A daemon on this machine is not behind the proxy that the environment names for the web.
@@ -90,6 +96,18 @@ impl Daemon {
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
         Ok(Self { base, http })
+    }
+
+    /// Its version, if it is a callsheet daemon that answers there.
+    pub(super) async fn version(&self) -> Result<String, Failure> {
+        let request = self.http.get(self.base.clone()).header(ACCEPT, "application/json");
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let (_, body) = self.receive(response).await?;
+        let about = self.read(&body)?;
+        match (about["name"].as_str(), about["version"].as_str()) {
+            (Some("callsheet"), Some(version)) => Ok(output::plain(version)),
+            _ => Err(self.strange("it does not say that it is one")),
+        }
     }
 
     /// Asks for a JSON object that has `member`.
@@ -122,6 +140,19 @@ impl Daemon {
         let value = self.read(&body)?;
         if value.get(member).is_none() {
             return Err(self.strange(&format!("its answer has no `{member}`")));
+        }
+        Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
+    }
+
+    /// Has a tool run. It may take as long as the daemon allows.
+    pub(super) async fn execute(&self, body: &Value) -> Result<Answer, Failure> {
+        let url = self.address(&["tools", "execute"])?;
+        let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
+        let response = request.body(body.to_string()).send().await.map_err(|error| self.unreachable(&error))?;
+        let (_, body) = self.receive(response).await?;
+        let value = self.read(&body)?;
+        if value.get("success").is_none() && value.get("status").is_none() {
+            return Err(self.strange("its answer to a call has neither `success` nor `status`"));
         }
         Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
     }
@@ -201,7 +232,8 @@ impl Daemon {
         Ok(url)
     }
 
-    fn shown(&self) -> &str {
+    /// Its address.
+    pub(super) fn shown(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
@@ -226,6 +258,12 @@ fn refused(status: http::StatusCode, body: &[u8]) -> Failure {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
     let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
+    let violations = output::list(&problem, "violations").iter();
+    let violations: Vec<_> = violations
+        .map(|one| format!("{} {}", output::text(one, "/pointer"), output::text(one, "/message")).trim().to_owned())
+        .filter(|one| !told.contains(one.as_str()))
+        .collect();
+    let told = if violations.is_empty() { told } else { format!("{told}: {}", violations.join(", ")) };
     let (message, next) = output::next_step(&told);
     let names: Vec<_> =
         ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
@@ -263,7 +301,8 @@ fn command(literal: &str) -> Option<String> {
     Some(format!("callsheet {action} {name} --undo"))
 }
 
-fn read_url(text: &str) -> Result<Url, Failure> {
+/// Reads the address of a daemon as people write it.
+pub(super) fn read_url(text: &str) -> Result<Url, Failure> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         _ => Err(Failure::Usage {
@@ -277,19 +316,21 @@ fn read_url(text: &str) -> Result<Url, Failure> {
 fn configured(remote: &Remote) -> Result<Url, Failure> {
     let mut options = LoadOptions::from_process();
     options.file.clone_from(&remote.config);
-    let mut listen = config::load(&options)?.config.server.listen;
+    let listen = config::load(&options)?.config.server.listen;
     if listen.port() == 0 {
         return Err(Failure::Usage {
             message: format!("the configured address {listen} does not tell the port"),
             hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
         });
     }
+    address_of(listen)
+}
+
+/// The address at which what listens there is reached from this machine.
+pub(super) fn address_of(mut listen: SocketAddr) -> Result<Url, Failure> {
     if listen.ip().is_unspecified() {
-        listen.set_ip(if listen.is_ipv4() {
-            std::net::Ipv4Addr::LOCALHOST.into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
+        let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        listen.set_ip(loopback);
     }
     read_url(&format!("http://{listen}"))
 }

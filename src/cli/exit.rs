@@ -13,7 +13,7 @@ First steps:
 
 Exit codes:
   0  done
-  1  the daemon refused, there is no such thing, a scenario did not answer, or `check` found errors
+  1  refused, no such thing, no answer, or a tool failed, or `check` or `doctor` found errors
   2  wrong usage, or what is to be checked cannot be read
   3  no daemon can be reached
   4  the configuration is wrong
@@ -32,8 +32,10 @@ pub enum Failure {
         /// The next step, if there is one.
         hint: Option<String>,
     },
-    /// `check` found errors, and has told them. Code 1.
+    /// `check` or `doctor` found errors, and has told them. Code 1.
     Found,
+    /// `doctor` found that the configuration is wrong, and has told how. Code 4.
+    FoundConfig,
     /// An argument cannot be, or what it names cannot be read. Code 2.
     Usage {
         /// Which, and why.
@@ -66,7 +68,7 @@ impl Failure {
             Self::Refused { .. } | Self::Found => 1.into(),
             Self::Usage { .. } => USAGE.into(),
             Self::Unreachable { .. } => 3.into(),
-            Self::Config(_) => 4.into(),
+            Self::Config(_) | Self::FoundConfig => 4.into(),
             Self::Daemon { .. } => 5.into(),
         }
     }

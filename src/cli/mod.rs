@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 //!
-//! Commands that run the daemon build it through [`crate::app`]; `check` asks a scenario itself; all others speak to a running daemon
-//! over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
+//! Commands that run the daemon build it through [`crate::app`]; `check` and `doctor` look at scenarios and at this machine themselves; all
+//! others speak to a running daemon over HTTP. None holds logic of its own. Only this module prints, and only through [`output`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,15 +12,18 @@ use clap::{Args, Parser, Subcommand};
 use crate::runtime::Tasks;
 
 mod approvals;
+mod call;
 mod check;
 mod client;
 mod completions;
 mod config;
 mod decide;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod log;
+mod man;
 mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -61,6 +64,8 @@ enum Command {
     Scenarios(scenarios::Scenarios),
     /// Tell why a tool is or is not in the list.
     Explain(explain::Explain),
+    /// Run a tool.
+    Call(call::Call),
     /// Show, set and reset preferences.
     Prefs(prefs::Prefs),
     /// List calls that wait for a human's yes, and decide them.
@@ -75,10 +80,15 @@ enum Command {
     Trust(decide::Trust),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
     Check(check::Check),
+    /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
+    Doctor(doctor::Doctor),
     /// Show the configuration in force.
     Config(config::Config),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
+    /// Print manual pages.
+    #[command(hide = true)]
+    Man(man::Man),
 }
 
 /// Which daemon to speak to, and how to print.
@@ -135,6 +145,7 @@ impl Command {
             Self::Search(command) => command.run().await,
             Self::Scenarios(command) => command.run().await,
             Self::Explain(command) => command.run().await,
+            Self::Call(command) => command.run().await,
             Self::Prefs(command) => command.run().await,
             Self::Approvals(command) => command.run().await,
             Self::Operations(command) => command.run().await,
@@ -142,7 +153,9 @@ impl Command {
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
             Self::Check(command) => command.run().await,
+            Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
+            Self::Man(command) => command.run(),
             Self::Completions(command) => {
                 command.run();
                 Ok(())

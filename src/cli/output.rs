@@ -54,7 +54,7 @@ pub(super) fn json(value: &Value) {
 /// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
 pub(super) fn failure(failure: &Failure) {
     match failure {
-        Failure::Found => {}
+        Failure::Found | Failure::FoundConfig => {}
         Failure::Refused { message, hint } => error(message, hint.as_deref()),
         Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => error(message, Some(hint)),
         Failure::Config(config) => {
@@ -97,6 +97,11 @@ pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
 pub(super) fn plain(text: &str) -> String {
     let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
+}
+
+/// The same for a text of several lines, which stay.
+pub(super) fn lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// The severity of a finding with its colour.

@@ -45,6 +45,7 @@ impl Serve {
         tracing::info!(configuration = file, state, "started");
         super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
         app.stop_on_signal()?;
+        app.tell_service_manager();
         match app.serve(listener).await {
             // Those who were cut off were told nothing wrong, and the operator asked for it.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),

@@ -14,8 +14,9 @@ use super::{
     Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server,
     State, StaticScenario,
 };
+use super::{modules, profiles};
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, Permission, Profile, ScenarioName, Scope};
+use crate::model::{Accept, ScenarioName};
 use crate::protocols::PROTOCOLS;
 
 /// More than anybody needs, and far below what makes a semaphore or a table of this size fail.
@@ -46,7 +47,15 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     let all = &mut complaints;
     server(raw.server, &mut config.server, Section::at("server", all));
     config.scenarios = scenarios(raw.scenarios, &mut Section::at("scenarios", all));
-    config.profiles = profiles(raw.profiles, &mut Section::at("profiles", all));
+    modules::services(raw.modules, &config.scenarios, &mut config.modules, Section::at("modules", all));
+    modules::settings(raw.module_settings, &config.scenarios, &mut config.modules, Section::at("module_settings", all));
+    Section::at("permissions", all).set_text(
+        "unknown",
+        raw.permissions.unknown,
+        &mut config.unknown_level,
+        profiles::unknown_level,
+    );
+    config.profiles = profiles::read(raw.profiles, config.unknown_level, &mut Section::at("profiles", all));
     vrooli(raw.discovery.vrooli, &mut config.discovery, to_path, Section::at("discovery.vrooli", all));
     environment(
         &raw.discovery.environment,
@@ -68,9 +77,9 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
 }
 
 /// One section: where it stands, and where its complaints go.
-struct Section<'a> {
-    path: KeyPath,
-    complaints: &'a mut Vec<Complaint>,
+pub(super) struct Section<'a> {
+    pub(super) path: KeyPath,
+    pub(super) complaints: &'a mut Vec<Complaint>,
 }
 
 impl<'a> Section<'a> {
@@ -78,12 +87,18 @@ impl<'a> Section<'a> {
         Self { path: KeyPath::dotted(key), complaints }
     }
 
-    fn complain(&mut self, key: &str, wrong: Wrong) {
+    pub(super) fn complain(&mut self, key: &str, wrong: Wrong) {
         self.complaints.push(Complaint { path: self.path.key(key), other: None, wrong });
     }
 
     /// Sets the value of a key if it was written and can be read.
-    fn set<R, V>(&mut self, key: &str, raw: Option<R>, slot: &mut V, read: impl FnOnce(R) -> Result<V, Wrong>) {
+    pub(super) fn set<R, V>(
+        &mut self,
+        key: &str,
+        raw: Option<R>,
+        slot: &mut V,
+        read: impl FnOnce(R) -> Result<V, Wrong>,
+    ) {
         match raw.map(read) {
             Some(Ok(value)) => *slot = value,
             Some(Err(wrong)) => self.complain(key, wrong),
@@ -92,7 +107,7 @@ impl<'a> Section<'a> {
     }
 
     /// The same for a text.
-    fn set_text<V>(
+    pub(super) fn set_text<V>(
         &mut self,
         key: &str,
         raw: Option<String>,
@@ -103,7 +118,7 @@ impl<'a> Section<'a> {
     }
 
     /// The same for a list, whose elements are complained of one by one.
-    fn set_list<V>(
+    pub(super) fn set_list<V>(
         &mut self,
         key: &str,
         raw: Option<Vec<String>>,
@@ -179,46 +194,6 @@ fn scenarios(raw: Vec<raw::Scenario>, list: &mut Section<'_>) -> Vec<StaticScena
         }
     }
     scenarios
-}
-
-fn profiles(raw: Vec<raw::Profile>, list: &mut Section<'_>) -> BTreeMap<String, Profile> {
-    let mut profiles = BTreeMap::new();
-    for (i, raw) in raw.into_iter().enumerate() {
-        let mut at = Section { path: list.path.index(i), complaints: &mut *list.complaints };
-        let (mut name, mut profile) = (None, Profile::default());
-        if raw.name.is_none() {
-            at.complain("name", Wrong::new("this profile has no name", "add `name = \"...\"` to it"));
-        }
-        at.set_text("name", raw.name, &mut name, |text| profile_name(text, &profiles).map(Some));
-        if let Some(raw) = raw.scenarios {
-            let mut allowed = Vec::new();
-            at.set_list("scenarios", Some(raw), &mut allowed, scenario_name);
-            profile.scenarios = Some(allowed.into_iter().collect());
-        }
-        at.set_text("permission", raw.permission, &mut profile.permission, |text| {
-            let level = text.parse::<Permission>();
-            level
-                .map(Some)
-                .map_err(|wrong| Wrong::new(wrong.to_string(), "without this key every permission is allowed"))
-        });
-        profiles.extend(name.map(|name| (name, profile)));
-    }
-    profiles
-}
-
-/// A name that `profile:<name>` can hold and no other profile has.
-fn profile_name(text: &str, others: &BTreeMap<String, Profile>) -> Result<String, Wrong> {
-    if others.contains_key(text) {
-        let message = format!("`{text}` is already the name of another profile");
-        return Err(Wrong::new(message, "give each profile a name of its own"));
-    }
-    match format!("profile:{text}").parse() {
-        Ok(Scope::Profile(name)) => Ok(name),
-        _ => Err(Wrong::new(
-            format!("{text:?} cannot be the name of a profile"),
-            "use 1 to 200 characters without control characters",
-        )),
-    }
 }
 
 fn vrooli(raw: raw::Vrooli, discovery: &mut Discovery, to_path: ToPath<'_>, mut at: Section<'_>) {
@@ -367,7 +342,7 @@ fn path(text: &str, at: &KeyPath, to_path: ToPath<'_>) -> Result<PathBuf, Wrong>
         .ok_or_else(|| Wrong::new(format!("{text:?} needs a home folder, and none is known"), "write the whole path"))
 }
 
-fn scenario_name(text: &str) -> Result<ScenarioName, Wrong> {
+pub(super) fn scenario_name(text: &str) -> Result<ScenarioName, Wrong> {
     text.parse().map_err(|_| {
         Wrong::new(
             format!("{text:?} is no scenario name"),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State,
-    Views, Vrooli,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, Modules, ProtocolRules, Refresh, Server,
+    State, Views, Vrooli,
 };
 use crate::catalog::NamingStyle;
-use crate::model::Accept;
+use crate::model::{Accept, UnknownLevel};
 
 /// `config/default.toml`: every key with its default and a sentence on what it does.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -27,6 +27,8 @@ impl Config {
         Self {
             server: Server::default(),
             scenarios: Vec::new(),
+            modules: Modules::default(),
+            unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
             discovery,
             refresh: Refresh::default(),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use toml_edit::{Document, Item, Table, TableLike, Value};
 
@@ -13,9 +14,17 @@ use super::origin::{Lines, Origin, Position};
 #[derive(Debug)]
 pub(super) struct SourceFile {
     path: PathBuf,
-    document: Document<String>,
-    lines: Lines,
+    text: String,
     values: toml::Table,
+    /// Made when the first place is asked for: most files have nothing wrong in them.
+    places: OnceLock<Places>,
+}
+
+/// What tells where something stands.
+#[derive(Debug)]
+struct Places {
+    document: Option<Document<String>>,
+    lines: Lines,
 }
 
 /// Which end of `key = value` is meant.
@@ -45,10 +54,8 @@ impl SourceFile {
             message: format!("this is no TOML: {}", message.trim_end().replace('\n', ", ")),
             hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
         };
-        // The document tells the places and the table the values; both come from the same parser, so the second cannot fail alone.
         let values = text.parse::<toml::Table>().map_err(|error| refused(error.message(), error.span()))?;
-        let document = Document::parse(text.to_owned()).map_err(|error| refused(error.message(), error.span()))?;
-        Ok(Self { path: path.to_owned(), document, lines: Lines::of(text), values })
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), values, places: OnceLock::new() })
     }
 
     /// The values.
@@ -63,12 +70,18 @@ impl SourceFile {
 
     /// The place of `path`, or of the nearest table around it when it is not written.
     pub(super) fn origin(&self, path: &KeyPath, end: End) -> Origin {
-        let position = self.span(path, end).map(|span| self.lines.position(self.document.raw(), span.start));
+        let places = self.places.get_or_init(|| {
+            // The same parser made the values of the same text, so this cannot fail; if it did, no place would be told.
+            Places { document: Document::parse(self.text.clone()).ok(), lines: Lines::of(&self.text) }
+        });
+        let position = places.span(path, end).map(|span| places.lines.position(&self.text, span.start));
         Origin::File { path: self.path.clone(), position }
     }
+}
 
+impl Places {
     fn span(&self, path: &KeyPath, end: End) -> Option<Range<usize>> {
-        let mut node = Node::Item(self.document.as_item());
+        let mut node = Node::Item(self.document.as_ref()?.as_item());
         let mut found = None;
         for step in path.steps() {
             let Some((key, next)) = node.step(step) else { break };

@@ -9,7 +9,7 @@ use serde::de::value::{BorrowedStrDeserializer, Error};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::raw::Raw;
+use super::raw::{self, Raw};
 
 /// The way from the root of a configuration to a value, written `scenarios[1].url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,8 +31,12 @@ pub(super) enum Shape {
     Section(Vec<(&'static str, Shape)>),
     /// A list of these.
     List(Box<Shape>),
+    /// A table of these under keys of the user's own.
+    Map(Box<Shape>),
     /// A text.
     Text,
+    /// A text that is never shown.
+    Secret,
     /// A whole number, 0 or more.
     Number,
     /// `true` or `false`.
@@ -109,13 +113,13 @@ impl Shape {
     pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
         path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
             (Self::Section(keys), Step::Key(key)) => keys.iter().find(|(name, _)| name == key).map(|(_, below)| below),
-            (Self::List(each), Step::Index(_)) => Some(each.as_ref()),
+            (Self::List(each), Step::Index(_)) | (Self::Map(each), Step::Key(_)) => Some(each.as_ref()),
             (Self::Words, Step::Index(_)) => Some(&Self::Text),
             _ => None,
         })
     }
 
-    /// Every key that holds a value, in order; a list counts as one.
+    /// Every key that holds a value, in order; a list counts as one, and so does a table with keys of the user's own.
     pub(super) fn leaves(&self) -> Vec<KeyPath> {
         fn collect(shape: &Shape, at: &KeyPath, into: &mut Vec<KeyPath>) {
             match shape {
@@ -134,7 +138,7 @@ impl Shape {
     }
 }
 
-/// Every key that may be written, in the order of `config/default.toml`: `server.listen`, `scenarios[].name`, ...
+/// Every key that may be written, in the order of `config/default.toml`: `server.listen`, `scenarios[].name`, `modules.*`, ...
 pub fn keys() -> Vec<String> {
     let whole = Shape::whole();
     let mut keys = Vec::new();
@@ -143,6 +147,8 @@ pub fn keys() -> Vec<String> {
             Some(Shape::List(each)) if !each.names().is_empty() => {
                 keys.extend(each.names().into_iter().map(|name| format!("{leaf}[].{name}")));
             }
+            // A whole section of the user's own keys; further in such a table is written in braces, as one value.
+            Some(Shape::Map(_)) if leaf.steps().len() == 1 => keys.push(format!("{leaf}.*")),
             _ => keys.push(leaf.to_string()),
         }
     }
@@ -176,10 +182,17 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor.visit_str("")
     }
 
-    // Only a text that may be a list asks like this.
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Error> {
-        *self.0 = Shape::Words;
+    // Only secrets, and texts that may be lists, ask like this.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Error> {
+        *self.0 = if name == raw::SECRET { Shape::Secret } else { Shape::Words };
         visitor.visit_str("")
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let mut each = Shape::Text;
+        let value = visitor.visit_map(OneEntry { key: Some("any"), each: &mut each })?;
+        *self.0 = Shape::Map(Box::new(each));
+        Ok(value)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -206,7 +219,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct map enum identifier ignored_any
+        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct enum identifier ignored_any
     }
 }
 
@@ -218,6 +231,24 @@ impl<'de> SeqAccess<'de> for One<'_> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         self.0.take().map(|shape| seed.deserialize(Probe(shape))).transpose()
+    }
+}
+
+/// A table of one entry.
+struct OneEntry<'a> {
+    key: Option<&'static str>,
+    each: &'a mut Shape,
+}
+
+impl<'de> MapAccess<'de> for OneEntry<'_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        self.key.take().map(|key| seed.deserialize(BorrowedStrDeserializer::new(key))).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        seed.deserialize(Probe(self.each))
     }
 }
 

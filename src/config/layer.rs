@@ -94,15 +94,25 @@ impl Fit<'_> {
     fn value(&mut self, value: Value, shape: &Shape, path: &KeyPath) -> Option<Value> {
         let fits = match (shape, value) {
             (Shape::Section(keys), Value::Table(table)) => return Some(Value::Table(self.table(table, keys, path))),
+            (Shape::Map(each), Value::Table(table)) => {
+                let fitting = table.into_iter().filter_map(|(key, value)| {
+                    let value = self.value(value, each, &path.key(&key))?;
+                    Some((key, value))
+                });
+                return Some(Value::Table(fitting.collect()));
+            }
             (Shape::List(each), Value::Array(list)) => return self.list(list, each, path).map(Value::Array),
             (Shape::Words, Value::Array(list)) => return self.list(list, &Shape::Text, path).map(Value::Array),
-            (Shape::Text | Shape::Size | Shape::Words, value @ Value::String(_))
+            (Shape::Text | Shape::Secret | Shape::Size | Shape::Words, value @ Value::String(_))
             | (Shape::Switch, value @ Value::Boolean(_))
             | (Shape::Number | Shape::Size, value @ Value::Integer(0..)) => Ok(value),
             (_, value) => Err(value),
         };
         fits.map_err(|value| {
-            let message = format!("expected {}, found {}", wanted(shape), described(&value));
+            let message = match shape {
+                Shape::Secret => format!("expected {}", wanted(shape)),
+                _ => format!("expected {}, found {}", wanted(shape), described(&value)),
+            };
             let wrong = Wrong::new(message, how_to_write(self.source, shape, path));
             self.found.add(self.source.origin(path, End::Value), path, wrong);
         })
@@ -148,10 +158,10 @@ fn did_you_mean(key: &str, sibling: Option<&str>, siblings: &[&str], whole: &Sha
 
 fn wanted(shape: &Shape) -> &'static str {
     match shape {
-        Shape::Section(_) => "a table",
+        Shape::Section(_) | Shape::Map(_) => "a table",
         Shape::List(each) if matches!(**each, Shape::Section(_)) => "a list of tables",
         Shape::List(_) => "a list of texts",
-        Shape::Text => "a text",
+        Shape::Text | Shape::Secret => "a text",
         Shape::Number => "a whole number, 0 or more",
         Shape::Switch => "true or false",
         Shape::Size => "a size",
@@ -174,17 +184,19 @@ fn described(value: &Value) -> String {
 fn how_to_write(source: &Source, shape: &Shape, path: &KeyPath) -> String {
     let in_file = matches!(source, Source::File(_) | Source::Default);
     let hint = match shape {
-        Shape::Section(_) | Shape::List(_) if !in_file => "write a list as `[a, b]`, a table as `{key = value}`",
-        Shape::Section(_) if path.tables().len() == path.steps().len() => {
+        Shape::Section(_) | Shape::Map(_) | Shape::List(_) if !in_file => {
+            "write a list as `[a, b]`, a table as `{key = value}`"
+        }
+        Shape::Section(_) | Shape::Map(_) if path.tables().len() == path.steps().len() => {
             return format!("begin a section with `[{path}]` and write its keys below");
         }
-        Shape::Section(_) => "write its keys in braces: `{ name = \"...\", url = \"...\" }`",
+        Shape::Section(_) | Shape::Map(_) => "write its keys in braces: `{ name = \"...\", url = \"...\" }`",
         Shape::List(each) if matches!(**each, Shape::Section(_)) => {
             return format!("begin each entry with `[[{path}]]` and write its keys below");
         }
         Shape::List(_) => "write texts in brackets: `[\"a\", \"b\"]`",
         Shape::Words => "write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
-        Shape::Text | Shape::Size => match default_of(path) {
+        Shape::Text | Shape::Secret | Shape::Size => match default_of(path) {
             Some(Value::String(text)) => return format!("write a text in double quotes, such as the default {text:?}"),
             _ => "put it in double quotes",
         },

@@ -16,8 +16,9 @@ use super::file::{End, SourceFile};
 use super::key::{KeyPath, Shape};
 use super::layer::{Findings, Layer, Source};
 use super::options::LoadOptions;
-use super::origin::{Origin, ShownValue};
+use super::origin::Origin;
 use super::raw::Raw;
+use super::shown::{Paths, ShownValues};
 use super::suggest::nearest;
 use super::units::Wrong;
 use super::{Config, shown};
@@ -31,8 +32,8 @@ const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHE
 pub struct Loaded {
     /// What was decided.
     pub config: Config,
-    /// Every effective value in the order of `config/default.toml`. A key without any value (a path with no home folder) is left out.
-    pub values: Vec<ShownValue>,
+    /// Every effective value. A key without any value (a path with no home folder) is left out.
+    pub values: ShownValues,
     /// The file that was read, absolute.
     pub file: Option<PathBuf>,
 }
@@ -62,7 +63,9 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         }
     }
     if found.problems.is_empty() {
-        let values = shown::values(&whole, &merged.values(), &config, |path| merged.origin(path, End::Key));
+        let paths = Paths::of(&config);
+        let show = move || shown::values(&whole, &merged.values(), &paths, |path| merged.origin(path, End::Key));
+        let values = ShownValues::new(show);
         return Ok(Loaded { config, values, file });
     }
     let mut problems = found.problems;
@@ -137,12 +140,12 @@ fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
 fn typed(text: &str, shape: &Shape) -> Value {
     let value = match shape {
-        Shape::Text | Shape::Size => None,
+        Shape::Text | Shape::Secret | Shape::Size => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Section(_) | Shape::Words => {
+        Shape::List(_) | Shape::Section(_) | Shape::Map(_) | Shape::Words => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, Profile, ScenarioName};
+use crate::model::{Accept, Profile, ScenarioName, UnknownLevel};
 
 mod address;
 mod cache;
@@ -24,8 +24,10 @@ mod key;
 mod layer;
 mod load;
 mod mdns;
+mod modules;
 mod options;
 mod origin;
+mod profiles;
 mod raw;
 mod reload;
 mod shown;
@@ -40,9 +42,12 @@ pub use key::keys;
 pub use load::{Loaded, load, load_again};
 pub(crate) use mdns::is_id;
 pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
+pub(crate) use modules::MODULE;
+pub use modules::Modules;
 pub use options::LoadOptions;
 pub use origin::{Origin, Position, ShownValue};
 pub use reload::{RULES, Reloaded, Rule};
+pub use shown::ShownValues;
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +56,10 @@ pub struct Config {
     pub server: Server,
     /// `[[scenarios]]`, names unique, in the order written.
     pub scenarios: Vec<StaticScenario>,
+    /// `[modules]` and `[module_settings]`
+    pub modules: Modules,
+    /// `[permissions]`: how a level is read that nobody knows; each of the profiles has it too.
+    pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.
     pub profiles: BTreeMap<String, Profile>,
     /// `[discovery]`

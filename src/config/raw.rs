@@ -2,17 +2,23 @@
 //!
 //! The one list of keys. The order here is the order of `config/default.toml`; what a key means stands there and on [`super::Config`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+
+use crate::model;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Raw {
     pub(super) server: Server,
     pub(super) scenarios: Vec<Scenario>,
+    pub(super) modules: BTreeMap<String, String>,
+    pub(super) module_settings: ModuleSettings,
     pub(super) profiles: Vec<Profile>,
+    pub(super) permissions: Permissions,
     pub(super) discovery: Discovery,
     pub(super) refresh: Refresh,
     pub(super) cache: Cache,
@@ -46,10 +52,27 @@ pub(super) struct Scenario {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+pub(super) struct ModuleSettings {
+    pub(super) slow_modules: Option<Words>,
+    pub(super) tool_execution_timeout: Option<String>,
+    pub(super) default_timeout: Option<String>,
+    pub(super) token: Option<Secret>,
+    pub(super) tokens: BTreeMap<String, Secret>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Profile {
     pub(super) name: Option<String>,
     pub(super) scenarios: Option<Vec<String>>,
+    pub(super) allowed_modules: Option<Words>,
     pub(super) permission: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Permissions {
+    pub(super) unknown: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -201,6 +224,38 @@ pub(super) enum Size {
 pub(super) enum Words {
     Text(String),
     List(Vec<String>),
+}
+
+/// One text that is never shown.
+#[derive(Debug, Clone)]
+pub(super) struct Secret(pub(super) model::Secret);
+
+impl<'de> Deserialize<'de> for Secret {
+    // Asked for as a newtype, by whose name the shape of keys tells it from others.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(SECRET, ReadSecret)
+    }
+}
+
+/// The name by which a secret is asked for.
+pub(super) const SECRET: &str = "Secret";
+
+struct ReadSecret;
+
+impl<'de> Visitor<'de> for ReadSecret {
+    type Value = Secret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Secret, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+        Ok(Secret(model::Secret::new(text)))
+    }
 }
 
 impl<'de> Deserialize<'de> for Words {

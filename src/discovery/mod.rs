@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use url::Url;
 
 use crate::config::{self, Config};
-use crate::model::{Finding, ScenarioName, SourceId};
+use crate::model::{Finding, ScenarioName, Secret, SourceId};
 use crate::runtime::{Clock, Stop};
 
 pub mod embedded;
@@ -47,12 +48,26 @@ pub struct Endpoint {
     /// Where to connect instead of looking up the host of `url`: for names that only the source can resolve, and for addresses that a
     /// URL cannot write (link-local IPv6 with its scope).
     pub dial: Option<SocketAddr>,
+    /// What it is to be shown as bearer token (RFC 6750) with every request. Only of what the operator named.
+    pub token: Option<Secret>,
+    /// How long a call of one of its tools may take that does not say so itself.
+    pub call_timeout: Option<Duration>,
 }
 
 impl Endpoint {
     /// An endpoint of which only the address is known.
     pub fn at(url: Url, trust: Trust) -> Self {
-        Self { name: None, url, protocol: None, trust, boot: None, identity: None, dial: None }
+        Self {
+            name: None,
+            url,
+            protocol: None,
+            trust,
+            boot: None,
+            identity: None,
+            dial: None,
+            token: None,
+            call_timeout: None,
+        }
     }
 }
 
@@ -115,7 +130,7 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
     match source {
         // Of the program, not of its configuration.
         SourceId::Embedded => true,
-        SourceId::Static => one.scenarios == other.scenarios,
+        SourceId::Static => one.scenarios == other.scenarios && one.modules == other.modules,
         SourceId::Environment => mine.environment == theirs.environment,
         SourceId::Vrooli => mine.vrooli == theirs.vrooli,
         // What it announces is no matter of the source.

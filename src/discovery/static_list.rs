@@ -1,4 +1,4 @@
-//! The scenarios named in the configuration.
+//! The scenarios named in the configuration, modules among them.
 //!
 //! Tells them once and then only waits: when the list changes in a reload, another source takes its place. It never looks anywhere by itself.
 
@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
-use crate::config::{Config, StaticScenario};
+use crate::config::{Config, MODULE, Modules, StaticScenario};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop};
 
-/// The source of `[[scenarios]]`.
+/// The source of `[[scenarios]]` and `[modules]`.
 #[derive(Debug, Clone)]
 pub struct StaticList {
     set: EndpointSet,
@@ -19,7 +19,8 @@ pub struct StaticList {
 
 /// The source, when any scenario is configured.
 pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
-    (!config.scenarios.is_empty()).then(|| Box::new(StaticList::new(config.scenarios.clone())) as Box<dyn Source>)
+    let scenarios = config.at_known_addresses();
+    (!scenarios.is_empty()).then(|| Box::new(StaticList::new(scenarios).with(&config.modules)) as Box<dyn Source>)
 }
 
 impl StaticList {
@@ -31,6 +32,19 @@ impl StaticList {
             (id, Endpoint { name: Some(name), protocol, ..Endpoint::at(url, Trust::Trusted) })
         });
         Self { set: EndpointSet { settled: true, endpoints: endpoints.collect(), findings: Vec::new() } }
+    }
+
+    /// Tells of the modules among them what they are to be shown, and how long a call may take. Of other scenarios nothing is known.
+    #[must_use]
+    pub fn with(mut self, modules: &Modules) -> Self {
+        for endpoint in self.set.endpoints.values_mut() {
+            let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
+                continue;
+            };
+            endpoint.token = modules.token_of(name).cloned();
+            endpoint.call_timeout = Some(modules.timeout_of(name));
+        }
+        self
     }
 }
 

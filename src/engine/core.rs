@@ -100,7 +100,7 @@ impl Core {
         restore::decided(&decisions, &mut records, now);
         let latches = parts
             .config
-            .scenarios
+            .at_known_addresses()
             .iter()
             // A blocked scenario is never asked, so nothing waits for it.
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
@@ -286,6 +286,8 @@ impl Core {
                 self.configure(config, state, now);
                 return self.press.after_publish(move |_| _ = reply.send(Ok(())));
             }
+            // Whoever asked may have gone.
+            Command::Turn(reply) => return drop(reply.send(Ok(()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {

@@ -111,6 +111,8 @@ enum Command {
     Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
     /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
+    /// Only answers.
+    Turn(Reply<()>),
     /// What a call taught, by a route of this generation.
     Called(ScenarioName, u64, CallReport),
 }
@@ -261,6 +263,13 @@ impl EngineHandle {
         let (reply, answer) = oneshot::channel();
         let command = Command::Configure(config, state, reply);
         self.commands.send(command).await.map_err(|_| EngineError::Stopping)?;
+        answer.await.map_err(|_| EngineError::Stopping)?
+    }
+
+    /// Completes when the loop has come round, which shows that it turns.
+    pub async fn turned(&self) -> Result<(), EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Turn(reply)).await.map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 

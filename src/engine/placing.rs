@@ -6,7 +6,7 @@ use super::publish::Settled;
 use super::record::{Departed, Now, Record};
 use super::roster::{self, Holder, Known, Place, address_key};
 use super::trust;
-use crate::discovery::Trust;
+use crate::discovery::{Endpoint, Trust};
 use crate::model::{Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::state::Decision;
@@ -114,9 +114,7 @@ impl Core {
         let respoken = speaks(record, known.as_ref(), place, &self.parts.protocols);
         // A record without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| record.upstream.is_some());
-        let elsewhere = known
-            .as_ref()
-            .is_none_or(|known| known.endpoint.url != place.endpoint.url || known.endpoint.dial != place.endpoint.dial);
+        let elsewhere = known.as_ref().is_none_or(|known| way(&known.endpoint) != way(&place.endpoint));
         let restarted = gone || known.as_ref().is_some_and(|known| roster::restarted(known, place));
         record.suspect |= restarted;
         // Whoever may announce must not make us ask at will: who waits for a yes is not asked at once for moving, and not at all for
@@ -130,7 +128,8 @@ impl Core {
         if elsewhere {
             match self.parts.client.upstream(place.endpoint.url.clone()) {
                 Ok(upstream) => {
-                    record.upstream = Some(upstream.dialling(place.endpoint.dial));
+                    let Endpoint { dial, token, call_timeout, .. } = place.endpoint.clone();
+                    record.upstream = Some(upstream.dialling(dial).showing(token).calling_within(call_timeout));
                     let at = if record.is_trusted() { now.mono } else { earliest };
                     record.ask_anew(at, now);
                 }
@@ -265,6 +264,11 @@ impl Core {
         // Names are held by whom a yes was given to.
         self.places(now);
     }
+}
+
+/// What a scenario is asked and called by: with another of it, what was set up for it is set up anew.
+fn way(endpoint: &Endpoint) -> impl PartialEq {
+    (&endpoint.url, endpoint.dial, &endpoint.token, endpoint.call_timeout)
 }
 
 /// Takes in what a source says that a scenario speaks; what it does not say any more is found out again. Whether that is news of one that

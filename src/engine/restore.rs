@@ -70,7 +70,7 @@ fn record(
     let outlined = !stored.outline.is_empty();
     let decoded = match tool_discovery::read_outlined(stored.document, &stored.outline, accept) {
         Ok(manifest) => Decoded { manifest, findings: Vec::new(), quarantined: 0 },
-        Err(document) => tool_discovery::decode(document.as_bytes(), accept)?,
+        Err(document) => tool_discovery::decode_stored(document.as_bytes(), accept)?,
     };
     let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {

@@ -41,6 +41,19 @@ pub struct Single<'a> {
     pub body: &'a [u8],
 }
 
+/// Judges how a module says that it lives: 200 with `{"status": "ok"}`.
+pub fn health(status: StatusCode, body: &[u8]) -> Option<Finding> {
+    let says = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    let message = if status != StatusCode::OK {
+        format!("`GET /health` answers {status}")
+    } else if says["status"] != "ok" {
+        format!("`GET /health` does not say that it is well, but {}", shown(&String::from_utf8_lossy(body)))
+    } else {
+        return None;
+    };
+    Some(Finding::new(FindingCode::HealthRoute, message).hint(r#"answer 200 with `{"status": "ok"}`"#))
+}
+
 /// Judges answers to the same unconditional request, in the order they came.
 pub fn listed(answers: &[Listed]) -> Vec<Finding> {
     let mut findings = Vec::new();

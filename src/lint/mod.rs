@@ -29,7 +29,7 @@ pub fn content(manifest: &Manifest) -> Vec<Finding> {
     let mut offered = async_tools::Offered::new(&manifest.tools);
     for (index, tool) in manifest.tools.iter().enumerate() {
         let mut place = Place::new(&mut findings, tool, index);
-        names::tool(&mut place, tool, &manifest.categories);
+        names::tool(&mut place, tool, manifest);
         let parameters = Json::read(tool.parameters.get());
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));

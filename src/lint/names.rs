@@ -2,7 +2,7 @@
 
 use crate::model::finding::shown;
 use crate::model::name::{PUBLISHED_NAME_MAX, is_legal};
-use crate::model::{CappedFindings, Category, Finding, FindingCode, Manifest, ScenarioName, Tool};
+use crate::model::{CappedFindings, Finding, FindingCode, Manifest, ScenarioName, Tool};
 
 use super::place::Place;
 
@@ -21,7 +21,8 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
         findings
             .push(naming(format!("{} is no name that a scenario can be filed under", shown(name)), "/scenario/name"));
     }
-    if semver::Version::parse(&scenario.version).is_err() {
+    // Who speaks a protocol without a version is not asked for one of its own.
+    if !manifest.protocol_version.is_empty() && semver::Version::parse(&scenario.version).is_err() {
         let message = match scenario.version.as_ref() {
             "" => "the scenario does not say its version".to_owned(),
             version => format!("the scenario's version {} is no semantic version", shown(version)),
@@ -38,10 +39,12 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     }
 }
 
-/// Judges what a tool says of itself. `categories` are sorted by id.
-pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, categories: &[Category]) {
-    let name = tool.name.as_ref();
-    let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+/// Judges what a tool says of itself.
+pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, manifest: &Manifest) {
+    let (name, categories) = (tool.name.as_ref(), manifest.categories.as_slice());
+    // Without a version it is a module's, whose names have a dot.
+    let dotted = manifest.protocol_version.is_empty();
+    let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');
     if !in_grammar {
         place.within("name", |place| {
             let message =
@@ -52,7 +55,7 @@ pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, categories: &[Category]) 
                 "rename the tool; until then it may be published under a repaired name",
             );
         });
-    } else if !is_legal(name) {
+    } else if !is_legal(&name.replace('.', "_")) {
         place.within("name", |place| {
             let message = format!(
                 "LLM vendors want a name that begins with a letter and has at most {PUBLISHED_NAME_MAX} characters, but this is {}",

@@ -202,6 +202,8 @@ codes! {
     SlowAnswer = "slow-answer", Warning;
     /// The route of a single tool does not answer as the protocol says.
     ToolRoute = "tool-route", Warning;
+    /// The route by which a module says that it lives does not answer as its protocol says.
+    HealthRoute = "health-route", Warning;
 }
 
 impl CappedFindings {

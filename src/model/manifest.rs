@@ -10,7 +10,7 @@ use super::tool::{Extra, Tool};
 /// A scenario's whole offer (`ToolManifest`), judged well-formed, with its tools sorted by name.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The protocol version as the scenario wrote it, for example `1.0`.
+    /// The protocol version as the scenario wrote it, for example `1.0`; empty where its protocol has none.
     pub protocol_version: Arc<str>,
     /// Who offers it.
     pub scenario: ScenarioInfo,

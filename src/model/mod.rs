@@ -13,6 +13,7 @@ pub mod operation;
 pub mod preference;
 pub mod profile;
 pub mod scenario;
+pub mod secret;
 pub mod text;
 pub mod tool;
 pub mod version;
@@ -27,10 +28,11 @@ pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
 pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
-pub use profile::{Permission, Profile};
+pub use profile::{Permission, Profile, UnknownLevel};
 pub use scenario::{
     Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
 };
+pub use secret::Secret;
 pub use text::{SharedText, TextBlock, TextBuffer};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use version::{Accept, ProtocolVersion, VersionVerdict};

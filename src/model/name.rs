@@ -110,7 +110,9 @@ impl NameRef {
 
 impl PublishedName {
     /// The tool's own name when that is legal, else a legal one made from it: other characters become `_`, a leading digit or dash
-    /// gets a `_` before it, and the result ends in a hash of the original so that two repaired names cannot meet.
+    /// gets a `_` before it, and the result ends in a hash of the original so that two repaired names cannot meet. Where only dots are
+    /// illegal there is no hash: `module.tool` is how a whole family of scenarios names its tools, and two that meet are told apart like
+    /// any others.
     pub fn plain(tool: &str) -> Self {
         Self(legalise(tool))
     }
@@ -174,7 +176,11 @@ pub fn is_legal(text: &str) -> bool {
 }
 
 fn legalise(text: &str) -> Arc<str> {
-    if is_legal(text) { text.into() } else { hashed(text, text) }
+    if is_legal(text) {
+        return text.into();
+    }
+    let undotted = text.replace('.', "_");
+    if is_legal(&undotted) { undotted.into() } else { hashed(text, text) }
 }
 
 /// `text` with illegal characters replaced, cut to leave room for, and ended with, the hash of `identity`.
@@ -244,6 +250,8 @@ mod tests {
         assert!(is_legal(a.as_str()) && is_legal(b.as_str()));
         assert_ne!(a, b);
         assert!(a.as_str().starts_with("read_file_"));
+        assert_eq!(b.as_str(), "read_file");
+        assert_ne!(PublishedName::plain(&format!("a.{}", "x".repeat(80))), PublishedName::plain(&"x".repeat(80)));
         assert!(is_legal(PublishedName::plain("9lives").as_str()));
         assert!(is_legal(PublishedName::plain("ключ").as_str()));
     }

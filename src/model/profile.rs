@@ -9,7 +9,7 @@ use super::name::ScenarioName;
 /// A level of permission, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Permission {
-    /// Anybody. Also what a tool asks that asks nothing, or something unknown.
+    /// Anybody. Also what a tool asks that asks nothing.
     #[default]
     Guest,
     /// A known user.
@@ -18,6 +18,18 @@ pub enum Permission {
     Admin,
     /// The owner.
     Owner,
+    /// What a tool asks that names a level which nobody knows. No level reaches it; see [`UnknownLevel`] for the other reading.
+    Unknown,
+}
+
+/// How a level of permission is read that nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownLevel {
+    /// A tool that asks it is for no profile with a level: a slip must not open what its author wanted closed.
+    #[default]
+    Refuse,
+    /// As `guest`, so that everybody may use the tool.
+    Guest,
 }
 
 /// The bounds of a profile. Without any, everything is allowed.
@@ -27,6 +39,8 @@ pub struct Profile {
     pub scenarios: Option<BTreeSet<ScenarioName>>,
     /// Only tools that ask at most this permission; all when absent.
     pub permission: Option<Permission>,
+    /// What becomes of tools that ask a level which nobody knows, where there is a `permission`.
+    pub unknown: UnknownLevel,
 }
 
 /// A text that is no level of permission.
@@ -42,7 +56,10 @@ impl Profile {
 
     /// Whether tools that ask this permission may be seen.
     pub fn allows_permission(&self, asked: Permission) -> bool {
-        self.permission.is_none_or(|level| asked <= level)
+        self.permission.is_none_or(|level| match asked {
+            Permission::Unknown => self.unknown == UnknownLevel::Guest,
+            asked => asked <= level,
+        })
     }
 }
 
@@ -54,10 +71,12 @@ impl Permission {
             Self::User => "user",
             Self::Admin => "admin",
             Self::Owner => "owner",
+            Self::Unknown => "unknown",
         }
     }
 }
 
+/// Reads one of the four levels that somebody may have.
 impl FromStr for Permission {
     type Err = InvalidPermission;
 
@@ -72,5 +91,30 @@ impl FromStr for Permission {
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_reaches_itself_and_all_below() {
+        let levels = [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner];
+        for (had, level) in levels.into_iter().enumerate() {
+            let profile = Profile { permission: Some(level), ..Profile::default() };
+            for (asked, other) in levels.into_iter().enumerate() {
+                assert_eq!(profile.allows_permission(other), asked <= had, "{level} asked for {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_that_nobody_knows_is_reached_by_none_unless_it_is_read_as_guest() {
+        let owner = Profile { permission: Some(Permission::Owner), ..Profile::default() };
+        assert!(!owner.allows_permission(Permission::Unknown));
+        assert!(Profile { unknown: UnknownLevel::Guest, ..owner }.allows_permission(Permission::Unknown));
+        assert!(Profile::default().allows_permission(Permission::Unknown), "without a level nothing is asked");
+        assert!("unknown".parse::<Permission>().is_err(), "nobody can be given it");
     }
 }

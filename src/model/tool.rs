@@ -44,7 +44,7 @@ pub struct Facts {
     pub requires_approval: bool,
     /// Never shown to an LLM (`internal_only`); still found by name and usable by programs.
     pub internal_only: bool,
-    /// The permission that its user needs (`required_permission`, not part of the protocol's text). Unknown levels ask nothing.
+    /// The permission that its user needs (`required_permission`, not part of the protocol's text). A level that nobody knows is kept as such.
     pub required_permission: Permission,
     /// Labels, in the order given.
     pub tags: Vec<Arc<str>>,

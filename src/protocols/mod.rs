@@ -15,6 +15,7 @@ use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::{AskError, Freshness, Upstream, Validators};
 
 mod call;
+pub mod module;
 pub mod probe;
 pub mod tool_discovery;
 
@@ -106,7 +107,7 @@ pub trait Protocol: Send + Sync {
 pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
 /// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery)];
+pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::Module)];
 
 /// The protocols of one daemon. Cheap to clone.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ pub mod fields;
 pub mod files;
 pub mod memory;
 pub mod ready;
+pub mod service;
 pub mod signal;
 pub mod stop;
 pub mod tasks;

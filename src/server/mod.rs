@@ -40,6 +40,7 @@ mod inbox;
 mod inbox_wire;
 mod lookup;
 mod metrics;
+mod modules;
 mod operations;
 mod preferences;
 mod query;
@@ -70,7 +71,7 @@ pub struct Parts {
     /// `[server]` of the configuration.
     pub config: config::Server,
     /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
-    pub settings: watch::Receiver<Arc<[config::ShownValue]>>,
+    pub settings: watch::Receiver<config::ShownValues>,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the connections.

@@ -8,8 +8,10 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, approvals, calls, dashboard, events, findings, health, inbox, metrics, operations};
-use super::{preferences, scenarios, search, socket, tools};
+use super::{
+    App, approvals, calls, dashboard, events, findings, health, inbox, metrics, modules, operations, preferences,
+    scenarios, search, socket, tools,
+};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -92,6 +94,9 @@ pub(super) const ROUTES: &[Route] = &[
     route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
     route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
     route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
+    route("GET,HEAD", "/api/modules", "modules: how each is and what it offers", || get(modules::all)),
+    route("POST", "/api/modules/{module}/execute", "modules: calls a tool of one module", || post(modules::execute)),
+    route("POST", "/refresh-tools", "modules: asks every module now", || post(modules::refresh)),
 ];
 
 /// The router of all routes, with bodies of at most `max_body` bytes.

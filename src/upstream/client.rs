@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
@@ -22,7 +22,7 @@ use super::settings::{Settings, places};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
 use crate::metrics::Fetches;
-use crate::model::Bounds;
+use crate::model::{Bounds, Secret};
 use crate::runtime::{Clock, Tasks};
 
 /// Which answers are given to the caller.
@@ -112,7 +112,7 @@ impl Client {
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream { client: Arc::clone(self), address, dial: None, turn })
+        Ok(Upstream { client: Arc::clone(self), address, dial: None, token: None, call_timeout: None, turn })
     }
 
     /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
@@ -121,14 +121,14 @@ impl Client {
         limits: &Limits,
         http: &reqwest::Client,
         mut address: Address,
-        conditions: HeaderMap,
+        headers: HeaderMap,
         take: Take,
     ) -> Result<Answer, AskError> {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
-            let (response, head) = self.send(limits, http, &address, &conditions, &mut may_retry).await?;
-            match status::judge(head.status, &head.headers, !conditions.is_empty()) {
+            let (response, head) = self.send(limits, http, &address, &headers, &mut may_retry).await?;
+            match status::judge(head.status, &head.headers, is_conditional(&headers)) {
                 Verdict::Take => return read(limits.max_body, &address, response, head).await,
                 Verdict::Follow(location) => {
                     let refuse = |target| AskError::Redirect { url: address.to_string(), target };
@@ -159,12 +159,12 @@ impl Client {
         limits: &Limits,
         http: &reqwest::Client,
         address: &Address,
-        conditions: &HeaderMap,
+        headers: &HeaderMap,
         may_retry: &mut bool,
     ) -> Result<(reqwest::Response, ResponseHead), AskError> {
         loop {
             let requested = self.clock.now();
-            match http.get(address.url()).headers(conditions.clone()).send().await {
+            match http.get(address.url()).headers(headers.clone()).send().await {
                 Ok(response) => {
                     let head = self.head(&response, requested);
                     return Ok((response, head));
@@ -218,12 +218,13 @@ impl Upstream {
         // not take another scenario's place.
         let _permit = settings.permits.acquire().await;
         let (limits, limit) = (&settings.limits, settings.limits.whole);
-        let (to, conditions) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        let (to, mut headers) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        headers.extend(self.authorization());
         let exchange = async {
             match self.dial {
-                None => client.exchange(limits, &settings.http, to, conditions, take).await,
+                None => client.exchange(limits, &settings.http, to, headers, take).await,
                 Some(target) => {
-                    let exchange = client.exchange(limits, settings.dialling()?, to, conditions, take);
+                    let exchange = client.exchange(limits, settings.dialling()?, to, headers, take);
                     TARGET.scope(target, exchange).await
                 }
             }
@@ -240,6 +241,33 @@ impl Upstream {
     #[must_use]
     pub fn dialling(self, dial: Option<SocketAddr>) -> Self {
         Self { dial, ..self }
+    }
+
+    /// Shows this as bearer token with every request, redirects within the origin included.
+    #[must_use]
+    pub fn showing(self, token: Option<Secret>) -> Self {
+        Self { token, ..self }
+    }
+
+    /// A call of a tool that does not say how long it may take may take so long.
+    #[must_use]
+    pub fn calling_within(self, call_timeout: Option<Duration>) -> Self {
+        Self { call_timeout, ..self }
+    }
+
+    /// How long a call may take of a tool that does not say so, if that was said.
+    pub fn call_timeout(&self) -> Option<Duration> {
+        self.call_timeout
+    }
+
+    /// The header that shows the token (RFC 6750 section 2.1), if there is one. It is never logged.
+    pub fn authorization(&self) -> HeaderMap {
+        let value = self.token.as_ref().and_then(|token| format!("Bearer {}", token.expose()).parse().ok());
+        let marked = value.map(|mut value: HeaderValue| {
+            value.set_sensitive(true);
+            (AUTHORIZATION, value)
+        });
+        marked.into_iter().collect()
     }
 
     /// Who this daemon is to other daemons, if that was said.
@@ -283,6 +311,11 @@ impl Upstream {
     pub fn shown(&self) -> String {
         self.address.to_string()
     }
+}
+
+/// Whether a request with these headers is conditional.
+fn is_conditional(headers: &HeaderMap) -> bool {
+    headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE)
 }
 
 /// Reads the body of an answer, at most `limit` bytes.

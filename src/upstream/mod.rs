@@ -15,6 +15,8 @@ use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::model::Secret;
+
 pub mod address;
 pub mod body;
 pub mod cache_policy;
@@ -52,6 +54,9 @@ pub struct Upstream {
     client: Arc<Client>,
     address: Address,
     dial: Option<SocketAddr>,
+    /// Shown with every request, within the origin.
+    token: Option<Secret>,
+    call_timeout: Option<Duration>,
     turn: Arc<Mutex<()>>,
 }
 

@@ -77,7 +77,7 @@ impl Machine {
     pub(crate) fn shown(&self, key: &str) -> (String, Origin) {
         let values = self.load().unwrap_or_else(|error| panic!("{error}")).values;
         let value = values.into_iter().find(|value| value.key == key).unwrap_or_else(|| panic!("no value for {key}"));
-        (value.value, value.origin)
+        (value.value.clone(), value.origin.clone())
     }
 
     pub(crate) fn defaults(&self) -> Config {

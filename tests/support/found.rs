@@ -122,7 +122,7 @@ impl Home {
             engine: engine.clone(),
             readiness,
             config: config.server.clone(),
-            settings: tokio::sync::watch::Sender::new(Arc::default()).subscribe(),
+            settings: tokio::sync::watch::Sender::default().subscribe(),
             clock,
             tasks: tasks.clone(),
         };

@@ -113,7 +113,7 @@ pub(crate) async fn serve(first: Snapshot) -> Served {
         views: Views::new(10_000_000, tasks.clone()),
         readiness: readiness.clone(),
         config: configured(),
-        settings: tokio::sync::watch::Sender::new(Arc::default()).subscribe(),
+        settings: tokio::sync::watch::Sender::default().subscribe(),
         clock: Clock::system(),
         tasks: tasks.clone(),
     };

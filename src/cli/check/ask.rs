@@ -1,4 +1,5 @@
-//! Asks a scenario what is needed to judge how it serves its manifest: the list three times, then conditionally, then single tools.
+//! Asks a scenario what is needed to judge how it serves its manifest: the list three times, then conditionally, then single tools, or
+//! whether it lives where it is a module.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,24 +7,32 @@ use std::time::Duration;
 use http::header::ETAG;
 
 use super::super::Failure;
-use crate::config::Refresh;
+use crate::config::Config;
 use crate::lint::behaviour::{self, Listed, Single};
 use crate::model::{Accept, Finding, FindingCode};
-use crate::protocols::tool_discovery::{self, Inspected, PATH};
+use crate::protocols::module;
+use crate::protocols::tool_discovery::{Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::upstream::{Answer, AskError, Client, Limits, Upstream, Validators};
+use crate::upstream::{Answer, AskError, Client, Upstream, Validators};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
 const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
 /// A name that no tool has.
 const NOBODY: &str = "callsheet_check_asks_for_no_such_tool";
 
-/// Asks, and judges all that came. Gives the address as it may be shown.
-pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> {
-    let upstream = upstream(base).map_err(|error| unreadable(&error))?;
+/// Asks as a daemon with this configuration would, and judges all that came. Gives the address as it may be shown.
+pub(in crate::cli) async fn ask(base: url::Url, config: &Config) -> Result<(String, Inspected), Failure> {
+    let upstream = upstream(base, config).map_err(|error| unreadable(&error))?;
     let subject = upstream.shown();
-    let asker = Asker { upstream, clock: Clock::system() };
-    let (first, mut inspected, etag) = asker.list().await?;
+    let clock = Clock::system();
+    let mut asker = Asker { upstream, accept: config.protocol.accept.clone(), clock, path: PATH };
+    let mut first = asker.list().await;
+    let found = first.as_ref().is_ok_and(|(listed, ..)| listed.is_some());
+    if !found && asker.is_module().await {
+        asker.path = module::PATH;
+        first = asker.list().await;
+    }
+    let (first, mut inspected, etag) = first?;
     let Some(first) = first else { return Ok((subject, inspected)) };
     let in_seconds = inspected.stamp.as_ref().is_some_and(|stamp| !stamp.contains('.') && !stamp.contains("nanos"));
     let mut heard = vec![first];
@@ -38,8 +47,13 @@ pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> 
         && findings.iter().all(|finding| finding.code != FindingCode::EtagMoves)
     {
         let known = Validators { etag: Some(etag.clone()), ..Validators::default() };
-        let answer = asker.upstream.look(PATH, Some(&known)).await.map_err(|error| unreadable(&error))?;
+        let answer = asker.upstream.look(asker.path, Some(&known)).await.map_err(|error| unreadable(&error))?;
         findings.extend(behaviour::conditional(&etag, answer.head.status));
+    }
+    if asker.path == module::PATH {
+        findings.extend(asker.health().await);
+        inspected.findings.splice(0..0, findings);
+        return Ok((subject, inspected));
     }
     let offered = inspected.manifest.iter().flat_map(|manifest| manifest.tools.iter());
     let mut plain = offered.filter(|tool| tool.name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
@@ -54,16 +68,20 @@ pub(super) async fn ask(base: url::Url) -> Result<(String, Inspected), Failure> 
 
 struct Asker {
     upstream: Upstream,
+    accept: Accept,
     clock: Clock,
+    /// Where the list is.
+    path: &'static str,
 }
 
 impl Asker {
     /// The list: how it was served (when it is one), what is wrong with it, and its tag.
     async fn list(&self) -> Result<(Option<Listed>, Inspected, Option<http::HeaderValue>), Failure> {
         let asked = self.clock.now();
-        let Answer { head, body } = self.upstream.get(PATH, None).await.map_err(|error| unreadable(&error))?;
+        let Answer { head, body } = self.upstream.get(self.path, None).await.map_err(|error| unreadable(&error))?;
         let took = self.clock.now().saturating_duration_since(asked);
-        let inspect = move || tool_discovery::inspect(&body, &Accept::default());
+        let accept = self.accept.clone();
+        let inspect = move || super::inspect(&body, &accept);
         let inspected = self.upstream.tasks().off_thread(inspect).await;
         let etag = head.headers.get(ETAG).cloned();
         let listed = inspected.manifest.as_ref().map(|manifest| Listed {
@@ -74,6 +92,22 @@ impl Asker {
             order: inspected.order.clone(),
         });
         Ok((listed, inspected, etag))
+    }
+
+    /// Whether a module's manifest is served there.
+    async fn is_module(&self) -> bool {
+        let answer = self.upstream.get(module::PATH, None).await;
+        answer.is_ok_and(|answer| module::is_module(&answer.body))
+    }
+
+    /// Judges how a module says that it lives.
+    async fn health(&self) -> Option<Finding> {
+        match self.upstream.look(module::HEALTH_PATH, None).await {
+            Ok(Answer { head, body }) => behaviour::health(head.status, &body),
+            Err(error) => {
+                Some(Finding::new(FindingCode::HealthRoute, error.to_string()).hint("answer at `GET /health`"))
+            }
+        }
     }
 
     /// Judges the answer for one name.
@@ -90,16 +124,9 @@ impl Asker {
     }
 }
 
-/// An address to ask, within the limits that a daemon has by default.
-fn upstream(base: url::Url) -> Result<Upstream, AskError> {
-    let limits = Refresh::default();
-    let of_request = Limits {
-        connect: limits.connect_timeout,
-        whole: limits.timeout,
-        max_body: limits.max_body,
-        max_redirects: limits.max_redirects,
-    };
-    let client: Arc<Client> = Client::new(of_request, 1, limits.default_lifetime, Clock::system(), Tasks::new())?;
+/// An address to ask, within the limits of the configuration.
+fn upstream(base: url::Url, config: &Config) -> Result<Upstream, AskError> {
+    let client: Arc<Client> = Client::new(config.limits(), 1, config.caching(), Clock::system(), Tasks::new())?;
     client.upstream(base)
 }
 

@@ -1,15 +1,18 @@
 //! `callsheet check`: what is wrong with a manifest and, at an address, with how it is served. Needs no daemon.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use clap::Args;
 use url::Url;
 
 use super::Failure;
+use crate::config::Config;
 use crate::model::{Accept, Severity};
+use crate::protocols::module;
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 
-mod ask;
+pub(super) mod ask;
 mod report;
 
 use report::Report;
@@ -20,7 +23,7 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// Address of a scenario (http or https, with or without /api/v1/tools), a file with a manifest, or `-` for standard input.
+    /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
     #[arg(value_name = "URL|FILE")]
     subject: String,
     /// Take warnings for errors.
@@ -34,7 +37,7 @@ pub(super) struct Check {
 impl Check {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let (subject, inspected) = match address(&self.subject)? {
-            Some(base) => ask::ask(base).await?,
+            Some(base) => ask::ask(base, &Config::for_state(PathBuf::new())).await?,
             None => (self.subject.clone(), self.read()?),
         };
         let report = Report::of(subject, inspected, self.strict);
@@ -64,8 +67,13 @@ impl Check {
             let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
             return Err(Failure::Usage { message, hint: "no daemon would take such a manifest".into() });
         }
-        Ok(tool_discovery::inspect(&body, &Accept::default()))
+        Ok(inspect(&body, &Accept::default()))
     }
+}
+
+/// Judges a document of either protocol.
+fn inspect(body: &[u8], accept: &Accept) -> Inspected {
+    if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
 /// The base address that `subject` names; nothing when it names a file.
@@ -76,7 +84,8 @@ fn address(subject: &str) -> Result<Option<Url>, Failure> {
     match Url::parse(subject) {
         Ok(mut url) if matches!(url.scheme(), "http" | "https") => {
             let path = url.path().trim_end_matches('/');
-            let base = path.strip_suffix(PATH).unwrap_or(path).to_owned();
+            let base =
+                [PATH, module::PATH].iter().find_map(|route| path.strip_suffix(route)).unwrap_or(path).to_owned();
             url.set_path(&base);
             Ok(Some(url))
         }
@@ -99,6 +108,7 @@ mod tests {
             ("http://h:1/api/v1/tools", Some("http://h:1/")),
             ("https://h/x/api/v1/tools/", Some("https://h/x")),
             ("https://h/x", Some("https://h/x")),
+            ("http://h:1/manifest", Some("http://h:1/")),
             ("manifest.json", None),
             ("-", None),
         ] {

@@ -34,6 +34,7 @@ pub mod heard;
 pub mod identity;
 mod own;
 mod radio;
+pub mod reach;
 pub mod table;
 
 /// The service type that scenarios of the Tool Discovery Protocol announce.

@@ -20,7 +20,7 @@ use crate::runtime::Clock;
 /// The domain of everything here (RFC 6762 section 3).
 const DOMAIN: &str = "local.";
 /// How a configuration names the loopback interface of IPv4.
-const LOOPBACK: &str = "loopback";
+pub(super) const LOOPBACK: &str = "loopback";
 /// How long a full queue of commands is waited for.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
 /// How often a command is tried in all.

@@ -24,6 +24,15 @@ pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
 /// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
 /// large costs the document.
 pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Decoded, ListError> {
+    read(body, accept, bounds, false)
+}
+
+/// The same of what this daemon stored, which may have come by a protocol that has no version and no time stamp.
+pub fn decode_stored(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
+    read(body, accept, Bounds::NONE, true)
+}
+
+fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut document = head::document(text)?;
     let protojson = MANIFEST.iter().any(|(camel, _)| document.members.has(camel));
@@ -34,9 +43,11 @@ pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Dec
     }
     let mut findings = Findings::default();
     let mut members = document.members;
-    let protocol_version = head::version(&mut members, accept, &mut findings)?;
+    let versionless = stored && head::is_versionless(&mut members);
+    let protocol_version = if versionless { "".into() } else { head::version(&mut members, accept, &mut findings)? };
     let scenario = scenario(&mut members, protojson).map_err(|flaw| head::refuse(&flaw.within("scenario")))?;
-    let generated_at = head::generated_at(&mut members, &mut findings);
+    let mut unstamped = Findings::default();
+    let generated_at = head::generated_at(&mut members, if versionless { &mut unstamped } else { &mut findings });
     let categories = categories(&mut members, protojson, &mut findings);
     let items = match document.tools {
         None | Some(Loose::Null) => Vec::new(),
@@ -77,7 +88,11 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
 
 /// The tools with the `most` first names, each with its place, and how many others there are. Not the first in the list: scenarios send
 /// their tools in another order each time, and would seem to change with each answer.
-fn first_by_name<'a>(items: Vec<Loose<'a>>, most: usize, findings: &mut Findings) -> (Vec<(usize, Loose<'a>)>, usize) {
+pub(in crate::protocols) fn first_by_name<'a>(
+    items: Vec<Loose<'a>>,
+    most: usize,
+    findings: &mut Findings,
+) -> (Vec<(usize, Loose<'a>)>, usize) {
     let (total, items) = (items.len(), items.into_iter().enumerate());
     if total <= most {
         return (items.collect(), 0);
@@ -151,7 +166,8 @@ fn tools(
     (drafts.into_iter().map(|draft| Arc::new(draft.finish(&block))).collect(), quarantined)
 }
 
-fn second(name: Arc<str>, index: usize) -> Finding {
+/// A tool whose name an earlier one has.
+pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
     let message = format!("a second tool {} is left out; the first stays", shown(&name));
     Finding::new(FindingCode::DuplicateTool, message)
         .at(format!("/tools/{index}/name"))

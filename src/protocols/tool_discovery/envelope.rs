@@ -13,11 +13,11 @@ use crate::model::Extra;
 
 /// The members of one object that have not been taken yet, names unique, in the order they came.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// A value whose kind is not known before it is read.
 #[derive(Debug)]
-pub(super) enum Loose<'a> {
+pub(in crate::protocols) enum Loose<'a> {
     Object(Members<'a>),
     List(Vec<Loose<'a>>),
     Null,
@@ -27,34 +27,34 @@ pub(super) enum Loose<'a> {
 
 /// A whole document.
 #[derive(Debug)]
-pub(super) struct Document<'a> {
+pub(in crate::protocols) struct Document<'a> {
     /// All members but `tools`.
-    pub(super) members: Members<'a>,
+    pub(in crate::protocols) members: Members<'a>,
     /// `tools`, if it is there.
-    pub(super) tools: Option<Loose<'a>>,
+    pub(in crate::protocols) tools: Option<Loose<'a>>,
 }
 
 impl<'a> Members<'a> {
     /// The members of an object, or what it is instead.
-    pub(super) fn read(raw: &'a RawValue) -> Result<Self, &'static str> {
+    pub(in crate::protocols) fn read(raw: &'a RawValue) -> Result<Self, &'static str> {
         match serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseVisitor) {
             Ok(Loose::Object(members)) => Ok(members),
             _ => Err(kind(raw.get())),
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in crate::protocols) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(own, _)| own == name)
     }
 
     /// Gives the members the seed's names; see [`seed_name`].
-    pub(super) fn rename(&mut self, known: &[(&str, &'static str)], protojson: bool) {
+    pub(in crate::protocols) fn rename(&mut self, known: &[(&str, &'static str)], protojson: bool) {
         rename(&mut self.0, |name| seed_name(name, known, protojson));
     }
 
     /// The same, after leaving out those of the known members that are not set, so that they take no name from what is: `null` and
     /// `""` say nothing in any spelling, `0` says nothing in protojson.
-    pub(super) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
+    pub(in crate::protocols) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
         let is_known = |name: &str| known.iter().any(|(camel, seed)| *camel == name || *seed == name);
         let unset = |json: &str| matches!(json, "null" | "\"\"") || protojson && json == "0";
         self.0.retain(|(name, raw)| !(is_known(name) && unset(raw.get())));
@@ -62,29 +62,34 @@ impl<'a> Members<'a> {
     }
 
     /// Bytes of what is in it, as written.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::protocols) fn bytes(&self) -> usize {
         self.0.iter().map(|(name, raw)| name.len() + raw.get().len()).sum()
     }
 
     /// The first member with a value of more than `most` bytes, and its bytes.
-    pub(super) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
+    pub(in crate::protocols) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
         let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len()));
         sized.into_iter().find(|(_, bytes)| *bytes > most)
     }
 
+    /// A member.
+    pub(in crate::protocols) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(own, _)| own == name).map(|(_, raw)| *raw)
+    }
+
     /// Takes a member out.
-    pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+    pub(in crate::protocols) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(own, _)| own == name)?;
         Some(self.0.remove(at).1)
     }
 
     /// Takes a member out; `null` counts as absent.
-    pub(super) fn take_set(&mut self, name: &str) -> Option<&'a RawValue> {
+    pub(in crate::protocols) fn take_set(&mut self, name: &str) -> Option<&'a RawValue> {
         self.take(name).filter(|raw| raw.get() != "null")
     }
 
     /// Takes a text out; `null` counts as absent.
-    pub(super) fn take_text(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, Flaw> {
+    pub(in crate::protocols) fn take_text(&mut self, name: &str) -> Result<Option<Cow<'a, str>>, Flaw> {
         let Some(raw) = self.take_set(name) else { return Ok(None) };
         let flaw = || match kind(raw.get()) {
             "a text" => Flaw::new("", "is a text with a broken escape").hint("write surrogates in pairs"),
@@ -94,7 +99,7 @@ impl<'a> Members<'a> {
     }
 
     /// What is left, to be passed on.
-    pub(super) fn into_extra(self) -> Result<Extra, Flaw> {
+    pub(in crate::protocols) fn into_extra(self) -> Result<Extra, Flaw> {
         let share = |(name, raw): (Cow<'_, str>, &RawValue)| {
             let value = text::share_unknown(raw).map_err(|flaw| flaw.within(&name))?;
             Ok((name.as_ref().into(), value))
@@ -110,14 +115,14 @@ impl<'a> Members<'a> {
 
 impl<'a> Loose<'a> {
     /// The name that it gives itself, if it is an object with one.
-    pub(super) fn name(&self) -> Option<Cow<'a, str>> {
+    pub(in crate::protocols) fn name(&self) -> Option<Cow<'a, str>> {
         let Self::Object(Members(members)) = self else { return None };
         let (_, raw) = members.iter().find(|(name, _)| name == "name")?;
         text::string(raw.get())
     }
 
     /// What kind of value it is, for people.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(in crate::protocols) fn kind(&self) -> &'static str {
         match self {
             Self::Object(_) => "an object",
             Self::List(_) => "a list",
@@ -129,7 +134,7 @@ impl<'a> Loose<'a> {
 
 impl<'a> Document<'a> {
     /// Reads a JSON text whose outermost value is an object.
-    pub(super) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+    pub(in crate::protocols) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let document = deserializer.deserialize_map(DocumentVisitor)?;
         deserializer.end()?;

@@ -2,47 +2,47 @@
 
 use super::text::MAX_DEPTH;
 use crate::model::finding::push_step;
-pub(super) use crate::model::finding::shown;
+pub(in crate::protocols) use crate::model::finding::shown;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flaw {
+pub(in crate::protocols) struct Flaw {
     /// JSON pointer (RFC 6901), relative to whatever is being read.
-    pub(super) pointer: String,
+    pub(in crate::protocols) pointer: String,
     /// Continues a sentence that begins with the thing: "is a number, not a text".
-    pub(super) what: String,
+    pub(in crate::protocols) what: String,
     /// The next step.
-    pub(super) hint: Option<String>,
+    pub(in crate::protocols) hint: Option<String>,
 }
 
 impl Flaw {
-    pub(super) fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(in crate::protocols) fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), what: what.into(), hint: None }
     }
 
     /// Something is of another kind than the protocol says.
-    pub(super) fn kind(pointer: impl Into<String>, found: &str, wanted: &str) -> Self {
+    pub(in crate::protocols) fn kind(pointer: impl Into<String>, found: &str, wanted: &str) -> Self {
         Self::new(pointer, format!("is {found}, not {wanted}")).hint(format!("make it {wanted}"))
     }
 
-    pub(super) fn too_deep() -> Self {
+    pub(in crate::protocols) fn too_deep() -> Self {
         Self::new("", format!("nests deeper than {MAX_DEPTH} levels")).hint("flatten it")
     }
 
     /// More is written there than is taken.
-    pub(super) fn too_large(bytes: usize, bounds: Bounds) -> Self {
+    pub(in crate::protocols) fn too_large(bytes: usize, bounds: Bounds) -> Self {
         let what = format!("is {bytes} bytes long, more than the {} of `refresh.max_tool`", bounds.part);
         Self::new("", what).hint("shorten it, or raise `refresh.max_tool`")
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(in crate::protocols) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// The same flaw, seen from one level further out.
-    pub(super) fn within(mut self, name: &str) -> Self {
+    pub(in crate::protocols) fn within(mut self, name: &str) -> Self {
         let inner = std::mem::take(&mut self.pointer);
         push_step(&mut self.pointer, name);
         self.pointer.push_str(&inner);
@@ -52,15 +52,15 @@ impl Flaw {
 
 /// The findings of one document, bounded.
 #[derive(Debug, Default)]
-pub(super) struct Findings(CappedFindings);
+pub(in crate::protocols) struct Findings(CappedFindings);
 
 impl Findings {
-    pub(super) fn push(&mut self, finding: Finding) {
+    pub(in crate::protocols) fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }
 
     /// A flaw at its place. `thing` begins the sentence.
-    pub(super) fn flaw(&mut self, code: FindingCode, thing: &str, flaw: Flaw, tool: Option<&str>) {
+    pub(in crate::protocols) fn flaw(&mut self, code: FindingCode, thing: &str, flaw: Flaw, tool: Option<&str>) {
         let place = if flaw.pointer.is_empty() { "the document" } else { &flaw.pointer };
         let mut finding = Finding::new(code, format!("{thing}: {place} {}", flaw.what)).at(flaw.pointer);
         finding.hint = flaw.hint;
@@ -68,7 +68,7 @@ impl Findings {
         self.push(finding);
     }
 
-    pub(super) fn finish(self) -> Vec<Finding> {
+    pub(in crate::protocols) fn finish(self) -> Vec<Finding> {
         self.0.finish()
     }
 }

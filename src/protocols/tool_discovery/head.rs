@@ -17,7 +17,7 @@ const ASSUMED: &str = "1.0";
 const KNOWN: (u64, u64) = (1, 0);
 
 /// The body as a text that begins like a JSON object, or why it can be no manifest.
-pub(super) fn object_text(body: &[u8]) -> Result<&str, ListError> {
+pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> {
     // RFC 8259 section 8.1 lets a reader ignore a byte order mark.
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
     let Some(first) = body.first() else { return Err(no_manifest("the body is empty")) };
@@ -37,7 +37,7 @@ pub(super) fn object_text(body: &[u8]) -> Result<&str, ListError> {
 }
 
 /// Takes the document apart.
-pub(super) fn document(text: &str) -> Result<Document<'_>, ListError> {
+pub(in crate::protocols) fn document(text: &str) -> Result<Document<'_>, ListError> {
     Document::read(text).map_err(|error| {
         if error.is_eof() {
             malformed(&format!("ends in the middle, after {} bytes", text.len()))
@@ -100,6 +100,16 @@ pub(super) fn version(
     };
     remark(&version, &written, is_text, findings);
     Ok(written.into())
+}
+
+/// Takes the version out of a document that this daemon stored and whose protocol has none. Such a text is empty, which no other
+/// manifest's can be.
+pub(super) fn is_versionless(members: &mut Members<'_>) -> bool {
+    let versionless = members.get("protocol_version").is_some_and(|raw| raw.get() == "\"\"");
+    if versionless {
+        members.take("protocol_version");
+    }
+    versionless
 }
 
 /// Whether a version, as a text, is accepted without a remark.
@@ -177,7 +187,7 @@ fn seconds_and_nanos(json: &str) -> Option<Timestamp> {
 }
 
 /// A flaw that costs the whole document.
-pub(super) fn refuse(flaw: &Flaw) -> ListError {
+pub(in crate::protocols) fn refuse(flaw: &Flaw) -> ListError {
     malformed(format!("{} {}", flaw.pointer, flaw.what).trim())
 }
 
@@ -189,6 +199,6 @@ fn malformed(what: &str) -> ListError {
     ListError::Malformed(format!("the manifest {what}").replace("the manifest /", "the manifest's /"))
 }
 
-fn no_manifest(what: &str) -> ListError {
+pub(in crate::protocols) fn no_manifest(what: &str) -> ListError {
     ListError::NotThisProtocol(format!("the answer is no tool manifest: {what}"))
 }

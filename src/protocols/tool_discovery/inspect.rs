@@ -65,24 +65,24 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
     Inspected { manifest, findings, order, stamp }
 }
 
-fn tools(document: &Value) -> &[Value] {
+pub(in crate::protocols) fn tools(document: &Value) -> &[Value] {
     document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The index of the tool that a pointer leads into.
-fn tool_index(pointer: &str) -> Option<usize> {
+pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
     pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
 }
 
 /// The indices, as sent, of the tools that decoding left out.
-fn broken(found: &[Finding]) -> HashSet<usize> {
+pub(in crate::protocols) fn broken(found: &[Finding]) -> HashSet<usize> {
     let left_out =
         |finding: &&Finding| matches!(finding.code, FindingCode::ToolQuarantined | FindingCode::DuplicateTool);
     found.iter().filter(left_out).filter_map(|finding| tool_index(finding.pointer.as_deref()?)).collect()
 }
 
 /// The rules over the manifest, with the tools' indices as sent: a manifest is sorted, a document need not be.
-fn of_content(document: &Value, manifest: &Manifest, broken: &HashSet<usize>) -> Vec<Finding> {
+pub(in crate::protocols) fn of_content(document: &Value, manifest: &Manifest, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut sent = HashMap::new();
     for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
@@ -139,7 +139,7 @@ fn of_spelling(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     findings
 }
 
-fn refused(error: &ListError) -> Finding {
+pub(in crate::protocols) fn refused(error: &ListError) -> Finding {
     if let ListError::VersionUnreadable(message) = error {
         return Finding::new(FindingCode::VersionUnreadable, message.clone())
             .at("/protocol_version")

@@ -67,7 +67,7 @@ struct Plain<'a> {
     counts: [Option<i64>; COUNTS.len()],
     /// As written.
     tags: Option<Vec<&'a str>>,
-    /// Not of the protocol's text, so a level that nobody knows is nobody's mistake.
+    /// Not of the protocol's text; a level that nobody knows is kept as such.
     permission: Permission,
     /// Something is of a wrong type, or was said twice.
     unsound: bool,
@@ -125,10 +125,13 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The level that a value names. The names of levels need no escapes.
+/// The level that a value names. The names of levels need no escapes, so that with one it is a level that nobody knows.
 fn permission(value: &str) -> Permission {
+    if value.starts_with("null") || value.starts_with("\"\"") {
+        return Permission::Guest;
+    }
     let name = value.strip_prefix('"').and_then(|rest| Some(rest.split_once('"')?.0));
-    name.and_then(|name| name.parse().ok()).unwrap_or_default()
+    name.and_then(|name| name.parse().ok()).unwrap_or(Permission::Unknown)
 }
 
 fn in_seed_spelling(node: Node<'_>, protojson: bool) -> Result<Node<'_>, Flaw> {

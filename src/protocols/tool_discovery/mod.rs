@@ -14,16 +14,16 @@ mod call;
 mod decode;
 mod digest;
 mod encode;
-mod envelope;
-mod flaw;
-mod head;
-mod inspect;
+pub(super) mod envelope;
+pub(super) mod flaw;
+pub(super) mod head;
+pub(super) mod inspect;
 mod metadata;
 mod outline;
 mod sent;
 mod shared;
 mod spelling;
-mod text;
+pub(super) mod text;
 mod tool;
 mod via;
 
@@ -35,7 +35,8 @@ use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, Proto
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
-pub use decode::{decode, decode_within};
+pub use decode::{decode, decode_stored, decode_within};
+pub(super) use decode::{first_by_name, second};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
 pub use outline::{outline, read_outlined};

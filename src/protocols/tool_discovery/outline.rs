@@ -16,10 +16,11 @@ use crate::model::{
 };
 
 /// Goes into the sum, so that outlines are good for the version that wrote them alone: what is read from a text may change with each.
-const WRITER: &str = concat!("callsheet ", env!("CARGO_PKG_VERSION"), ", outline 1");
+const WRITER: &str = concat!("callsheet ", env!("CARGO_PKG_VERSION"), ", outline 2");
 /// Bytes of the sum, in front.
 const SUM: usize = 16;
-const LEVELS: [Permission; 4] = [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner];
+const LEVELS: [Permission; 5] =
+    [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner, Permission::Unknown];
 
 /// The outline of a document that [`encode`](super::encode()) made of this manifest.
 pub fn outline(manifest: &Manifest, document: &str) -> Vec<u8> {
@@ -48,7 +49,12 @@ pub fn read_outlined(document: Box<str>, outline: &[u8], accept: &Accept) -> Res
     }
     let block = TextBlock::of(document);
     let manifest = Reader { bytes: rest, block: &block, met: Vec::new() }.manifest();
-    match manifest.filter(|manifest| head::is_plain(&manifest.protocol_version, accept)) {
+    let plain = |manifest: &Manifest| {
+        // Without a version it is of a protocol that has neither that nor a time stamp.
+        manifest.protocol_version.is_empty()
+            || manifest.generated_at.is_some() && head::is_plain(&manifest.protocol_version, accept)
+    };
+    match manifest.filter(plain) {
         Some(manifest) => Ok(manifest),
         None => Err(block.text_of_all().into()),
     }
@@ -296,7 +302,10 @@ impl<'a> Reader<'a> {
             },
             tools: self.list(|all| all.tool().map(Arc::new))?,
             categories: self.list(Self::category)?,
-            generated_at: Some(self.borrowed()?.parse().ok()?),
+            generated_at: match self.borrowed()? {
+                "" => None,
+                stamp => Some(stamp.parse().ok()?),
+            },
             extra: self.extra()?,
         })
     }

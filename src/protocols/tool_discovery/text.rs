@@ -13,9 +13,9 @@ use super::flaw::Flaw;
 use crate::model::JsonText;
 
 /// How deep the text of one member may nest. `serde_json` readers stop at 128 levels, and a published list adds a few around a schema.
-pub(super) const MAX_DEPTH: usize = 100;
+pub(in crate::protocols) const MAX_DEPTH: usize = 100;
 /// Up to so many members, comparing each with each costs less than hashing their names.
-pub(super) const FEW: usize = 12;
+pub(in crate::protocols) const FEW: usize = 12;
 /// Longer numbers are looked at, since they may be out of the range of a double.
 const PLAIN_NUMBER: usize = 20;
 
@@ -68,7 +68,7 @@ fn quote_or_backslash(bytes: &[u8], from: usize) -> usize {
 
 /// What a look at a text found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(in crate::protocols) enum Look {
     /// May be passed on as it is.
     Plain,
     /// Holds something that only a tree can judge or rewrite.
@@ -81,7 +81,7 @@ pub(super) enum Look {
 /// outermost object (as written, without quotes) with the text from its value on; `odd` says which names ask for a tree, at any depth.
 ///
 /// `null`, escapes in names, `\u` escapes (possibly half a surrogate pair) and numbers that a double may not hold are odd as well.
-pub(super) fn look<'a>(
+pub(in crate::protocols) fn look<'a>(
     text: &'a str,
     odd: fn(&str) -> bool,
     mut member: impl FnMut(&'a str, &'a str),
@@ -149,7 +149,7 @@ fn plain_number(number: &str) -> bool {
 
 /// A JSON value whose scalars are the text they were written in. The borrowed parts point into the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node<'a> {
+pub(in crate::protocols) enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
     List(Vec<Node<'a>>),
     Scalar(Cow<'a, str>),
@@ -158,17 +158,17 @@ pub(super) enum Node<'a> {
 impl<'a> Node<'a> {
     /// Reads a valid JSON text; one that nests deeper than [`MAX_DEPTH`] is a flaw. Of members with the same name the last one counts,
     /// as in most readers.
-    pub(super) fn read(text: &'a str) -> Result<Self, Flaw> {
+    pub(in crate::protocols) fn read(text: &'a str) -> Result<Self, Flaw> {
         Reader { text, at: 0, depth: 0 }.node()
     }
 
     /// A scalar, from its JSON text.
-    pub(super) fn scalar(text: impl Into<Cow<'a, str>>) -> Self {
+    pub(in crate::protocols) fn scalar(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Scalar(text.into())
     }
 
     /// The scalar's JSON text.
-    pub(super) fn as_scalar(&self) -> Option<&str> {
+    pub(in crate::protocols) fn as_scalar(&self) -> Option<&str> {
         match self {
             Self::Scalar(text) => Some(text),
             _ => None,
@@ -176,12 +176,12 @@ impl<'a> Node<'a> {
     }
 
     /// The text between the quotes, escapes untouched, if it is a string.
-    pub(super) fn as_string(&self) -> Option<&str> {
+    pub(in crate::protocols) fn as_string(&self) -> Option<&str> {
         self.as_scalar()?.strip_prefix('"')?.strip_suffix('"')
     }
 
     /// What kind of value it is, for people.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(in crate::protocols) fn kind(&self) -> &'static str {
         match self {
             Self::Object(_) => "an object",
             Self::List(_) => "a list",
@@ -190,7 +190,7 @@ impl<'a> Node<'a> {
     }
 
     /// Its JSON text, compact.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::protocols) fn text(&self) -> String {
         let mut out = String::with_capacity(1024);
         self.write(&mut out);
         out
@@ -228,7 +228,7 @@ fn comma(out: &mut String, index: usize) {
 }
 
 /// Writes a JSON string.
-pub(super) fn write_string(out: &mut String, text: &str) {
+pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push('"');
         out.push_str(text);
@@ -330,7 +330,7 @@ fn bad_string() -> Flaw {
 }
 
 /// Keeps the last of members with the same name.
-pub(super) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) -> Vec<(Cow<'_, str>, V)> {
+pub(in crate::protocols) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) -> Vec<(Cow<'_, str>, V)> {
     let repeated = if members.len() <= FEW {
         members.iter().enumerate().any(|(index, (name, _))| members[..index].iter().any(|(earlier, _)| earlier == name))
     } else {
@@ -346,14 +346,14 @@ pub(super) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) -> Vec<(Cow<'_, 
 }
 
 /// The text that a JSON string stands for; nothing if it is no string or its escapes are broken.
-pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
+pub(in crate::protocols) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// Calls `item` with each item, as written, of the list that a JSON text begins with. False when it begins with no list, or when an item
 /// is no string.
-pub(super) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> bool {
+pub(in crate::protocols) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> bool {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'[') {
         return false;
@@ -374,7 +374,7 @@ pub(super) fn each_string<'a>(json: &'a str, mut item: impl FnMut(&'a str)) -> b
 }
 
 /// What kind of value a JSON text is, for people.
-pub(super) fn kind(json: &str) -> &'static str {
+pub(in crate::protocols) fn kind(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",
@@ -386,7 +386,7 @@ pub(super) fn kind(json: &str) -> &'static str {
 }
 
 /// Shares a value that nothing here has a name for, if other readers can read it.
-pub(super) fn share_unknown(raw: &RawValue) -> Result<JsonText, Flaw> {
+pub(in crate::protocols) fn share_unknown(raw: &RawValue) -> Result<JsonText, Flaw> {
     match look(raw.get(), |_| false, |_, _| {}) {
         (Look::Plain, text) => Ok(JsonText::known(&text)),
         (Look::Odd, _) => Ok(JsonText::known(&Node::read(raw.get())?.text())),

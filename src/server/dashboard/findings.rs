@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use super::super::App;
 use super::super::findings::all_open;
 use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, segment};
+use super::text::{count, foreign, segment, sentence};
 use super::tool;
 use crate::model::{Finding, FindingCode, Severity, ToolId};
 
@@ -54,7 +54,7 @@ fn groups(findings: &[Finding]) -> Markup {
         @for ((severity, code), of_kind) in &kinds {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
                 h2 id={ "kind-" (code) } { (severity_badge(severity.0)) " " (title(code)) " " span class="quiet" { (count(of_kind.len(), "finding")) } }
-                @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (what) } }
+                @if let Some(what) = of_kind.first().and_then(|finding| advice(finding.code)) { p { strong { "What to do: " } (sentence(what, 400)) } }
                 (finding_list(of_kind.iter().copied(), told::OF_KIND, true))
                 @if of_kind.len() > told::OF_KIND {
                     p class="quiet" { (of_kind.len() - told::OF_KIND) " more: " a href={ "/api/v1/findings?code=" (code) } { "all as JSON" } }
@@ -84,9 +84,9 @@ pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, 
         ul class="findings" {
             @for finding in findings.into_iter().take(most) {
                 li data-code=(finding.code) {
-                    (about(finding)) @if !grouped { (severity_badge(finding.severity())) " " } (foreign(&finding.message, 600))
+                    (about(finding)) @if !grouped { (severity_badge(finding.severity())) " " } (sentence(&finding.message, 600))
                     @if let Some(pointer) = &finding.pointer { " " code { (foreign(pointer, 200)) } }
-                    @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (foreign(hint, 400)) } }
+                    @if let Some(hint) = &finding.hint { p class="quiet" { "Next: " (sentence(hint, 400)) } }
                 }
             }
         }

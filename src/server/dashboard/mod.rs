@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::{App, health, routes, wire};
 use crate::catalog::CatalogReader;
-use crate::config::ShownValue;
+use crate::config::ShownValues;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
@@ -45,14 +45,14 @@ pub(super) struct Dashboard {
     history: history::History,
     streams: Arc<Semaphore>,
     stop: Stop,
-    settings: watch::Receiver<Arc<[ShownValue]>>,
+    settings: watch::Receiver<ShownValues>,
 }
 
 impl Dashboard {
     /// Begins to remember what pages show of the past. `settings` is the configuration in force.
     pub(super) fn start(
         reader: CatalogReader,
-        settings: watch::Receiver<Arc<[ShownValue]>>,
+        settings: watch::Receiver<ShownValues>,
         clock: Clock,
         tasks: &Tasks,
         stop: Stop,

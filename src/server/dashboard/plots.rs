@@ -1,7 +1,7 @@
 //! Small plots, drawn here as SVG: they need no script, print, and are told in words too. Sizes and places are attributes, for the
 //! policy of the pages allows no inline style.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use super::history::{Past, SPAN};
@@ -49,16 +49,43 @@ pub(super) fn bar(from: Timestamp, until: Timestamp, now: Timestamp) -> Markup {
     }
 }
 
-/// Where a scenario stood in the last day, as bands of colour. `begun` is since when that is known.
+/// How far back a time line reaches, in words too: its heading, and the marks of its quarters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    span: SignedDuration,
+    pub(super) words: &'static str,
+    quarters: [&'static str; 4],
+}
+
+/// The least of these that shows all that is known. A daemon that has just started would show an empty day.
+const REACHES: [Reach; 4] = [
+    Reach {
+        span: SignedDuration::from_mins(20),
+        words: "20 minutes",
+        quarters: ["20 min ago", "15 min", "10 min", "5 min"],
+    },
+    Reach { span: SignedDuration::from_hours(2), words: "2 hours", quarters: ["2 h ago", "90 min", "1 h", "30 min"] },
+    Reach { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
+    Reach { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
+];
+
+/// How far the time lines of a daemon reach that began to remember at `begun`.
+pub(super) fn reach(begun: Timestamp, now: Timestamp) -> Reach {
+    let known = now.duration_since(begun);
+    REACHES.into_iter().find(|reach| known <= reach.span).unwrap_or(REACHES[3])
+}
+
+/// Where a scenario stood, as bands of colour. `begun` is since when that is known.
 pub(super) fn timeline(past: &Past, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
-    let start = now.saturating_sub(SPAN).unwrap_or(begun);
+    let reach = reach(begun, now);
+    let start = now.saturating_sub(reach.span).unwrap_or(begun);
     let x = |at: Timestamp| {
-        (at.duration_since(start).as_millis() * i128::from(WIDE) / SPAN.as_millis()).clamp(0, WIDE.into())
+        (at.duration_since(start).as_millis() * i128::from(WIDE) / reach.span.as_millis()).clamp(0, WIDE.into())
     };
     let bands = bands(past, health, begun.max(start), now);
     html! {
         svg class="timeline" viewBox={ "0 0 " (WIDE) " 40" } preserveAspectRatio="none" role="img"
-            aria-label="States of the last 24 hours; the table below tells them in words" {
+            aria-label={ "States of the last " (reach.words) "; the table below tells them in words" } {
             rect class="unknown" width=(WIDE) height="40" {}
             @for (state, from, until) in &bands {
                 rect class={ "band state-" (state) } x=(x(*from)) width=((x(*until) - x(*from)).max(2)) height="40" {
@@ -67,7 +94,7 @@ pub(super) fn timeline(past: &Past, health: &Health, begun: Timestamp, now: Time
             }
             @for hour in 1..4 { line class="tick" x1=(hour * WIDE / 4) x2=(hour * WIDE / 4) y1="0" y2="40" {} }
         }
-        p class="scale" aria-hidden="true" { span { "24 h ago" } span { "18 h" } span { "12 h" } span { "6 h" } span { "now" } }
+        p class="scale" aria-hidden="true" { @for quarter in reach.quarters { span { (quarter) } } span { "now" } }
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::plots;
-use super::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, when};
+use super::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, sentence, when};
 use crate::model::{Health, ScenarioState, SourceId};
 
 /// A state as a word beside a colour and a shape.
@@ -45,14 +45,13 @@ pub(super) fn row(health: &Health, latencies: &[u64], now: Timestamp) -> Markup 
             }
             td data-label="State" { (standing(health, now)) }
             td data-label="Tools" { (tools(health)) }
-            td data-label="Freshness" { (freshness(health, now)) }
-            td data-label="Answers" { (answers(health, now)) }
+            td data-label="Freshness" { (freshness(health, now)) (answers(health, now)) }
             td data-label="Latency" class="number" {
                 (plots::spark(latencies))
                 p { @match health.latency_ms { Some(took) => { (took) " ms" } None => span class="quiet" { "not measured" } } }
             }
             td data-label="Protocol" {
-                p { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 20)) } }
+                p class="fixed" { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 20)) } }
                 @if health.restarts > 0 { p class="quiet" { (count(health.restarts as usize, "restart")) } }
             }
             td data-label="Actions" class="actions" { (actions(health)) }
@@ -60,43 +59,58 @@ pub(super) fn row(health: &Health, latencies: &[u64], now: Timestamp) -> Markup 
     }
 }
 
-/// State, since when, and why.
+/// State, since when, and why; the last error where that does not tell it.
 pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
+    let error = health.last_error.as_ref().filter(|error| !health.reason.contains(&error.message));
     html! {
         p { (badge(health.state)) " " span class="quiet" { (when(health.since, now, FOR)) } }
-        p class="quiet clip" title=(foreign_plain(&health.reason, 300)) { (foreign(&health.reason, 160)) }
+        p class={ "why " (tone(health.state)) } title=(foreign_plain(&health.reason, 600)) { (sentence(&health.reason, 400)) }
+        @if let Some(error) = error {
+            p class={ "why " (if health.failures_in_a_row > 0 { "bad" } else { "quiet" }) } title=(foreign_plain(&error.message, 600)) {
+                "last error " (when(error.at, now, AGO)) ": " (sentence(&error.message, 400))
+            }
+        }
     }
+}
+
+/// Whether the reason of a state is bad news.
+fn tone(state: ScenarioState) -> &'static str {
+    if matches!(state, ScenarioState::Down | ScenarioState::Incompatible) { "bad" } else { "quiet" }
 }
 
 fn tools(health: &Health) -> Markup {
     let counts = &health.tools;
+    let withheld = counts.offered.saturating_sub(counts.published + counts.disabled);
     html! {
         p { strong { (counts.published) } " published" }
         @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " off" } }
-        @if counts.quarantined > 0 { p class="bad" { (counts.quarantined) " quarantined" } }
+        @if withheld > 0 { p class={ "fixed " (tone(health.state)) } { (withheld) " held back" } }
+        @if counts.quarantined > 0 { p class="fixed bad" { (counts.quarantined) " quarantined" } }
     }
 }
 
 /// How long what it said may still be used.
 pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
+    let used = matches!(health.state, ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting);
     html! {
         @match health.freshness {
-            Some(fresh) => {
+            Some(fresh) if used => {
                 (plots::bar(fresh.received_at, fresh.fresh_until, now))
                 p class="quiet" { (when(fresh.fresh_until, now, FRESH)) }
             }
-            None => span class="quiet" { "no answer yet" },
+            Some(_) => p class="quiet" { "what it said is not in use" },
+            None => p class="quiet" { "no good answer yet" },
         }
     }
 }
 
-/// The last good answer, the last error, the next try.
+/// When it answered and when it failed last, and the next try.
 pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
     html! {
-        @if let Some(at) = health.last_success { p { "answered " (when(at, now, AGO)) } }
+        @if let Some(at) = health.last_success { p class="quiet" { "answered " (when(at, now, AGO)) } }
         @if let Some(error) = &health.last_error {
-            p class="bad clip" title=(foreign_plain(&error.message, 300)) { "failed " (when(error.at, now, AGO)) ": " (foreign(&error.message, 160)) }
-            @if health.failures_in_a_row > 1 { p class="quiet" { (health.failures_in_a_row) " failures in a row" } }
+            p class=(if health.failures_in_a_row > 0 { "small bad" } else { "quiet" }) { "failed " (when(error.at, now, AGO))
+                @if health.failures_in_a_row > 1 { ", " (health.failures_in_a_row) " times in a row" } }
         }
         @if let Some(at) = health.next_attempt { p class="quiet" { "next try " (when(at, now, IN)) } }
     }
@@ -123,11 +137,11 @@ pub(super) fn actions(health: &Health) -> Markup {
         @if health.trusted && !blocked && health.source == SourceId::Mdns {
             button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
                 hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
-                aria-label={ "Take back the trust in " (name) } { "Distrust" }
+                aria-label={ "Distrust " (name) } { "Distrust" }
         }
         @if blocked {
             button id={ "unblock-" (name) } type="button" hx-delete={ (base) "/block" } hx-swap="none"
-                aria-label={ "Take back the block of " (name) } { "Unblock" }
+                aria-label={ "Unblock " (name) } { "Unblock" }
         } @else {
             button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none"
                 hx-confirm={ "Block " (name) "? It is not asked any more, and its " (tools) " leave the list." }

@@ -12,7 +12,7 @@ use super::super::{App, Shared};
 use super::findings::{finding_list, told};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::row::{actions, answers, badge, found, freshness};
-use super::text::{AGO, FOR, count, foreign, minute, segment, when};
+use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
 use super::{plots, tool};
 use crate::catalog::{Snapshot, Standing};
 use crate::formats;
@@ -34,7 +34,7 @@ pub(super) async fn page(
     let (snapshot, now) = moment(&shared);
     let health = find(&snapshot, &name)?;
     let main = html! {
-        p { a href="/" { "Scenarios" } " / " }
+        p { a href="/" { "All scenarios" } }
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
             (present(&shared, health, now))
         }
@@ -96,10 +96,10 @@ fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
     let latencies: Vec<u64> = past.latencies.iter().copied().collect();
     html! {
         h1 { (health.name) " " (badge(health.state)) }
-        p { (when(health.since, now, FOR)) ": " (foreign(&health.reason, 600)) }
+        p { (when(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
         div class="actions wide row" { (actions(health)) }
         section class="card" aria-labelledby="timeline-title" {
-            h2 id="timeline-title" { "The last 24 hours" }
+            h2 id="timeline-title" { "The last " (plots::reach(history.begun(), now).words) }
             (plots::timeline(&past, health, history.begun(), now))
             p class="quiet" { "Remembered since the daemon started " (when(history.begun(), now, AGO)) "." }
         }
@@ -148,7 +148,7 @@ fn turns(past: &super::history::Past, now: Timestamp) -> Markup {
                             td title=(minute(turn.at)) { (when(turn.at, now, AGO)) }
                             td { @match turn.from { Some(state) => (badge(state)), None => "not known" } }
                             td { @match turn.to { Some(state) => (badge(state)), None => "gone" } }
-                            td { (foreign(&turn.reason, 200)) }
+                            td { (sentence(&turn.reason, 200)) }
                         }
                     } }
                 } }
@@ -173,8 +173,8 @@ fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) 
                 Some(entry) => {
                     @match &entry.standing {
                         Standing::Published => {},
-                        Standing::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (foreign(why, 300)) },
-                        Standing::Hidden(why) => p class="bad" { "Not in the list: " (foreign(why, 300)) },
+                        Standing::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (sentence(why, 300)) },
+                        Standing::Hidden(why) => p class="bad" { "Not in the list: " (sentence(why, 300)) },
                     }
                     @if entry.tools.is_empty() { p { "It offers no tool." } }
                     ul {

@@ -152,7 +152,7 @@ fn list(shared: &Shared, snapshot: &Snapshot, wanted: &Wanted, now: Timestamp) -
             div class="scroll" tabindex="0" role="region" aria-label="Table of scenarios" {
                 table class="cards" {
                     caption class="hidden" { "Scenarios with their health and actions" }
-                    thead { tr { @for head in ["Scenario", "State", "Tools", "Freshness", "Answers", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
+                    thead { tr { @for head in ["Scenario", "State", "Tools", "Freshness", "Latency", "Protocol", "Actions"] { th scope="col" { (head) } } } }
                     tbody {
                         @for health in rows.iter().take(wanted.rows) { (row(health, &history.latencies(&health.name), now)) }
                     }
@@ -178,7 +178,7 @@ fn summary(snapshot: &Snapshot) -> Markup {
     }
     html! {
         ul class="summary" aria-label="At a glance" {
-            @for (state, number) in &states { li { strong { (number) } " " (badge(*state)) } }
+            @for (state, number) in &states { li { a class="state" href={ "/?state=" (state) } { strong { (number) } " " (badge(*state)) } } }
             li { a href="/dashboard/tools" { strong { (published) } " tools published" } }
             @if quarantined > 0 { li class="bad" { a href="/dashboard/findings" { strong { (quarantined) } " quarantined" } } }
         }
@@ -204,7 +204,7 @@ fn empty() -> Markup {
         section id="empty" class="card" {
             h2 { "No scenario is known yet" }
             p { "A scenario is a running program that offers tools. callsheet finds it by itself when it is announced on the local network or "
-                "runs under Vrooli. To name one yourself, add this to " code { "callsheet.toml" } " and start callsheet again:" }
+                "runs under Vrooli. To name one yourself, add this to " code { "callsheet.toml" } "; if you have made that file just now, start callsheet again:" }
             pre { code { "[[scenarios]]\nname = \"notes\"\nurl = \"http://127.0.0.1:8080\"" } }
             p { "To see what an address answers before you add it: " code { "callsheet check http://127.0.0.1:8080" } }
         }

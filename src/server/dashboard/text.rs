@@ -33,6 +33,21 @@ pub(super) fn foreign(text: &str, max: usize) -> Markup {
     html! { bdi { (PreEscaped(shown)) @if cut { "…" } } }
 }
 
+/// A sentence of ours or of others, in which what stands between backticks is shown as code.
+pub(super) fn sentence(text: &str, max: usize) -> Markup {
+    let cut: String = text.chars().take(max).collect();
+    let parts: Vec<&str> = cut.split('`').collect();
+    // An odd one out is no pair, and stays as it is.
+    let pairs = parts.len() - 1 - (parts.len() - 1) % 2;
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at > pairs { "`" }
+            @if at % 2 == 1 && at < pairs { code { (foreign(part, max)) } } @else { (foreign(part, max)) }
+        }
+        @if text.chars().nth(max).is_some() { "…" }
+    }
+}
+
 /// The same for an attribute such as a title or a label, where no markup can be.
 pub(super) fn foreign_plain(text: &str, max: usize) -> String {
     text.chars().take(max).map(|c| if hides(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -117,6 +132,15 @@ mod tests {
         assert_eq!(shown, expected);
         assert_eq!(foreign("abcdef", 3).into_string(), "<bdi>abc…</bdi>");
         assert_eq!(foreign_plain("a\u{202e}\nb", 9), "a\u{fffd}\u{fffd}b");
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        let shown = |text, max| sentence(text, max).into_string().replace("<bdi>", "").replace("</bdi>", "");
+        assert_eq!(shown("use `a<b` or `c`", 99), "use <code>a&lt;b</code> or <code>c</code>");
+        assert_eq!(shown("a ` b", 99), "a ` b");
+        assert_eq!(shown("`a` ` b", 99), "<code>a</code> ` b");
+        assert_eq!(shown("plain", 3), "pla…");
     }
 
     #[test]

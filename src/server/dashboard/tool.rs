@@ -10,7 +10,7 @@ use super::super::query::{Query, once};
 use super::super::{App, lookup};
 use super::findings::finding_list;
 use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{foreign, segment};
+use super::text::{foreign, segment, sentence};
 use super::tools::{self, in_scope, tool_row};
 use super::{findings::told, schema};
 use crate::catalog::explain;
@@ -41,10 +41,10 @@ pub(super) async fn page(
     let explained = explain(&snapshot.catalog, &view, &tool);
     let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
     let main = html! {
-        p { a href="/dashboard/tools" { "Tools" } " / " }
+        p { a href="/dashboard/tools" { "All tools" } }
         h1 { (foreign(tool.name.as_str(), 64)) " " span class="badge" { @if explained.listed { "in the list" } @else { "not in the list" } } }
         p class="lines lead" { (foreign(&tool.tool.description, 4_000)) }
-        table class="card cards" {
+        table class="card cards tools" {
             caption class="hidden" { "Settings in the scope " (scope) }
             (tools::heads())
             tbody { (tool_row(&snapshot, &scope, &tool, published)) }
@@ -54,7 +54,7 @@ pub(super) async fn page(
             section class="card" aria-labelledby="why-title" {
                 h2 id="why-title" { "Why it is as it is" }
                 table { tbody { @for step in &explained.steps {
-                    tr { th scope="row" { (step.subject) } td { (foreign(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
+                    tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
                 @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO, false)) }
             }

@@ -15,7 +15,7 @@ use super::super::error::Problem;
 use super::super::preferences::read_change;
 use super::super::{App, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, segment};
+use super::text::{count, foreign, segment, sentence};
 use super::tool;
 use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
@@ -166,7 +166,7 @@ pub(super) async fn page(
             summary { "What the list is for each LLM vendor" }
             div id="formats-table" {}
         }
-        table class="card cards" {
+        table class="card cards tools" {
             caption class="hidden" { "Tools with their settings" }
             (heads())
             tbody id="tool-rows" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-sync="this:replace" hx-disinherit="*"
@@ -272,25 +272,33 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
                 p class="quiet clip" { (foreign(&tool.tool.description, 160)) }
             }
             td data-label="Scenario" { span { a href={ "/dashboard/scenarios/" (segment(tool.id.scenario.as_str())) } { (tool.id.scenario) } }
-                @if !published { p class="bad" { "not published" } } }
+                @if !published { p class="small bad why" { "not published" @if let Some(why) = withheld(snapshot, tool) { ": " (sentence(why, 200)) } } } }
             td data-label="Labels" { span class="tags" {
                 @if let Some(category) = &tool.tool.category { span class="badge" { (foreign(category, 60)) } }
                 @for tag in tool.tool.facts.tags.iter().take(8) { span class="badge quiet" { (foreign(tag, 40)) } }
                 @if tool.tool.facts.internal_only { span class="badge" { "internal" } }
             } }
-            td data-label="In the list" { (enabled(snapshot, scope, tool, &key)) }
+            td data-label="In the list" { (enabled(snapshot, scope, tool, published, &key)) }
             td data-label="Approval" { (approval(snapshot, scope, tool, &key)) }
         }
     }
 }
 
-fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Markup {
+/// Why nothing of its scenario is in the list.
+fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
+    match &snapshot.catalog.entry(&tool.id.scenario)?.standing {
+        Standing::Published => None,
+        Standing::Withdrawn(why) | Standing::Hidden(why) => Some(why),
+    }
+}
+
+fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool, key: &str) -> Markup {
     let own = snapshot.catalog.preferences().get(scope, &Target::Tool(tool.id.clone()));
     let on = tool.effective.enabled;
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
                 hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML"
-                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if on { "on" } @else { "off" } }
+                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if !on { "off" } @else if published { "on" } @else { "on, once its scenario is" } }
         (origin(&tool.effective.enabled_source))
         @if own.is_some_and(|own| own.enabled.is_some()) { (reset(scope, tool, "enabled", key)) }
     }

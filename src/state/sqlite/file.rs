@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, Owner};
-use super::{OPEN, failed};
+use super::{Holder, OPEN, failed};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -72,10 +72,9 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
             Ok(Lock { file: lock, was_used })
         }
         Err(TryLockError::WouldBlock) => {
-            let message = format!(
-                "another daemon{} is running on it; stop that one, or set `state.path` to another file",
-                holder(&mut lock)
-            );
+            let process = process(&mut lock).map(|process| format!(" (process {process})")).unwrap_or_default();
+            let message =
+                format!("another daemon{process} is running on it; stop that one, or set `state.path` to another file");
             Err(StateError::new(OPEN, path, message))
         }
         Err(TryLockError::Error(error)) => {
@@ -88,10 +87,19 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     }
 }
 
-/// Who holds the lock, as far as its file tells.
-fn holder(lock: &mut File) -> String {
-    let process = noted(lock).lines().next().and_then(|line| line.trim().parse::<u32>().ok());
-    process.map(|process| format!(" (process {process})")).unwrap_or_default()
+/// Who holds the lock of the state at `path`.
+pub(super) fn holder(path: &Path) -> Option<Holder> {
+    let mut lock = File::open(beside(path, ".lock")).ok()?;
+    match lock.try_lock_shared() {
+        // Closing gives it back.
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+        Err(TryLockError::WouldBlock) => Some(Holder { process: process(&mut lock) }),
+    }
+}
+
+/// Which process holds the lock, as far as its file tells.
+fn process(lock: &mut File) -> Option<u32> {
+    noted(lock).lines().next().and_then(|line| line.trim().parse().ok())
 }
 
 /// What the lock file says; nothing when it cannot be read.

@@ -42,6 +42,19 @@ pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError
     }
 }
 
+/// Who has the state at `path`; nothing when nobody has, or no daemon was ever there. Changes nothing and makes no file. The lock is tried
+/// for an instant, shared, so that two who look do not see each other; a daemon that starts in that very instant is refused.
+pub fn holder(path: &Path) -> Option<Holder> {
+    file::holder(path)
+}
+
+/// A running daemon that has the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process, as far as it is known.
+    pub process: Option<u32>,
+}
+
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
     let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;

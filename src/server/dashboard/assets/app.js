@@ -101,14 +101,33 @@
   }, true);
 
   // So many rows are shown now; when the list is fetched again, it is fetched as long.
-  document.addEventListener('htmx:afterSettle', function () {
+  function settled() {
     tick();
     var rows = document.querySelector('input[data-rows]');
     var body = document.getElementById('tool-rows');
     if (rows && body) rows.value = body.querySelectorAll('tr[data-tool]').length;
-  });
+  }
+  document.addEventListener('htmx:afterSettle', settled);
 
   if (!window.htmx) return;
+  // htmx looks for the former self of everything that has an id, one after the other, which among thousands of rows takes seconds.
+  // Rows come whole, so they are put in place at once.
+  document.addEventListener('htmx:beforeSwap', function (event) {
+    var target = event.detail.target, all = target.id === 'tool-rows';
+    if (!event.detail.shouldSwap || !(all || target.classList.contains('more'))) return;
+    event.detail.shouldSwap = false;
+    var focused = document.activeElement && document.activeElement.id;
+    var part = document.createElement('template');
+    part.innerHTML = event.detail.xhr.responseText;
+    var rows = Array.from(part.content.children);
+    if (all) target.replaceChildren.apply(target, rows);
+    else target.replaceWith.apply(target, rows);
+    rows.forEach(function (row) { htmx.process(row); });
+    var again = focused && document.activeElement.id !== focused && document.getElementById(focused);
+    if (again) again.focus({ preventScroll: true });
+    settled();
+  });
+
   // The daemon takes JSON only. A control that holds the value names its member in `data-member`; an empty value means "inherit".
   htmx.defineExtension('json-body', {
     onEvent: function (name, event) {

@@ -1,0 +1,126 @@
+//! What the merge costs: building a catalog from everything, and one change in it, at a thousand, ten thousand and a hundred thousand
+//! tools. A change must cost that change, however much else there is.
+//!
+//! `cargo bench --bench catalog` prints criterion's measurements and then a table of ratios. The manifests are made here.
+
+#![allow(missing_docs, reason = "criterion's macros make items without docstrings")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock itself")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Standing};
+use callsheet::model::{Accept, ScenarioName};
+use callsheet::protocols::tool_discovery::decode;
+use criterion::{BatchSize, Criterion, criterion_group};
+use serde_json::{Value, json};
+
+/// Tools of one scenario.
+const TOOLS: usize = 20;
+/// Scenarios in a catalog.
+const FLEETS: [usize; 3] = [50, 500, 5_000];
+/// Scenarios that have a tool of one name in common: one in so many tools collides.
+const SHARED: usize = 20;
+
+fn name(scenario: usize) -> ScenarioName {
+    format!("sample-{scenario:05}").parse().unwrap()
+}
+
+/// What a scenario offers; `version` stands in one description.
+fn offer(scenario: usize, version: usize) -> Offer {
+    let tool = |index: usize| -> Value {
+        let name = if index.is_multiple_of(SHARED) {
+            format!("read_{}", scenario / SHARED)
+        } else {
+            format!("sample_{scenario:05}_{index:02}")
+        };
+        json!({
+            "name": name,
+            "description": format!("Sample operation {index} of version {version}"),
+            "parameters": {"type": "object", "properties": {"path": {"type": "string", "description": "Where"}}},
+            "metadata": {"enabled_by_default": true, "tags": ["sample"]}
+        })
+    };
+    let manifest = json!({
+        "protocol_version": "1.0",
+        "scenario": {"name": name(scenario).as_str(), "version": "1.2.3", "description": "Made for measuring"},
+        "tools": (0..TOOLS).map(tool).collect::<Vec<_>>(),
+        "categories": [],
+        "generated_at": "2026-01-15T10:30:00Z"
+    });
+    let manifest = decode(manifest.to_string().as_bytes(), &Accept::default()).unwrap().manifest;
+    Offer { manifest: Arc::new(manifest), standing: Standing::Published }
+}
+
+fn inputs(scenarios: usize) -> Inputs {
+    Inputs { offers: (0..scenarios).map(|at| (name(at), offer(at, 0))).collect(), ..Inputs::default() }
+}
+
+/// The changes of one scenario, to and fro.
+fn changes(scenarios: usize) -> [Change; 2] {
+    let at = scenarios / 2;
+    [1, 0].map(|version| Change::Offer(name(at), Some(offer(at, version))))
+}
+
+fn changed(catalog: &mut Catalog, changes: &[Change]) {
+    for change in changes {
+        *catalog = catalog.with(change.clone());
+    }
+}
+
+fn measure(criterion: &mut Criterion) {
+    for scenarios in FLEETS {
+        let inputs = inputs(scenarios);
+        let mut group = criterion.benchmark_group(format!("{} tools", scenarios * TOOLS));
+        group.sample_size(10);
+        group.bench_function("build", |bencher| {
+            bencher.iter_batched(|| inputs.clone(), |inputs| catalog::build(&inputs), BatchSize::LargeInput);
+        });
+        let (mut catalog, changes) = (catalog::build(&inputs), changes(scenarios));
+        let revision = catalog.revision();
+        group.bench_function("change and back", |bencher| bencher.iter(|| changed(&mut catalog, &changes)));
+        assert_eq!(catalog.revision(), revision);
+        group.finish();
+    }
+}
+
+/// The fastest of many runs, which other work on the machine disturbs least.
+fn fastest(runs: usize, mut work: impl FnMut()) -> Duration {
+    let once = || {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    std::iter::repeat_with(once).take(runs).min().unwrap_or_default()
+}
+
+fn ratios() {
+    println!("{:>10}{:>14}{:>16}{:>14}{:>10}", "tools", "build", "per tool", "change", "ratio");
+    let mut smallest = None;
+    for scenarios in FLEETS {
+        let (inputs, tools) = (inputs(scenarios), scenarios * TOOLS);
+        let build = fastest(5, || _ = black_box(catalog::build(&inputs)));
+        let (mut catalog, changes) = (catalog::build(&inputs), changes(scenarios));
+        let change = fastest(2_000, || changed(&mut catalog, &changes)) / 2;
+        let smallest = *smallest.get_or_insert(change);
+        let ratio = change.as_secs_f64() / smallest.as_secs_f64();
+        let per_tool = build / u32::try_from(tools).unwrap();
+        println!("{tools:>10}{build:>14.1?}{per_tool:>16.1?}{change:>14.1?}{ratio:>10.2}");
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    targets = measure
+}
+
+fn main() {
+    benches();
+    // A profile is of one measurement alone.
+    if !std::env::args().any(|arg| arg == "--profile-time") {
+        ratios();
+    }
+}

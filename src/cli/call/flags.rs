@@ -1,0 +1,321 @@
+//! A tool's parameters as flags, made when the tool is known.
+//!
+//! A parameter `max_results` is the flag `--max-results` (or `--max_results`). What a flag gives is judged by its type here, so that a slip is
+//! told at once; everything else is the daemon's to judge. Defaults are shown and not sent: they are the scenario's to apply.
+
+use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Map, Value};
+
+use super::super::{Failure, output};
+use super::usage;
+
+/// Characters of a description that the help of a flag shows at most.
+const SHOWN: usize = 300;
+
+/// One parameter with a flag.
+struct Flag<'a> {
+    parameter: &'a str,
+    schema: &'a Value,
+    kind: Kind,
+    long: String,
+}
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Whole,
+    Number,
+    Switch,
+    /// Several, each of its own kind: one flag for each, or one JSON list.
+    List,
+    /// Any JSON; what is none is a text.
+    Json,
+}
+
+/// Reads the words behind the name of a tool. Nothing when they asked for help, which was printed. With `lenient` nothing is required: it may
+/// have been given otherwise.
+pub(super) fn read(
+    name: &str,
+    tool: &Value,
+    words: &[String],
+    lenient: bool,
+) -> Result<Option<Map<String, Value>>, Failure> {
+    let flags = flags(&tool["parameters"]);
+    let matches = match command(name, tool, &flags, lenient).try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => return Err(usage(&error, name)),
+        Err(help) => {
+            output::line(&output::lines(&help.to_string()));
+            return Ok(None);
+        }
+    };
+    let mut arguments = Map::new();
+    for flag in &flags {
+        if let Some(value) = flag.value(&matches).map_err(|why| wrong(name, flag, &why))? {
+            arguments.insert(flag.parameter.to_owned(), value);
+        }
+    }
+    Ok(Some(arguments))
+}
+
+fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> Failure {
+    Failure::Usage {
+        message: format!("`--{}` {why}", flag.long),
+        hint: format!("`callsheet call {name} --help` lists its arguments"),
+    }
+}
+
+/// The parameters that can have a flag, in the order of the schema. Two that would have the same one have none.
+fn flags(parameters: &Value) -> Vec<Flag<'_>> {
+    let properties = parameters["properties"].as_object();
+    let all = properties.into_iter().flatten().filter(|(name, _)| is_plain(name)).map(|(name, schema)| Flag {
+        parameter: name,
+        schema,
+        kind: Kind::of(schema),
+        long: name.replace('_', "-"),
+    });
+    let mut flags: Vec<Flag<'_>> = Vec::new();
+    for flag in all {
+        let taken = flags.iter().any(|other| other.long == flag.long) || RESERVED.contains(&flag.long.as_str());
+        if !taken {
+            flags.push(flag);
+        }
+    }
+    flags
+}
+
+/// Flags of the command itself.
+const RESERVED: [&str; 10] =
+    ["args", "scenario", "chat", "profile", "user", "revision", "url", "config", "json", "help"];
+
+/// Whether a parameter's name can be a flag's.
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Command {
+    let required = output::list(&tool["parameters"], "required");
+    let about = output::lines(tool["description"].as_str().unwrap_or_default());
+    let unflagged: Vec<&str> = tool["parameters"]["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| flags.iter().all(|flag| flag.parameter != *name))
+        .collect();
+    let mut command = Command::new(format!("callsheet call {name}"))
+        .about(StyledStr::from(about))
+        .no_binary_name(true)
+        .after_help("The flags of `callsheet call --help` can be given as well; `--args` takes all arguments as JSON.");
+    if !unflagged.is_empty() {
+        command = command.after_help(output::plain(&format!("Only with `--args`: {}", unflagged.join(", "))));
+    }
+    for flag in flags {
+        let needed = !lenient && required.iter().any(|name| name.as_str() == Some(flag.parameter));
+        command = command.arg(flag.argument(needed));
+    }
+    command
+}
+
+impl Kind {
+    fn of(schema: &Value) -> Self {
+        match schema["type"].as_str() {
+            Some("string") => Self::Text,
+            Some("integer") => Self::Whole,
+            Some("number") => Self::Number,
+            Some("boolean") => Self::Switch,
+            Some("array") => Self::List,
+            _ => Self::Json,
+        }
+    }
+
+    fn placeholder(self) -> &'static str {
+        match self {
+            Self::Text | Self::List => "TEXT",
+            Self::Whole => "WHOLE NUMBER",
+            Self::Number => "NUMBER",
+            Self::Switch => "true|false",
+            Self::Json => "JSON",
+        }
+    }
+
+    /// One value of this kind.
+    fn read(self, text: &str) -> Result<Value, String> {
+        let json = || serde_json::from_str::<Value>(text);
+        match self {
+            Self::Text => Ok(text.into()),
+            Self::Whole => match json() {
+                Ok(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Value::Number(number)),
+                _ => Err(format!("takes a whole number, not `{text}`")),
+            },
+            Self::Number => match json() {
+                Ok(Value::Number(number)) => Ok(Value::Number(number)),
+                _ => Err(format!("takes a number, not `{text}`")),
+            },
+            Self::Switch => match text {
+                "true" => Ok(true.into()),
+                "false" => Ok(false.into()),
+                _ => Err(format!("takes `true` or `false`, not `{text}`")),
+            },
+            Self::List | Self::Json => Ok(json().unwrap_or_else(|_| text.into())),
+        }
+    }
+}
+
+impl Flag<'_> {
+    fn argument(&self, needed: bool) -> Arg {
+        let mut argument = Arg::new(self.parameter.to_owned())
+            .long(self.long.clone())
+            .required(needed)
+            .help(StyledStr::from(self.help()))
+            .value_name(self.value_kind().placeholder())
+            .allow_hyphen_values(true);
+        if self.long != self.parameter {
+            argument = argument.alias(self.parameter.to_owned());
+        }
+        argument = match self.kind {
+            Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+            Kind::List => argument.action(ArgAction::Append),
+            _ => argument,
+        };
+        match self.choices() {
+            Some(choices) => argument.value_parser(PossibleValuesParser::new(choices)),
+            None => argument,
+        }
+    }
+
+    /// What one value is.
+    fn value_kind(&self) -> Kind {
+        if self.kind == Kind::List { Kind::of(&self.schema["items"]) } else { self.kind }
+    }
+
+    /// The values that an enumeration allows, as they are typed.
+    fn choices(&self) -> Option<Vec<String>> {
+        let allowed = self.schema["enum"].as_array().filter(|_| self.kind != Kind::List)?;
+        Some(allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
+    }
+
+    fn help(&self) -> String {
+        let text = self.schema["description"].as_str().unwrap_or_default();
+        let mut help = output::cut(&output::plain(text), SHOWN);
+        if self.kind == Kind::List {
+            help.push_str(" (may be given more than once)");
+        }
+        if let Some(default) = self.schema.get("default") {
+            help = format!("{help} [default: {}]", output::cut(&output::plain(&default.to_string()), 60));
+        }
+        help.trim().to_owned()
+    }
+
+    /// What was given, if anything was.
+    fn value(&self, matches: &ArgMatches) -> Result<Option<Value>, String> {
+        let Some(mut given) = matches.get_many::<String>(self.parameter) else { return Ok(None) };
+        let one = self.value_kind();
+        if self.kind != Kind::List {
+            let Some(text) = given.next() else { return Ok(None) };
+            // An enumeration may hold what its type does not say.
+            let chosen = output::list(self.schema, "enum").iter().find(|value| value.to_string() == *text);
+            return chosen.map_or_else(|| one.read(text), |value| Ok(value.clone())).map(Some);
+        }
+        let texts: Vec<&String> = given.collect();
+        if let [text] = texts.as_slice()
+            && let Ok(Value::Array(list)) = serde_json::from_str(text)
+        {
+            return Ok(Some(Value::Array(list)));
+        }
+        texts.into_iter().map(|text| one.read(text)).collect::<Result<_, _>>().map(|list| Some(Value::Array(list)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool() -> Value {
+        json!({"description": "Tries\nthings", "parameters": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for"},
+                "max_results": {"type": "integer", "default": 10},
+                "weight": {"type": "number"},
+                "deep": {"type": "boolean"},
+                "mode": {"type": "string", "enum": ["fast", "slow"]},
+                "level": {"enum": [1, "two", null]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "ids": {"type": "array", "items": {"type": "integer"}},
+                "filter": {"type": "object"},
+                "url": {"type": "string"},
+                "odd name": {"type": "string"},
+            },
+            "required": ["query"],
+        }})
+    }
+
+    fn given(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        match read("try", &tool(), &words, false) {
+            Ok(arguments) => Ok(Value::Object(arguments.unwrap_or_default())),
+            Err(Failure::Usage { message, .. }) => Err(message),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_have_the_types_of_their_parameters() {
+        for (words, expected) in [
+            (&["--query", "-1"][..], json!({"query": "-1"})),
+            (&["--query=a b", "--max-results", "-3"], json!({"query": "a b", "max_results": -3})),
+            (
+                &["--query", "a", "--max_results=3", "--weight", "1.5"],
+                json!({"query": "a", "max_results": 3, "weight": 1.5}),
+            ),
+            (&["--deep", "--query", "a"], json!({"query": "a", "deep": true})),
+            (&["--deep=false", "--query", "a"], json!({"query": "a", "deep": false})),
+            (&["--query", "a", "--mode", "slow", "--level", "1"], json!({"query": "a", "mode": "slow", "level": 1})),
+            (&["--query", "a", "--level", "two"], json!({"query": "a", "level": "two"})),
+            (&["--query", "a", "--tags", "x", "--tags", "[y"], json!({"query": "a", "tags": ["x", "[y"]})),
+            (&["--query", "a", "--tags", r#"["x","y"]"#], json!({"query": "a", "tags": ["x", "y"]})),
+            (&["--query", "a", "--ids", "1", "--ids", "2"], json!({"query": "a", "ids": [1, 2]})),
+            (&["--query", "a", "--filter", r#"{"a":[1]}"#], json!({"query": "a", "filter": {"a": [1]}})),
+        ] {
+            assert_eq!(given(words), Ok(expected), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn slips_are_told() {
+        for (words, part) in [
+            (&[][..], "--query"),
+            (&["--query", "a", "--max-results", "many"], "`--max-results` takes a whole number, not `many`"),
+            (&["--query", "a", "--max-results", "1.5"], "whole number"),
+            (&["--query", "a", "--ids", "x"], "`--ids` takes a whole number, not `x`"),
+            (&["--query", "a", "--mode", "odd"], "fast"),
+            (&["--query", "a", "--deep=maybe"], "`true` or `false`"),
+            (&["--query", "a", "--colour", "red"], "--colour"),
+            (&["--query", "a", "loose"], "loose"),
+            (&["--query", "a", "--query", "b"], "--query"),
+        ] {
+            let told = given(words).unwrap_err();
+            assert!(told.contains(part), "{words:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn the_help_shows_what_the_schema_says() {
+        let (tool, parameters) = (tool(), tool()["parameters"].clone());
+        let help = command("try", &tool, &flags(&parameters), false).render_long_help().to_string();
+        for part in
+            ["Tries", "--max-results <WHOLE NUMBER>", "[default: 10]", "What to look for", "slow", "more than once"]
+        {
+            assert!(help.contains(part), "{part} is missing in {help}");
+        }
+        assert!(
+            help.contains("Only with `--args`: url, odd name") || help.contains("Only with `--args`: odd name, url"),
+            "{help}"
+        );
+    }
+}

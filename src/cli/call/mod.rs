@@ -1,0 +1,204 @@
+//! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own schema.
+//!
+//! What is a flag of this command is never one of the tool's: a parameter of such a name is given with `--args`.
+
+use std::io::Read as _;
+
+use clap::parser::ValueSource;
+use clap::{Args, FromArgMatches as _};
+use serde_json::{Map, Value, json};
+
+use super::client::{Daemon, Query};
+use super::{Failure, Remote, output};
+
+mod answer;
+mod flags;
+
+/// Bytes of arguments from a file or from standard input; no daemon takes more.
+const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
+
+/// Arguments of `call`.
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags: `callsheet call NAME --help` lists them.
+    #[arg(
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_names = ["NAME", "FLAGS"]
+    )]
+    words: Vec<String>,
+    /// The arguments as one JSON object: as text, `@FILE`, or `-` for standard input. Flags add to it.
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// The scenario whose tool of this name is meant.
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+    /// In this conversation: with its preferences.
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// With this profile: its bounds and preferences.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// For this user, which the scenario is told where its protocol has a word for it.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// By its name in this earlier revision of the list.
+    #[arg(long, value_name = "REVISION")]
+    revision: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Call {
+    pub(super) async fn run(mut self) -> Result<(), Failure> {
+        let words = std::mem::take(&mut self.words);
+        let Some((name, rest)) = words.split_first() else { return Ok(()) };
+        let own = self.take_own(name, rest)?;
+        let daemon = Daemon::of(&self.remote)?;
+        let mut arguments = self.arguments()?;
+        if !own.is_empty() || self.args.is_none() {
+            match self.tool(&daemon, name).await {
+                Ok(tool) => {
+                    let Some(given) = flags::read(name, &tool, &own, self.args.is_some())? else { return Ok(()) };
+                    arguments.extend(given);
+                }
+                // What an earlier list called so may not be found by that name now.
+                Err(_) if self.revision.is_some() && own.is_empty() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let body = self.body(name, &arguments);
+        let answer = daemon.execute(&body).await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+            return answer::verdict(&answer.value);
+        }
+        answer::show(&answer.value)
+    }
+
+    /// Takes the flags of this command out of what stands behind the name. The rest is the tool's.
+    fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, Failure> {
+        let (mut ours, mut theirs) = (vec!["call".to_owned(), name.to_owned()], Vec::new());
+        let command = Self::augment_args(clap::Command::new("call"));
+        let mut words = rest.iter();
+        while let Some(word) = words.next() {
+            let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
+            let known = flag
+                .strip_prefix("--")
+                .and_then(|flag| command.get_arguments().find(|argument| argument.get_long() == Some(flag)));
+            let Some(known) = known else {
+                theirs.push(word.clone());
+                continue;
+            };
+            // Before the name, where they are read as flags.
+            ours.insert(1, word.clone());
+            if known.get_action().takes_values() && value.is_none() {
+                ours.insert(2, words.next().cloned().unwrap_or_default());
+            }
+        }
+        let matches = command.try_get_matches_from(&ours).map_err(|error| usage(&error, name))?;
+        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let later = Self::from_arg_matches(&matches).map_err(|error| usage(&error, name))?;
+        let slots = [
+            ("args", &mut self.args, later.args),
+            ("scenario", &mut self.scenario, later.scenario),
+            ("chat", &mut self.chat, later.chat),
+            ("profile", &mut self.profile, later.profile),
+            ("user", &mut self.user, later.user),
+            ("revision", &mut self.revision, later.revision),
+            ("url", &mut self.remote.url, later.remote.url),
+        ];
+        for (id, slot, value) in slots {
+            if given(id) {
+                *slot = value;
+            }
+        }
+        if given("config") {
+            self.remote.config = later.remote.config;
+        }
+        self.remote.json |= later.remote.json;
+        Ok(theirs)
+    }
+
+    /// What `--args` gives.
+    fn arguments(&self) -> Result<Map<String, Value>, Failure> {
+        let Some(given) = self.args.as_deref() else { return Ok(Map::new()) };
+        let (from, text) = match given.strip_prefix('@') {
+            _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
+            Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
+            None => ("`--args`".to_owned(), Ok(given.to_owned())),
+        };
+        let text = text.map_err(|error| Failure::Usage {
+            message: format!("{from} cannot be read: {error}"),
+            hint: "write `--args '{...}'`, `--args @FILE`, or `--args -` for standard input".into(),
+        })?;
+        match serde_json::from_str(&text) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            Ok(_) => Err(Failure::Usage {
+                message: format!("{from} holds no JSON object"),
+                hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
+            }),
+            Err(error) => Err(Failure::Usage {
+                message: format!("{from} holds no JSON: {error}"),
+                hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
+            }),
+        }
+    }
+
+    /// The tool as the list has it for this asker.
+    async fn tool(&self, daemon: &Daemon, name: &str) -> Result<Value, Failure> {
+        let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
+        let query: Query<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
+        let mut path = vec!["tools"];
+        match (&self.scenario, name.split_once('/')) {
+            // An identity is two segments; its tool may hold further slashes, which are part of the second.
+            (_, Some((scenario, tool))) => path.extend([scenario, tool]),
+            (Some(scenario), None) => path.extend([scenario.as_str(), name]),
+            (None, None) => path.push(name),
+        }
+        let found = daemon.get(&path, query.clone(), "name").await;
+        match found {
+            // With a scenario a published name serves as well.
+            Err(Failure::Refused { .. }) if self.scenario.is_some() && !name.contains('/') => {
+                Ok(daemon.get(&["tools", name], query, "name").await?.value)
+            }
+            found => Ok(found?.value),
+        }
+    }
+
+    fn body(&self, name: &str, arguments: &Map<String, Value>) -> Value {
+        let mut body = json!({"tool_name": name, "arguments": arguments});
+        let further = [
+            ("scenario", &self.scenario),
+            ("chat_id", &self.chat),
+            ("profile", &self.profile),
+            ("user_id", &self.user),
+            ("revision", &self.revision),
+        ];
+        for (member, value) in further {
+            if let Some(value) = value {
+                body[member] = json!(value);
+            }
+        }
+        body
+    }
+}
+
+fn read(source: impl std::io::Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    source.take(MAX_ARGUMENTS).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Wrong usage in one sentence, without the rest of what clap says.
+fn usage(error: &clap::Error, name: &str) -> Failure {
+    let text = error.to_string();
+    let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let message = first.join(" ");
+    Failure::Usage {
+        message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(),
+        hint: format!("`callsheet call {name} --help` lists its arguments"),
+    }
+}

@@ -1,0 +1,51 @@
+//! The configuration: what its layers are, and what is wrong in them, with file and line.
+
+use super::report::{Check, Report};
+use super::shown;
+use crate::config::{self, LoadOptions, Loaded, Origin};
+
+/// The configuration as the daemon would load it; nothing when it cannot be used.
+pub(super) fn check(options: &LoadOptions, report: &mut Report) -> Option<Loaded> {
+    let loaded = match config::load(options) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            for problem in &error.problems {
+                report.error(Check::Configuration, &place(&problem.origin), what(problem), &problem.hint);
+            }
+            return None;
+        }
+    };
+    let of = |wanted: fn(&Origin) -> bool| loaded.values.iter().filter(|value| wanted(&value.origin)).count();
+    let file = of(|origin| matches!(origin, Origin::File { .. }));
+    let environment = of(|origin| matches!(origin, Origin::Environment(_)));
+    let mut layers = Vec::new();
+    if loaded.file.is_some() {
+        layers.push(format!("{} from the file", values(file)));
+    }
+    if environment > 0 {
+        layers.push(format!("{} from the environment", values(environment)));
+    }
+    layers.push("all else by default".to_owned());
+    let subject = loaded.file.as_deref().map_or_else(|| "no file".to_owned(), shown);
+    report.ok(Check::Configuration, &subject, layers.join(", "));
+    Some(loaded)
+}
+
+fn values(count: usize) -> String {
+    super::super::output::count(count, "value")
+}
+
+/// The key and what is wrong with it.
+fn what(problem: &config::Problem) -> String {
+    let key = problem.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
+    format!("{key}{}", problem.message)
+}
+
+/// `path:line:column` where a file is meant.
+fn place(origin: &Origin) -> String {
+    match origin {
+        Origin::File { path, position: Some(at) } => format!("{}:{}:{}", path.display(), at.line, at.column),
+        Origin::File { path, position: None } => shown(path),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,80 @@
+//! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
+//!
+//! One file per check; each adds what it found to the [`Report`], well or not. It looks only: it makes no file, sends nothing to the local
+//! network and asks scenarios for nothing but their tools. What a check needs and is not there is told as skipped.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use self::report::{Check, Report};
+use super::Failure;
+use super::client::{self, Daemon};
+use crate::config::LoadOptions;
+
+mod configuration;
+mod daemon;
+mod holder;
+mod mdns;
+mod port;
+mod report;
+mod scenarios;
+mod state;
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Address of a daemon to ask for its scenarios; the configured listen address by default.
+    #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
+    url: Option<String>,
+    /// Configuration file, as `serve` takes it.
+    #[arg(long, value_name = "FILE", help_heading = "Daemon")]
+    config: Option<PathBuf>,
+    /// Print JSON instead of a table.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Doctor {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let mut report = Report::default();
+        let mut options = LoadOptions::from_process();
+        options.file.clone_from(&self.config);
+        let loaded = configuration::check(&options, &mut report);
+        let usable = loaded.is_some();
+        if let Some(loaded) = loaded {
+            let config = &loaded.config;
+            let here = port::check(config.server.listen, &mut report).await;
+            let named = self.named(&mut report).await?;
+            let daemon = named.as_ref().or(here.as_ref());
+            state::check(&config.state.path, here.is_some(), &mut report);
+            mdns::check(&config.discovery.mdns, &mut report);
+            scenarios::check(config, daemon, &mut report).await;
+        } else {
+            for check in [Check::Port, Check::State, Check::Mdns, Check::Scenarios] {
+                report.skipped(check, "", "not looked at without a configuration", "mend the configuration first");
+            }
+        }
+        if self.json {
+            report.print_json();
+        } else {
+            report.print();
+        }
+        match (usable, report.errors()) {
+            (false, _) => Err(Failure::FoundConfig),
+            (true, 0) => Ok(()),
+            (true, _) => Err(Failure::Found),
+        }
+    }
+
+    /// The daemon that an argument or the environment names, if it answers.
+    async fn named(&self, report: &mut Report) -> Result<Option<Daemon>, Failure> {
+        let Some(url) = self.url.as_deref().filter(|url| !url.is_empty()) else { return Ok(None) };
+        Ok(daemon::check(Daemon::at(client::read_url(url)?)?, report).await)
+    }
+}
+
+/// A path as it is shown.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,60 @@
+//! The listen address: free, our own daemon's, or somebody else's.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use socket2::{Domain, Socket, Type};
+
+use super::super::client::{self, Daemon};
+use super::daemon::{self, Heard};
+use super::holder;
+use super::report::{Check, Report};
+
+/// Looks at the address, and gives the daemon that answers there, if one does.
+pub(super) async fn check(listen: SocketAddr, report: &mut Report) -> Option<Daemon> {
+    let subject = listen.to_string();
+    if listen.port() == 0 {
+        report.ok(Check::Port, &subject, "a free port is taken at each start, so name the daemon with `--url`");
+        return None;
+    }
+    match bindable(listen) {
+        Ok(()) => report.ok(Check::Port, &subject, "free; no daemon runs there"),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => return taken(listen, report).await,
+        Err(error) => {
+            let hint = match error.kind() {
+                ErrorKind::AddrNotAvailable => "this machine has no such address: set `server.listen` to one it has",
+                ErrorKind::PermissionDenied => "this user may not use that port: set `server.listen` to one above 1023",
+                _ => "set `server.listen` to another address",
+            };
+            report.error(Check::Port, &subject, format!("cannot be listened on: {error}"), hint);
+        }
+    }
+    None
+}
+
+/// Whether a daemon could listen there. The address is taken but not listened on, which stands in nobody's way: a daemon that starts at
+/// this moment may still take it.
+fn bindable(listen: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(listen), Type::STREAM, None)?;
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.bind(&listen.into())
+}
+
+async fn taken(listen: SocketAddr, report: &mut Report) -> Option<Daemon> {
+    let subject = listen.to_string();
+    let who = holder::of_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
+    let daemon = client::address_of(listen).and_then(Daemon::at).ok()?;
+    match daemon::ask(&daemon).await {
+        Heard::Version(version) => {
+            report.ok(Check::Port, &subject, format!("a callsheet daemon {version} answers {who}").trim_end());
+            Some(daemon)
+        }
+        Heard::Other(why) => {
+            let who = if who.is_empty() { "another program " } else { &who };
+            let hint = "stop it, or set `server.listen` to another address";
+            report.error(Check::Port, &subject, format!("{who}listens there: {why}"), hint);
+            None
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the checks found, for people and for machines.
+
+use comfy_table::{Cell, Color};
+use serde_json::{Value, json};
+
+use super::super::output;
+use super::super::table::{Fit, Sheet, cell};
+
+/// Scenarios that are well and shown one by one in the table; more of them are summed up.
+const SHOWN_WELL: usize = 5;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// The layers of the configuration.
+    Configuration,
+    /// The listen address.
+    Port,
+    /// A daemon that was named.
+    Daemon,
+    /// Where the database is.
+    State,
+    /// The local network.
+    Mdns,
+    /// Who offers tools.
+    Scenarios,
+}
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    /// As it should be.
+    Ok,
+    /// It could not be looked at.
+    Skipped,
+    /// It works, but someone should look.
+    Warning,
+    /// It does not work.
+    Error,
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Entry {
+    check: Check,
+    status: Status,
+    /// What it is about: a file, an address, a name.
+    subject: String,
+    message: String,
+    /// What to do; nothing where all is well.
+    hint: Option<String>,
+}
+
+/// Everything that was looked at, in order.
+#[derive(Debug, Default)]
+pub(super) struct Report(Vec<Entry>);
+
+impl Check {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Port => "port",
+            Self::Daemon => "daemon",
+            Self::State => "state",
+            Self::Mdns => "mdns",
+            Self::Scenarios => "scenarios",
+        }
+    }
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    fn cell(self) -> Cell {
+        match self {
+            Self::Ok => Cell::new(self.as_str()).fg(Color::DarkGreen),
+            Self::Skipped => Cell::new(self.as_str()),
+            Self::Warning | Self::Error => output::severity(self.as_str()),
+        }
+    }
+}
+
+impl Report {
+    /// Something is as it should be.
+    pub(super) fn ok(&mut self, check: Check, subject: &str, message: impl Into<String>) {
+        self.add(check, Status::Ok, subject, message.into(), None);
+    }
+
+    /// Something could not be looked at.
+    pub(super) fn skipped(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(check, Status::Skipped, subject, message.into(), Some(hint.into()));
+    }
+
+    /// Something works, but someone should look.
+    pub(super) fn warning(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(check, Status::Warning, subject, message.into(), Some(hint.into()));
+    }
+
+    /// Something does not work.
+    pub(super) fn error(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(check, Status::Error, subject, message.into(), Some(hint.into()));
+    }
+
+    fn add(&mut self, check: Check, status: Status, subject: &str, message: String, hint: Option<String>) {
+        let hint = hint.filter(|hint| !hint.is_empty());
+        self.0.push(Entry { check, status, subject: subject.to_owned(), message, hint });
+    }
+
+    /// Whether nothing but what is well was said of this.
+    pub(super) fn is_well(&self, check: Check) -> bool {
+        self.0.iter().filter(|entry| entry.check == check).all(|entry| entry.status == Status::Ok)
+    }
+
+    fn count(&self, status: Status) -> usize {
+        self.0.iter().filter(|entry| entry.status == status).count()
+    }
+
+    /// How much does not work.
+    pub(super) fn errors(&self) -> usize {
+        self.count(Status::Error)
+    }
+
+    /// Prints a table, and a line that sums it up.
+    pub(super) fn print(&self) {
+        let mut sheet = Sheet::new(&[
+            ("CHECK", Fit::Whole),
+            ("STATUS", Fit::Whole),
+            ("OF", Fit::Wrap),
+            ("FOUND", Fit::Wrap),
+            ("WHAT TO DO", Fit::Wrap),
+        ]);
+        let well = |entry: &&Entry| entry.check == Check::Scenarios && entry.status == Status::Ok;
+        let summed_up = self.0.iter().filter(well).count() > SHOWN_WELL;
+        let shown = |text: &str| cell(output::plain(text));
+        for entry in self.0.iter().filter(|entry| !(summed_up && well(entry))) {
+            sheet.row([
+                cell(entry.check.as_str()),
+                entry.status.cell(),
+                shown(&entry.subject),
+                shown(&entry.message),
+                shown(entry.hint.as_deref().unwrap_or_default()),
+            ]);
+        }
+        if summed_up {
+            let message = format!("{} are well", self.0.iter().filter(well).count());
+            sheet.row([cell(Check::Scenarios.as_str()), Status::Ok.cell(), cell(""), shown(&message), cell("")]);
+        }
+        sheet.print();
+        output::line("");
+        output::line(&self.summary());
+    }
+
+    /// `2 errors, 1 warning`.
+    fn summary(&self) -> String {
+        let counts = [(Status::Error, "error"), (Status::Warning, "warning")]
+            .map(|(status, word)| (self.count(status), word))
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| output::count(count, word))
+            .collect::<Vec<_>>()
+            .join(", ");
+        if counts.is_empty() { "nothing stands in the way".to_owned() } else { counts }
+    }
+
+    /// Prints one JSON object: `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.
+    pub(super) fn print_json(&self) {
+        let checks: Vec<Value> = self.0.iter().map(Entry::json).collect();
+        output::json(&json!({
+            "errors": self.count(Status::Error),
+            "warnings": self.count(Status::Warning),
+            "checks": checks,
+        }));
+    }
+}
+
+impl Entry {
+    fn json(&self) -> Value {
+        json!({
+            "check": self.check.as_str(),
+            "status": self.status.as_str(),
+            "subject": self.subject,
+            "message": self.message,
+            "hint": self.hint,
+        })
+    }
+}

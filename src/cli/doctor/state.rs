@@ -1,0 +1,101 @@
+//! Where the state is kept: whether it is there or can be made, may be written to, has room, and is nobody else's at the moment.
+
+use std::path::Path;
+
+use super::report::{Check, Report};
+use super::shown;
+use crate::state::sqlite;
+
+/// A disk with less room than this cannot take what a daemon writes at its start.
+const FULL: u64 = 1 << 20;
+/// A fleet of a thousand scenarios has some 25 MB of manifests, which are written twice.
+const SCARCE: u64 = 100 << 20;
+
+/// Looks at the place of the database. `running` is whether a daemon answers at the configured address.
+pub(super) fn check(path: &Path, running: bool, report: &mut Report) {
+    let subject = shown(path);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut notes = Vec::new();
+    match place(path, folder) {
+        Ok(there) => notes.push(if there { "writable" } else { "made at the first start" }.to_owned()),
+        Err((message, hint)) => report.error(Check::State, &subject, message, hint),
+    }
+    room(&subject, folder, &mut notes, report);
+    held(path, running, &mut notes, report);
+    if report.is_well(Check::State) {
+        report.ok(Check::State, &subject, notes.join(", "));
+    }
+}
+
+/// Whether the file is there; else that it can be made. What stands in the way of both, and what to do.
+fn place(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
+    const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
+    if path.is_dir() {
+        return Err(("a folder is in its place".into(), "move it away, or set `state.path` to a file"));
+    }
+    let (there, known) = (path.is_file(), folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()));
+    let known = known.unwrap_or(folder);
+    if !known.is_dir() {
+        let message = format!("`{}` is no folder", shown(known));
+        return Err((message, "move it away, or set `state.path` to another file"));
+    }
+    writable(known, true).map_err(|error| (format!("`{}` cannot be written to: {error}", shown(known)), ELSEWHERE))?;
+    if there {
+        writable(path, false).map_err(|error| (format!("it cannot be written to: {error}"), ELSEWHERE))?;
+    }
+    Ok(there)
+}
+
+/// How much room is left.
+fn room(subject: &str, folder: &Path, notes: &mut Vec<String>, report: &mut Report) {
+    const HINT: &str = "free space there, or set `state.path` to another disk";
+    let Some(free) = folder.ancestors().find_map(free) else { return };
+    if free < FULL {
+        report.error(Check::State, subject, format!("its disk is full: {free} bytes are left"), HINT);
+    } else if free < SCARCE {
+        report.warning(Check::State, subject, format!("its disk has {} MB left", free / 1_000_000), HINT);
+    } else {
+        notes.push(format!("{}.{} GB free", free / 1_000_000_000, free / 100_000_000 % 10));
+    }
+}
+
+/// Who uses it.
+fn held(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut Report) {
+    let Some(holder) = sqlite::holder(path) else { return };
+    let process = holder.process.map(|process| format!(" (process {process})")).unwrap_or_default();
+    if running {
+        notes.push(format!("in use by the running daemon{process}"));
+        return;
+    }
+    report.error(
+        Check::State,
+        &shown(path),
+        format!("a daemon{process} has it, and none answers at `server.listen`"),
+        "name its address with `--url`, or stop it before another is started on this state",
+    );
+}
+
+/// Whether this user may write there, without writing (access(2)); to a folder also whether names in it can be reached.
+#[cfg(unix)]
+fn writable(path: &Path, folder: bool) -> std::io::Result<()> {
+    use rustix::fs::Access;
+    let wanted = if folder { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK | Access::READ_OK };
+    Ok(rustix::fs::access(path, wanted)?)
+}
+
+#[cfg(not(unix))]
+fn writable(path: &Path, _folder: bool) -> std::io::Result<()> {
+    if path.metadata()?.permissions().readonly() { Err(std::io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+}
+
+/// Bytes that this user may still write on the disk of `path` (statvfs(3)).
+#[cfg(unix)]
+fn free(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free(_path: &Path) -> Option<u64> {
+    None
+}

@@ -1,0 +1,102 @@
+//! Calling a tool: `POST /execute` with `{tool_name, arguments, user_id?}`, answered by `{tool_name, success, result, error}`.
+//!
+//! A module answers 200 for whatever its tool met, so another status is a failure too, told in the words of the modules' first consumer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::AT_ONCE;
+use crate::model::JsonText;
+use crate::protocols::{Call, CallError, Outcome};
+use crate::upstream::{Answer, AskError, CallLimits, Upstream};
+
+/// Where calls go, below the base address.
+const PATH: &str = "/execute";
+
+/// How long a call may take when neither the list nor the configuration says so.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The code of a failure that only its status tells.
+const STATUS: &str = "module_status";
+
+/// Sends one call. A tool is called by its whole name, whatever is before its first dot.
+pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
+    let default = upstream.call_timeout().unwrap_or(TIMEOUT);
+    let limits =
+        CallLimits { timeout: call.limit(default), max_body: call.max_body, headers: upstream.authorization() };
+    let answer = upstream.post(PATH, body(call), &limits).await?;
+    if answer.body.len() <= AT_ONCE {
+        return read(&answer);
+    }
+    let answer = Arc::new(answer);
+    upstream.tasks().off_thread(move || read(&answer)).await
+}
+
+/// Why there was no answer, in the words of the modules' first consumer.
+pub fn told(error: &CallError) -> String {
+    match error {
+        CallError::Unsent(AskError::Timeout { limit, .. }) | CallError::Unanswered(AskError::Timeout { limit, .. }) => {
+            format!("Tool execution timed out ({:.0}s).", limit.as_secs_f64())
+        }
+        CallError::Unsent(AskError::Refused(_)) => "Tool execution error: Connection refused".to_owned(),
+        error => format!("Tool execution error: {error}"),
+    }
+}
+
+/// Arguments go on as they came; whose call it is only where that is known.
+fn body(call: &Call) -> String {
+    let (tool, arguments) = (serde_json::Value::from(&*call.tool), call.arguments.get());
+    match call.user_id.as_deref().filter(|user| !user.is_empty()) {
+        None => format!(r#"{{"tool_name":{tool},"arguments":{arguments}}}"#),
+        Some(user) => {
+            let user = serde_json::Value::from(user);
+            format!(r#"{{"tool_name":{tool},"arguments":{arguments},"user_id":{user}}}"#)
+        }
+    }
+}
+
+/// What a module answers.
+#[derive(Deserialize)]
+struct ToolResult<'a> {
+    success: bool,
+    /// A result may be anything, `null` included.
+    #[serde(borrow, default, deserialize_with = "any")]
+    result: Option<&'a RawValue>,
+    error: Option<String>,
+}
+
+fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads an answer of any status.
+fn read(answer: &Answer) -> Result<Outcome, CallError> {
+    let status = answer.head.status;
+    if status != StatusCode::OK {
+        let said = String::from_utf8_lossy(&answer.body);
+        let error = format!("Module returned status {}: {said}", status.as_u16());
+        let retry_after = answer.retry_after();
+        return Ok(Outcome { retry_after, ..Outcome::failed(status, error, Some(STATUS.to_owned())) });
+    }
+    let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
+    let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
+    let Ok(sent) = serde_json::from_str::<ToolResult<'_>>(text) else {
+        return not_ours("the answer is no result of a module's tool");
+    };
+    let error = sent.error.filter(|error| !error.is_empty());
+    Ok(Outcome {
+        success: sent.success,
+        // Taken from a text that was read as JSON a moment ago.
+        result: sent.result.map(|result| JsonText::known(result.get())),
+        error: if sent.success { error } else { error.or_else(|| Some("it does not say why it failed".to_owned())) },
+        code: None,
+        running: None,
+        status,
+        retry_after: None,
+        document: Some(JsonText::known(text.trim())),
+    })
+}

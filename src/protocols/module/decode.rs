@@ -1,0 +1,166 @@
+//! From bytes to a manifest.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::parameters;
+use crate::model::{
+    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, TOOL_NAME_MAX, Tool,
+};
+use crate::protocols::ListError;
+use crate::protocols::tool_discovery::envelope::{Loose, Members};
+use crate::protocols::tool_discovery::flaw::{Findings, Flaw, shown};
+use crate::protocols::tool_discovery::head;
+use crate::protocols::tool_discovery::text::write_string;
+use crate::protocols::tool_discovery::{self, Decoded};
+
+/// Decodes a module's manifest; see the module's head for what is refused, left out or passed on.
+pub fn decode(body: &[u8]) -> Result<Decoded, ListError> {
+    decode_within(body, Bounds::NONE)
+}
+
+/// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
+/// large costs the document.
+pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> {
+    let text = head::object_text(body)?;
+    let document = head::document(text)?;
+    let mut members = document.members;
+    // A manifest of the Tool Discovery Protocol has tools too, and may be served here as well.
+    if !members.has("module_name") || members.has("scenario") || members.has("protocol_version") {
+        return Err(head::no_manifest(&format!(
+            "it is a JSON object without `module_name`, or with members that no module has, and begins with {}",
+            shown(text)
+        )));
+    }
+    let refuse = |flaw: Flaw| head::refuse(&flaw);
+    if let Some((name, bytes)) = members.beyond(bounds.part) {
+        return Err(refuse(Flaw::too_large(bytes, bounds).within(name)));
+    }
+    let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
+    let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
+    let items = match document.tools {
+        Some(Loose::List(items)) => items,
+        Some(other) => return Err(refuse(Flaw::kind("/tools", other.kind(), "a list"))),
+        None => return Err(refuse(Flaw::new("/tools", "is missing"))),
+    };
+    let mut findings = Findings::default();
+    let (items, beyond) = tool_discovery::first_by_name(items, bounds.tools, &mut findings);
+    let (tools, malformed) = tools(items, &name, bounds, &mut findings);
+    let scenario = ScenarioInfo {
+        name: name.as_ref().into(),
+        description: description.as_ref().into(),
+        ..ScenarioInfo::default()
+    };
+    let mut manifest = Manifest {
+        protocol_version: "".into(),
+        scenario,
+        tools,
+        categories: Vec::new(),
+        generated_at: None,
+        extra: members.into_extra().map_err(refuse)?,
+        digest: Digest::default(),
+    };
+    manifest.digest = tool_discovery::digest(&manifest);
+    Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
+}
+
+/// Reads the tools, sorted by name. What is malformed or repeated is left out with a finding; gives how many were malformed.
+fn tools(
+    items: Vec<(usize, Loose<'_>)>,
+    module: &str,
+    bounds: Bounds,
+    findings: &mut Findings,
+) -> (Vec<Arc<Tool>>, usize) {
+    let (mut tools, mut seen, mut quarantined) = (Vec::with_capacity(items.len()), HashSet::new(), 0);
+    for (index, item) in items {
+        let name = item.name();
+        match tool(item, bounds) {
+            Ok((tool, level)) if seen.insert(Arc::clone(&tool.name)) => {
+                remark(&tool, index, module, &level, findings);
+                tools.push(Arc::new(tool));
+            }
+            Ok((tool, _)) => findings.push(tool_discovery::second(Arc::clone(&tool.name), index)),
+            Err(flaw) => {
+                quarantined += 1;
+                let thing = name.as_deref().map_or_else(
+                    || "a tool is left out".into(),
+                    |name| format!("the tool {} is left out", shown(name)),
+                );
+                let flaw = flaw.within(&index.to_string()).within("tools");
+                findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name.as_deref());
+            }
+        }
+    }
+    tools.sort_unstable_by(|a: &Arc<Tool>, b| a.name.cmp(&b.name));
+    (tools, quarantined)
+}
+
+/// One tool, and the level it asks as it is written.
+fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
+    let mut members = match item {
+        Loose::Object(members) => members,
+        other => return Err(Flaw::kind("", other.kind(), "an object")),
+    };
+    let name = name(&mut members)?;
+    let size = members.bytes();
+    if size > bounds.part {
+        return Err(Flaw::too_large(size, bounds));
+    }
+    let description = members.take_text("description")?.unwrap_or_default();
+    let parameters = parameters::schema(members.take_set("parameters")).map_err(|flaw| flaw.within("parameters"))?;
+    // Unsaid, or said to be nothing, it is for everybody.
+    let level = members.take_text("required_permission")?.filter(|level| !level.is_empty());
+    let level = level.map_or_else(|| Permission::Guest.to_string(), std::borrow::Cow::into_owned);
+    let facts = Facts {
+        enabled_by_default: true,
+        required_permission: level.parse().unwrap_or(Permission::Unknown),
+        ..Facts::default()
+    };
+    let mut metadata = r#"{"enabled_by_default":true,"requires_approval":false,"required_permission":"#.to_owned();
+    write_string(&mut metadata, &level);
+    metadata.push('}');
+    let tool = Tool {
+        name,
+        description: description.as_ref().into(),
+        category: None,
+        parameters,
+        metadata: JsonText::known(&metadata),
+        facts,
+        extra: members.into_extra()?,
+    };
+    Ok((tool, level))
+}
+
+fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
+    let flaw =
+        |what: String| Flaw::new("/name", what).hint(format!("give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"));
+    let name = members.take_text("name")?.ok_or_else(|| flaw("is missing".into()))?;
+    match name.len() {
+        0 => Err(flaw("is empty".into())),
+        1..=TOOL_NAME_MAX => Ok(name.as_ref().into()),
+        long => Err(flaw(format!("{} is {long} bytes long", shown(&name)))),
+    }
+}
+
+/// What is odd about a tool that is published all the same.
+fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut Findings) {
+    let own = tool.name.split_once('.').is_some_and(|(owner, rest)| owner == module && !rest.is_empty());
+    if !own {
+        let message = format!("the tool {} is not named after its module {}", shown(&tool.name), shown(module));
+        findings.push(
+            Finding::new(FindingCode::ToolNaming, message)
+                .at(format!("/tools/{index}/name"))
+                .of_tool(Arc::clone(&tool.name))
+                .hint("call it `module.tool`: others find the module by what stands before the first dot"),
+        );
+    }
+    if tool.facts.required_permission == Permission::Unknown {
+        let message = format!("{} is no level of permission, so the tool is for no profile that has one", shown(level));
+        findings.push(
+            Finding::new(FindingCode::MetadataValue, message)
+                .at(format!("/tools/{index}/required_permission"))
+                .of_tool(Arc::clone(&tool.name))
+                .hint("use `guest`, `user`, `admin` or `owner`, or set `permissions.unknown = \"guest\"`"),
+        );
+    }
+}

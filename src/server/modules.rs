@@ -1,0 +1,122 @@
+//! The routes that the modules' first consumer speaks of: which modules there are, asking them all again, calling one directly.
+//!
+//! A module is a scenario that speaks the module protocol, wherever it was found.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde_json::{Value, json};
+
+use super::body::RawBody;
+use super::error::Problem;
+use super::query::Query;
+use super::{App, calls, wire};
+use crate::calls::{Answered, Refused};
+use crate::catalog::{Snapshot, ViewQuery};
+use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
+use crate::protocols::module;
+
+/// `GET /api/modules`: `{"modules": [...]}` in order of their names: the health of each as in `/api/v1/scenarios`, and its tools as
+/// `offers`, by their own names, with the names they are published under and the permission they ask.
+pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let one = |health: &Arc<Health>| {
+        let mut shown = wire::health(health, now);
+        let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
+        shown["offers"] = entry.iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
+        shown
+    };
+    wire::json(&json!({"modules": modules(&snapshot).map(one).collect::<Vec<_>>()}))
+}
+
+/// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
+pub(super) async fn refresh(State(shared): State<App>) -> Result<Response, Problem> {
+    let may_be_asked = |health: &&Arc<Health>| !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending);
+    let before = shared.reader.snapshot();
+    let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
+    if !names.is_empty() {
+        // Without names everybody would be asked.
+        shared.engine.refresh(names).await?;
+    }
+    let after = shared.reader.snapshot();
+    let known = modules(&after).map(|health| &health.name);
+    let known = known.filter(|name| after.catalog.entry(name).is_some_and(|entry| entry.is_published()));
+    wire::json(&json!({"status": "ok", "modules": known.map(ToString::to_string).collect::<Vec<_>>()}))
+}
+
+/// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
+/// the way of every call. Answers `{"tool_name", "success", "result", "error"}` with 200 whatever came of it, as modules do, and 202 for
+/// what goes on. Only a body that is no call is a problem.
+pub(super) async fn execute(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    body: RawBody,
+) -> Result<Response, Problem> {
+    let mut request = calls::read(&body.0)?;
+    let (tool, scope) = (request.name.clone(), request.scope());
+    let snapshot = shared.reader.snapshot();
+    let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
+    let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error)));
+    let Some((owner, _)) = tool.split_once('.') else {
+        return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
+    };
+    if !known(&name) {
+        return failed(&format!("Unknown module: {name}"));
+    }
+    request.scenario = Some(name.parse()?);
+    match shared.calls.execute(request).await {
+        Ok(Answered { outcome, .. }) => {
+            let status = if outcome.running.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let result = outcome.result.as_ref().map(JsonText::get);
+            Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref()))
+        }
+        Err(Refused::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
+        Err(Refused::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
+        Err(Refused::OutOfBounds { id, reason }) => failed(&denied(&snapshot, &scope, &id, &reason)),
+        Err(Refused::Failed { error, .. }) => failed(&module::told(&error)),
+        Err(refused) => failed(&refused.to_string()),
+    }
+}
+
+/// Why a profile may not call a tool, in the words of the modules' first consumer where it has any for that.
+fn denied(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
+    let profile = scope.profile.as_ref().and_then(|name| snapshot.catalog.profile(name));
+    let asked = level(snapshot, id);
+    match profile {
+        Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(asked) => {
+            format!("Permission denied: {} requires '{asked}' but user has '{has}'", id.tool)
+        }
+        _ => format!("Permission denied: {reason}"),
+    }
+}
+
+/// What a tool asks.
+fn level(snapshot: &Snapshot, id: &ToolId) -> Permission {
+    let entry = snapshot.catalog.entry(&id.scenario);
+    let tool = entry.and_then(|entry| entry.tools.iter().find(|tool| tool.id == *id));
+    tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()
+}
+
+/// What a module would answer. The result goes on as it came.
+fn tool_result(status: StatusCode, tool: &str, success: bool, result: Option<&str>, error: Option<&str>) -> Response {
+    let (tool, error, result) = (json!(tool), json!(error), result.unwrap_or("null"));
+    let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}}}"#);
+    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {
+    snapshot.health.values().filter(|health| health.protocol == Some(module::ID))
+}
+
+fn offer(tool: &ViewTool) -> Value {
+    json!({
+        "name": &*tool.tool.name,
+        "published_as": tool.name.as_str(),
+        "description": &*tool.tool.description,
+        "required_permission": tool.tool.facts.required_permission.as_str(),
+    })
+}

@@ -1,0 +1,81 @@
+// Everything can be done without a mouse, and what has the focus is seen.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { close, launch, open } from './support/browser.mjs';
+import { CALM, Daemon } from './support/daemon.mjs';
+import { Scenario, tool } from './support/scenario.mjs';
+import { until } from './support/until.mjs';
+
+/** More stops than any of these pages has before what is looked for. */
+const STOPS = 60;
+
+let browser, daemon, notes;
+
+before(async () => {
+  browser = await launch();
+  notes = await new Scenario('notes', [tool('add_note', 'Writes a note down'), tool('find_note', 'Finds a note')]).start();
+  daemon = await Daemon.start([notes], { refresh: CALM });
+});
+
+after(async () => {
+  await browser.close();
+  await daemon.stop();
+  await notes.stop();
+});
+
+const focused = (page) =>
+  page.evaluate(() => {
+    const one = document.activeElement;
+    const outline = getComputedStyle(one);
+    return { id: one.id, text: one.textContent.trim(), seen: outline.outlineStyle !== 'none' && Number.parseFloat(outline.outlineWidth) >= 2 };
+  });
+
+/** Goes on with the tab key until something is reached; every stop on the way is seen. */
+async function tabTo(page, what, reached) {
+  for (let stop = 0; stop < STOPS; stop += 1) {
+    await page.keyboard.press('Tab');
+    const now = await focused(page);
+    assert.ok(now.seen, `the focus is seen on ${JSON.stringify(now)}`);
+    if (reached(now)) return now;
+  }
+  throw new Error(`${what} is not reached with the tab key`);
+}
+
+test('from the front page to a tool that is switched off', async () => {
+  const page = await open(browser, daemon.url);
+  const first = await tabTo(page, 'the way past the navigation', () => true);
+  assert.equal(first.text, 'Skip to the content');
+  await page.keyboard.press('Enter');
+  assert.equal((await focused(page)).id, 'main');
+  await tabTo(page, 'the refresh of notes', ({ id }) => id === 'refresh-notes');
+  const before = notes.asked;
+  await page.keyboard.press('Enter');
+  await until('it was asked', () => notes.asked > before);
+  await page.goto(daemon.url);
+  await tabTo(page, 'the page of the tools', ({ text }) => text === 'Tools');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/dashboard/tools');
+  await page.locator('#link[data-link=live]').waitFor();
+  const key = await page.locator('tr[data-tool="notes/find_note"]').getAttribute('id');
+  await tabTo(page, 'the switch', ({ id }) => id === `${key}-on`);
+  await page.keyboard.press('Space');
+  await until('it is off', async () => !(await daemon.listed()).includes('find_note'));
+  await page.locator(`#${key}-enabled-reset`).waitFor();
+  assert.equal((await focused(page)).id, `${key}-on`, 'the focus stays where one works');
+  await page.keyboard.press('Space');
+  await until('it is on again', async () => (await daemon.listed()).includes('find_note'));
+  await close(page);
+});
+
+test('a question is answered with the keyboard, and the focus comes back', async () => {
+  const page = await open(browser, daemon.url);
+  page.once('dialog', (dialog) => dialog.accept());
+  await page.locator('#block-notes').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#scenario-notes[data-state=blocked]').waitFor();
+  await page.locator('#unblock-notes').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#scenario-notes[data-state=live]').waitFor();
+  await close(page);
+});
