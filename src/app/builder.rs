@@ -122,9 +122,7 @@ impl Builder {
         client.identify(&id);
         client.bound(config.bounds());
         let sources = sources(own, &native, &config, clock);
-        if !native.is_empty() {
-            protocols.push(Arc::new(Native(native.clone())));
-        }
+        protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
@@ -145,8 +143,7 @@ impl Builder {
         calls.attach(approvals, operations, parts);
         calls.resume().await;
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
-        let native = Arc::new(native);
-        let (config, id) = (watch::Sender::new(config), id.into());
+        let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
             settings: watch::Sender::new(ShownValues::default()),
