@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use command::{Home, run};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "serve",
     "demo",
     "tools",

@@ -1,6 +1,7 @@
 //! Putting the parts together.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -117,16 +118,11 @@ impl Builder {
             Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
         });
         let (mut restored, client) = (restored?, client?);
-        let approvals = std::mem::take(&mut restored.approvals);
-        let operations = std::mem::take(&mut restored.operations);
+        let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
         client.identify(&id);
         client.bound(config.bounds());
-        let embedded = Embedded::of(own, native.keys().cloned().collect());
-        let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
-        let sources = embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(&config, clock))).collect();
-        if !native.is_empty() {
-            protocols.push(Arc::new(Native(native.clone())));
-        }
+        let sources = sources(own, &native, &config, clock);
+        protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {
             config: Arc::clone(&config),
             store: Arc::clone(&store),
@@ -142,19 +138,12 @@ impl Builder {
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
         let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
-        let parts = calls::Parts {
-            store,
-            hub: events.clone(),
-            reader: reader.clone(),
-            clock,
-            tasks: tasks.clone(),
-            stop: stop.clone(),
-        };
+        let (hub, known, running, end) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
+        let parts = calls::Parts { store, hub, reader: known, clock, tasks: running, stop: end };
         calls.attach(approvals, operations, parts);
         calls.resume().await;
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
-        let native = Arc::new(native);
-        let (config, id) = (watch::Sender::new(config), id.into());
+        let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
             settings: watch::Sender::new(ShownValues::default()),
@@ -173,6 +162,18 @@ impl Builder {
             stop,
         })
     }
+}
+
+/// Every source; those inside this process come first.
+fn sources(
+    own: Vec<Box<dyn Source>>,
+    native: &BTreeMap<ScenarioName, NativeTools>,
+    config: &Config,
+    clock: Clock,
+) -> Vec<Box<dyn Source>> {
+    let embedded = Embedded::of(own, native.keys().cloned().collect());
+    let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
+    embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
 }
 
 impl std::fmt::Debug for Sources {

@@ -83,7 +83,7 @@ pub enum Refused {
         more: bool,
     },
     /// A human has to say yes first.
-    #[error("a call of `{id}` needs the approval of a human")]
+    #[error("a call of `{id}` needs the approval of a human{}", awaited(waiting.as_deref()))]
     ApprovalRequired {
         /// The tool.
         id: ToolId,
@@ -219,6 +219,10 @@ impl Refused {
             _ => None,
         }
     }
+}
+
+fn awaited(waiting: Option<&ApprovalRequest>) -> String {
+    waiting.map_or_else(String::new, |waiting| format!(", and waits for it as `{}`", waiting.id))
 }
 
 fn either(candidates: &[ToolId]) -> String {

@@ -163,10 +163,10 @@ fn table(rows: &[Value], now: Timestamp) {
         };
         sheet.row([
             cell(&text("/id")[..text("/id").len().min(12)]),
-            cell(&format!("{}/{}", text("/scenario"), text("/tool"))),
-            cell(&text("/state")),
+            cell(format!("{}/{}", text("/scenario"), text("/tool"))),
+            cell(text("/state")),
             cell(&expires),
-            cell(&asker(row)),
+            cell(asker(row)),
             cell(&arguments),
         ]);
     }

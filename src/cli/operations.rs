@@ -106,10 +106,10 @@ fn table(rows: &[Value]) {
         let note = [text("/error"), text("/note"), text("/progress/message")];
         sheet.row([
             cell(&id[..id.len().min(12)]),
-            cell(&format!("{}/{}", text("/scenario"), text("/tool"))),
-            cell(&text("/state")),
-            cell(&progress(row)),
-            cell(&output::relative(row, "/started_at", now)),
+            cell(format!("{}/{}", text("/scenario"), text("/tool"))),
+            cell(text("/state")),
+            cell(progress(row)),
+            cell(output::relative(row, "/started_at", now)),
             cell(note.iter().find(|note| !note.is_empty()).map_or("", String::as_str)),
         ]);
     }

@@ -197,7 +197,7 @@ fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused
 fn status(refused: &Refused) -> StatusCode {
     match refused {
         Refused::Unknown(_) | Refused::Gone { .. } => StatusCode::NOT_FOUND,
-        Refused::UnknownRevision(_) | Refused::Ambiguous { .. } => StatusCode::CONFLICT,
+        Refused::UnknownRevision(_) | Refused::Ambiguous { .. } | Refused::OtherOwner { .. } => StatusCode::CONFLICT,
         Refused::NotTrusted { .. }
         | Refused::Disabled { .. }
         | Refused::OutOfBounds { .. }
@@ -207,9 +207,9 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::RateLimited { .. } | Refused::Busy { .. } | Refused::ApprovalsFull { .. } => {
             StatusCode::TOO_MANY_REQUESTS
         }
-        Refused::OtherOwner { .. } => StatusCode::CONFLICT,
-        Refused::ApprovalNotStored { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Refused::BreakerOpen { .. } | Refused::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::BreakerOpen { .. } | Refused::Unavailable { .. } | Refused::ApprovalNotStored { .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Refused::Failed { error, .. } => match error {
             CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
             CallError::Unanswered(AskError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,

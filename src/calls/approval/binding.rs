@@ -69,7 +69,9 @@ fn canonical(hash: &mut Sha256, value: &Value) {
         Value::Array(items) => {
             hash.update(b"[");
             hash.update((items.len() as u64).to_be_bytes());
-            items.iter().for_each(|item| canonical(hash, item));
+            for item in items {
+                canonical(hash, item);
+            }
         }
         Value::Object(members) => {
             hash.update(b"{");

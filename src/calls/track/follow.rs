@@ -94,7 +94,7 @@ impl<S: Side> Follower<S> {
         let now = clock.now();
         let (note, trouble) = match asked {
             Ok(reply) if reply.success => {
-                let [result, document] = [&reply.result, &reply.document].map(value);
+                let [result, document] = [reply.result.as_ref(), reply.document.as_ref()].map(value);
                 let reading = reading::read(&self.behaviour, result.as_ref(), document.as_ref());
                 self.watch.answered(now);
                 return self.told(reading).await;

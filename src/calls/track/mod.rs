@@ -221,7 +221,7 @@ impl Tracker {
         // A tool that can go on in the background and did its work at once names no operation.
         let over_at_once = |why| if started.running { Err(why) } else { Ok(None) };
         let behaviour = Behaviour::read(&declared)?;
-        let [result, document] = [&started.result, &started.document].map(value);
+        let [result, document] = [started.result.as_ref(), started.document.as_ref()].map(value);
         let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())? else {
             let field = &behaviour.id_field;
             return over_at_once(Untrackable::Id(format!(
@@ -318,8 +318,8 @@ fn status_tool(started: &ToolId, partner: &Partner) -> ToolId {
     ToolId::new(started.scenario.clone(), partner.tool.as_str())
 }
 
-fn value(text: &Option<JsonText>) -> Option<Value> {
-    serde_json::from_str(text.as_ref()?.get()).ok()
+fn value(text: Option<&JsonText>) -> Option<Value> {
+    serde_json::from_str(text?.get()).ok()
 }
 
 #[cfg(test)]
