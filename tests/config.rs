@@ -224,14 +224,7 @@ fn everything(machine: &Machine) -> Config {
         scenario("a", "http://127.0.0.1:1", None),
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
-    expected.modules = Modules {
-        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
-        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
-        slow_timeout: secs(61),
-        timeout: secs(62),
-        token: Some(Secret::new("63")),
-        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
-    };
+    expected.modules = modules();
     expected.unknown_level = UnknownLevel::Guest;
     let unknown = UnknownLevel::Guest;
     let narrow = ["a", "b.c"].map(|name| name.parse().unwrap()).into();
@@ -277,6 +270,17 @@ fn everything(machine: &Machine) -> Config {
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
     expected
+}
+
+fn modules() -> Modules {
+    Modules {
+        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
+        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
+        slow_timeout: Duration::from_secs(61),
+        timeout: Duration::from_secs(62),
+        token: Some(Secret::new("63")),
+        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
+    }
 }
 
 // --- layers ---
