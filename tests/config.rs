@@ -225,13 +225,7 @@ fn everything(machine: &Machine) -> Config {
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
     expected.modules = modules();
-    expected.unknown_level = UnknownLevel::Guest;
-    let unknown = UnknownLevel::Guest;
-    let narrow = ["a", "b.c"].map(|name| name.parse().unwrap()).into();
-    expected.profiles = BTreeMap::from([
-        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
-        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
-    ]);
+    (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
@@ -270,6 +264,14 @@ fn everything(machine: &Machine) -> Config {
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
     expected
+}
+
+fn profiles() -> BTreeMap<String, Profile> {
+    let (narrow, unknown) = (["a", "b.c"].map(|name| name.parse().unwrap()).into(), UnknownLevel::Guest);
+    BTreeMap::from([
+        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
+        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
+    ])
 }
 
 fn modules() -> Modules {
