@@ -224,21 +224,8 @@ fn everything(machine: &Machine) -> Config {
         scenario("a", "http://127.0.0.1:1", None),
         scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
     ];
-    expected.modules = Modules {
-        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
-        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
-        slow_timeout: secs(61),
-        timeout: secs(62),
-        token: Some(Secret::new("63")),
-        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
-    };
-    expected.unknown_level = UnknownLevel::Guest;
-    let unknown = UnknownLevel::Guest;
-    let narrow = ["a", "b.c"].map(|name| name.parse().unwrap()).into();
-    expected.profiles = BTreeMap::from([
-        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
-        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
-    ]);
+    expected.modules = modules();
+    (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
     let vrooli = &mut expected.discovery.vrooli;
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
@@ -277,6 +264,25 @@ fn everything(machine: &Machine) -> Config {
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
     expected
+}
+
+fn profiles() -> BTreeMap<String, Profile> {
+    let (narrow, unknown) = (["a", "b.c"].map(|name| name.parse().unwrap()).into(), UnknownLevel::Guest);
+    BTreeMap::from([
+        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
+        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
+    ])
+}
+
+fn modules() -> Modules {
+    Modules {
+        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
+        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
+        slow_timeout: Duration::from_secs(61),
+        timeout: Duration::from_secs(62),
+        token: Some(Secret::new("63")),
+        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
+    }
 }
 
 // --- layers ---

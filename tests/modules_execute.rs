@@ -75,13 +75,13 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
         Module::start("desk", &[tool("desk.try", "guest")]).await,
         Module::start("gone", &[tool("gone.work", "guest")]).await,
     );
-    let scenario = Scenario::of("files", &["files.read"]).await;
+    let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
     let mut config = config(&home, &[&desk, &gone]);
     config.scenarios.push(scenario.configured());
     config.modules.timeout = Duration::from_millis(900);
     let daemon = Daemon::ready(config).await;
-    daemon.until_tools(&["desk_try", "files_read", "gone_work"]).await;
+    daemon.until_tools(&["desk_try", "read", "gone_work"]).await;
     gone.stop();
     for (module, body, error) in [
         ("desk", json!({"tool_name": "xyz"}), "Invalid tool name format: xyz. Expected 'module.tool_name'."),
