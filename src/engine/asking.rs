@@ -4,14 +4,26 @@ use std::sync::Arc;
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Event;
 use super::ask::{Question, ask};
 use super::core::Core;
 use super::record::{Held, Now};
+use super::{EngineError, Event};
 use crate::model::ScenarioName;
-use crate::protocols::Known;
+use crate::protocols::{Known, tool_discovery};
+use crate::upstream::Upstream;
 
 impl Core {
+    /// Where a scenario is asked first, if it may be asked.
+    pub(super) fn place_of(&self, name: &ScenarioName) -> Result<(Upstream, &'static str), EngineError> {
+        let record = self.records.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
+        if let Some(refusal) = record.refusal() {
+            return Err(refusal);
+        }
+        let upstream = record.upstream.clone().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
+        // One whose protocol is not known yet is probed there first too.
+        Ok((upstream, record.protocol.as_ref().map_or(tool_discovery::PATH, |protocol| protocol.path())))
+    }
+
     /// Starts the ask of a scenario beside the loop, when it is due.
     pub(super) fn ask_if_due(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get_mut(name) else { return };
