@@ -4,8 +4,9 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, DATE, ETAG, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 
@@ -14,7 +15,6 @@ use super::super::error::Problem;
 use super::super::scenarios::find;
 use super::page::{Refused, answer};
 use super::text::{count, foreign, minute, sentence};
-use crate::upstream::Answer;
 
 /// Characters of an answer that are shown at most.
 const SHOWN: usize = 400_000;
@@ -35,20 +35,19 @@ pub(super) async fn look(
     let place = shared.dashboard.looks.try_acquire();
     let _place = place.map_err(|_| Problem::busy("others are looking at answers right now; try again in a moment"))?;
     let markup = match shared.engine.look(name).await? {
-        Ok(came) => shown(&came),
+        Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
         Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
     };
     answer(&asked, markup).map_err(Refused::into_problem)
 }
 
-fn shown(came: &Answer) -> Markup {
-    let text = String::from_utf8_lossy(&came.body);
+fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp) -> Markup {
+    let text = String::from_utf8_lossy(body);
     let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
-    let status = came.head.status;
     html! {
-        p class=[(!status.is_success()).then_some("bad")] { strong { (status) } ", " (count(came.body.len(), "byte")) ", received " (minute(came.head.received_at)) }
+        p class=[(!status.is_success()).then_some("bad")] { strong { (status) } ", " (count(body.len(), "byte")) ", received " (minute(received)) }
         dl class="fields" { @for field in &FIELDS {
-            @for value in came.head.headers.get_all(field) { dt { (field) } dd { code { (foreign(&String::from_utf8_lossy(value.as_bytes()), 300)) } } }
+            @for value in head.get_all(field) { dt { (field) } dd { code { (foreign(&String::from_utf8_lossy(value.as_bytes()), 300)) } } }
         } }
         @if is_json {
             p class="quiet" { "Every character is as it came, but for the blanks between them." }
