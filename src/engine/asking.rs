@@ -8,9 +8,10 @@ use super::ask::{Question, ask};
 use super::core::Core;
 use super::publish::Settled;
 use super::record::{Held, Now};
-use super::{CallReport, Event};
+use super::{CallReport, EngineError, Event};
 use crate::model::ScenarioName;
-use crate::protocols::Known;
+use crate::protocols::{Known, tool_discovery};
+use crate::upstream::Upstream;
 
 impl Core {
     /// A call taught something: asks at once, so that a moved or restarted scenario is soon known for what it is. What it taught about a
@@ -30,6 +31,17 @@ impl Core {
         let planned = record.next_ask.map_or(earliest, |(at, _)| at);
         record.ask_at(earliest.min(planned), now);
         self.touch(name, now, Settled::Changed);
+    }
+
+    /// Where a scenario is asked first, if it may be asked.
+    pub(super) fn place_of(&self, name: &ScenarioName) -> Result<(Upstream, &'static str), EngineError> {
+        let record = self.records.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
+        if let Some(refusal) = record.refusal() {
+            return Err(refusal);
+        }
+        let upstream = record.upstream.clone().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
+        // One whose protocol is not known yet is probed there first too.
+        Ok((upstream, record.protocol.as_ref().map_or(tool_discovery::PATH, |protocol| protocol.path())))
     }
 
     /// Starts the ask of a scenario beside the loop, when it is due.

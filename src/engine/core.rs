@@ -282,6 +282,10 @@ impl Core {
         let now = self.now();
         let (names, reply) = match command {
             Command::Refresh(names, reply) => (names, reply),
+            Command::Locate(name, reply) => {
+                let _ = reply.send(self.place_of(&name));
+                return;
+            }
             Command::Configure(config, state, reply) => {
                 self.configure(config, state, now);
                 return self.press.after_publish(move |_| _ = reply.send(Ok(())));

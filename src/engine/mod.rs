@@ -19,7 +19,7 @@ use crate::model::{
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
-use crate::upstream::Client;
+use crate::upstream::{Answer, AskError, Client, Upstream};
 
 mod answers;
 mod archive;
@@ -109,6 +109,8 @@ pub struct Counts {
 #[derive(Debug)]
 enum Command {
     Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
+    /// Where a scenario is asked first: its address, and the path below it.
+    Locate(ScenarioName, Reply<(Upstream, &'static str)>),
     /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
     /// Only answers.
@@ -255,6 +257,15 @@ impl EngineHandle {
             }
         }
         Ok(healths)
+    }
+
+    /// Asks a scenario at once for what it offers, and gives what comes as it comes, whatever its status. Nothing is learnt from it: neither
+    /// its health nor its manifest changes, and nothing of it is kept. Waits for an ask of the same scenario that is under way.
+    pub async fn look(&self, name: ScenarioName) -> Result<Result<Answer, AskError>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Locate(name, reply)).await.map_err(|_| EngineError::Stopping)?;
+        let (upstream, path) = answer.await.map_err(|_| EngineError::Stopping)??;
+        Ok(upstream.look(path, None).await)
     }
 
     /// Puts another configuration in force, as far as the engine and the sources follow it (nothing when it is the same), and tells how

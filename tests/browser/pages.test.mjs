@@ -104,12 +104,19 @@ test('what opens on pages is as good', async () => {
     await tools.locator('#formats-table table').waitFor();
     await looked(tools, `tools-formats-light-${width}`);
     await close(tools);
+    const scenario = await open(browser, `${daemon.url}/dashboard/scenarios/mail`, { width, height: 800 });
+    await scenario.locator('#model > summary').click();
+    await scenario.getByRole('button', { name: 'Ask now' }).click();
+    await scenario.locator('#raw-text', { hasText: '"name": "bad tool!"' }).waitFor();
+    await scenario.locator('#model-text', { hasText: 'send_mail' }).waitFor();
+    await looked(scenario, `scenario-manifest-light-${width}`);
+    await close(scenario);
   }
   assert.deepEqual(wrong, []);
 });
 
 test('the picture of the README', async () => {
-  const page = await open(browser, daemon.url, { width: 1280, height: 860 });
+  const page = await open(browser, daemon.url, { width: 1400, height: 900 });
   await page.screenshot({ path: `${process.env.BROWSER_SHOTS}/scenarios.png`, animations: 'disabled' });
   await close(page);
 });

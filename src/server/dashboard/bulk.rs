@@ -3,6 +3,8 @@
 //! One change for all of them: it is durable and published as a whole, or not made. Tools that are no longer offered are left out,
 //! and told.
 
+use std::fmt::Write as _;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -78,11 +80,9 @@ pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<
     if !gone.is_empty() {
         let names: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
         let more = if gone.len() > TOLD { ", ..." } else { "" };
-        told.push_str(&format!(
-            " {} left out, for no scenario offers it any more: {}{more}.",
-            gone.len(),
-            names.join(", ")
-        ));
+        let names = names.join(", ");
+        // Writing to a text cannot fail.
+        let _ = write!(told, " {} left out, for no scenario offers it any more: {names}{more}.", gone.len());
     }
     wire::json(&json!({"changed": changed, "left_out": gone, "told": told}))
 }

@@ -29,6 +29,7 @@ mod live;
 mod page;
 mod plots;
 mod preferences;
+mod raw;
 mod row;
 mod scenario;
 mod scenarios;
@@ -45,6 +46,7 @@ const STREAMS: usize = 128;
 pub(super) struct Dashboard {
     history: history::History,
     streams: Arc<Semaphore>,
+    looks: Semaphore,
     stop: Stop,
     settings: watch::Receiver<ShownValues>,
 }
@@ -59,7 +61,8 @@ impl Dashboard {
         stop: Stop,
     ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
-        Self { history, streams: Arc::new(Semaphore::new(STREAMS)), stop, settings }
+        let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw::LOOKS));
+        Self { history, streams, looks, stop, settings }
     }
 }
 
@@ -76,6 +79,7 @@ const PAGES: &[(&str, Handler)] = &[
     ("/dashboard/scenarios/{name}/now", || get(scenario::now)),
     ("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
     ("/dashboard/scenarios/{name}/model", || get(scenario::model)),
+    ("/dashboard/scenarios/{name}/raw", || post(raw::look)),
     ("/dashboard/tools", || get(tools::page)),
     ("/dashboard/tools/rows", || get(tools::part)),
     ("/dashboard/tools/formats", || get(tools::formats)),

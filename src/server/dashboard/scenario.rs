@@ -16,7 +16,7 @@ use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
 use super::{plots, tool};
 use crate::catalog::{Snapshot, Standing};
 use crate::formats;
-use crate::model::Health;
+use crate::model::{Health, SourceId};
 
 /// Changes of state told at most.
 const TURNS: usize = 50;
@@ -41,7 +41,7 @@ pub(super) async fn page(
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
             (offer(&shared, &snapshot, health, now))
         }
-        (model_box(&name))
+        (model_box(health))
     };
     let page = Page { place: Place::Scenarios, title: health.name.as_str(), snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
@@ -191,12 +191,30 @@ fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) 
     }
 }
 
-fn model_box(name: &str) -> Markup {
+fn model_box(health: &Health) -> Markup {
+    let name = &health.name;
+    let base = format!("/dashboard/scenarios/{}", segment(name.as_str()));
     html! {
-        details class="card" id="model" hx-get={ "/dashboard/scenarios/" (segment(name)) "/model" } hx-trigger="toggle once" hx-target="#model-text" {
-            summary { "What callsheet understood of its manifest" }
-            p class="quiet" { "The answer as it came is not kept; " code { "callsheet check ADDRESS" } " asks for it and shows what is wrong in it." }
-            div id="model-text" {}
+        details class="card" id="model" hx-get={ (base) "/model" } hx-trigger="toggle once" hx-target="#model-text" {
+            summary { "Its manifest, as it comes and as it was understood" }
+            div class="columns" {
+                section aria-labelledby="raw-title" {
+                    h3 id="raw-title" { "As it says it now" }
+                    @if health.source == SourceId::Embedded {
+                        p class="quiet" { "It is inside this program, so there is nothing to ask." }
+                    } @else {
+                        p class="quiet" { "Answers are not kept. This asks it once more and shows what comes; nothing else changes." }
+                        p { button id={ "raw-" (name) } type="button" hx-post={ (base) "/raw" } hx-target="#raw-text" hx-swap="innerHTML"
+                            hx-trigger="click" hx-disabled-elt="this" { "Ask now" } }
+                    }
+                    div id="raw-text" aria-live="polite" {}
+                }
+                section aria-labelledby="understood-title" {
+                    h3 id="understood-title" { "As callsheet understood it" }
+                    p class="quiet" { "Its tools in the protocol's own spelling, with the settings that hold for everyone." }
+                    div id="model-text" {}
+                }
+            }
         }
     }
 }

@@ -164,6 +164,42 @@
   document.addEventListener('htmx:afterSettle', settled);
 
   if (!window.htmx) return;
+  // A page that nobody sees follows nothing: browsers keep six connections to a host at most, and as many open pages would leave none.
+  // Seen again, it is told what changed since it was made. To htmx this is one source all the while.
+  function Follower(url) {
+    var self = this, listeners = [], source = null, over = false;
+    function open() {
+      if (source || over || document.hidden) return;
+      source = new EventSource(url);
+      source.onopen = function (event) { if (self.onopen) self.onopen(event); };
+      source.onerror = function (event) {
+        // For good: htmx makes another one.
+        over = source.readyState === EventSource.CLOSED;
+        if (self.onerror) self.onerror(event);
+      };
+      listeners.forEach(function (one) { source.addEventListener(one[0], one[1]); });
+    }
+    function pause() {
+      if (!source || over) return;
+      source.close();
+      source = null;
+      linked('paused', 'Paused');
+    }
+    this.addEventListener = function (name, listener) {
+      listeners.push([name, listener]);
+      if (source) source.addEventListener(name, listener);
+    };
+    this.removeEventListener = function (name, listener) {
+      listeners = listeners.filter(function (one) { return one[0] !== name || one[1] !== listener; });
+      if (source) source.removeEventListener(name, listener);
+    };
+    this.close = function () { over = true; if (source) source.close(); };
+    Object.defineProperty(this, 'readyState', { get: function () { return over ? EventSource.CLOSED : source ? source.readyState : EventSource.CONNECTING; } });
+    document.addEventListener('visibilitychange', function () { if (document.hidden) pause(); else open(); });
+    open();
+  }
+  htmx.createEventSource = function (url) { return new Follower(url); };
+
   // htmx looks for the former self of everything that has an id, one after the other, which among thousands of rows takes seconds.
   // Rows come whole, so they are put in place at once.
   document.addEventListener('htmx:beforeSwap', function (event) {
