@@ -143,7 +143,8 @@ async fn an_answer_is_read_up_to_its_limit() {
 
 /// Drops the connection on the first call and answers the next.
 async fn fails_once(metadata: &Value) -> (Callee, House) {
-    let files = Callee::start(manifest("files", &[tool_that("read", metadata)]), |_| async { text(502, "bad gateway") }).await;
+    let files =
+        Callee::start(manifest("files", &[tool_that("read", metadata)]), |_| async { text(502, "bad gateway") }).await;
     let times = Arc::new(AtomicUsize::new(0));
     files.runs(move |ran| {
         let first = times.fetch_add(1, Ordering::SeqCst) == 0;

@@ -60,10 +60,10 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let at = || 0..SCENARIOS.len();
-    let tool = || select(&TOOLS[..]);
+    let tool = || select(TOOLS.to_vec());
     let act = prop_oneof![
-        3 => (at(), subsequence(&TOOLS[..], 0..=3)).prop_map(|(at, tools)| Act::Offer(at, tools)),
-        3 => (at(), tool(), proptest::option::of(select(&ALIASES[..]))).prop_map(|(at, tool, alias)| Act::Alias(at, tool, alias)),
+        3 => (at(), subsequence(TOOLS.to_vec(), 0..=3)).prop_map(|(at, tools)| Act::Offer(at, tools)),
+        3 => (at(), tool(), proptest::option::of(select(ALIASES.to_vec()))).prop_map(|(at, tool, alias)| Act::Alias(at, tool, alias)),
         1 => (at(), tool(), any::<bool>()).prop_map(|(at, tool, on)| Act::Switch(at, tool, on)),
         2 => at().prop_map(Act::Move),
         2 => (at(), any::<bool>()).prop_map(|(at, broken)| Act::Break(at, broken)),

@@ -106,7 +106,8 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("native", &["model", "runtime", "discovery", "protocols", "provide", "upstream"][..]),
         (
             "calls",
-            &["model", "config", "metrics", "runtime", "state", "upstream", "protocols", "catalog", "engine", "events"][..],
+            &["model", "config", "metrics", "runtime", "state", "upstream", "protocols", "catalog", "engine", "events"]
+                [..],
         ),
         (
             "server",

@@ -55,7 +55,8 @@ fn manifest() -> String {
         "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many lines"},
     }});
     let metadata = json!({"enabled_by_default": true, "idempotent": true});
-    let tool = json!({"name": TOOL, "description": "Reads lines of a file", "parameters": parameters, "metadata": metadata});
+    let tool =
+        json!({"name": TOOL, "description": "Reads lines of a file", "parameters": parameters, "metadata": metadata});
     json!({"protocol_version": "1.0", "scenario": {"name": "files"}, "tools": [tool]}).to_string()
 }
 
@@ -127,7 +128,8 @@ where
                     async move { Ok::<_, Infallible>(answered.await) }
                 });
                 // A client that goes away is no matter.
-                let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                let _ =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             });
         }
     })

@@ -152,7 +152,8 @@ impl Limits {
             return Ok(Turn { _place: place });
         }
         let busy = |reason| Refused::Busy { scenario: scenario.clone(), reason };
-        let _waiting = Waiting::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
+        let _waiting =
+            Waiting::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
         let place = tokio::time::timeout(rules.queue_timeout, Arc::clone(&lane.places).acquire_owned());
         match place.await {
             // Never closed, so the inner error cannot come.
@@ -200,12 +201,7 @@ impl Lane {
     }
 
     /// Lets a call pass the breaker. What comes of it must be told by [`Lane::ended`].
-    pub(super) fn pass(
-        &self,
-        scenario: &ScenarioName,
-        generation: u64,
-        rules: &config::Calls,
-    ) -> Result<(), Refused> {
+    pub(super) fn pass(&self, scenario: &ScenarioName, generation: u64, rules: &config::Calls) -> Result<(), Refused> {
         let mut memory = self.memory();
         memory.pass(generation, rules.breaker_open, self.now()).map_err(|wait| open(scenario, &memory, wait))
     }

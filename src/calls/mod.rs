@@ -103,15 +103,7 @@ pub struct Answered {
 impl Request {
     /// A call in the global scope.
     pub fn new(name: impl Into<String>, arguments: JsonText) -> Self {
-        Self {
-            name: name.into(),
-            arguments,
-            scenario: None,
-            chat: None,
-            profile: None,
-            user_id: None,
-            revision: None,
-        }
+        Self { name: name.into(), arguments, scenario: None, chat: None, profile: None, user_id: None, revision: None }
     }
 
     /// The scope it is made in.
@@ -122,13 +114,7 @@ impl Request {
 
 impl Calls {
     /// Calls tools that `reader` shows, at the ways that `engine` knows.
-    pub fn new(
-        config: config::Calls,
-        engine: EngineHandle,
-        reader: CatalogReader,
-        clock: Clock,
-        tasks: Tasks,
-    ) -> Self {
+    pub fn new(config: config::Calls, engine: EngineHandle, reader: CatalogReader, clock: Clock, tasks: Tasks) -> Self {
         let limits = Limits::new(clock);
         let validators = Validators::default();
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());

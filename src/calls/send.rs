@@ -32,7 +32,8 @@ impl Calls {
         lane.would_pass(scenario, route(inner, &id)?.generation)?;
         let turn = inner.limits.turn(scenario, &lane, &rules).await?;
         let sending = Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn };
-        let span = tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
+        let span =
+            tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
         let sent = inner.tasks.spawn(sending.run(span.clone()).instrument(span)).await;
         sent.unwrap_or_else(|error| {
             tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = %error, "a call failed inside callsheet");
@@ -90,8 +91,7 @@ impl Sending {
             }
         };
         let took = self.inner.clock.now() - begun;
-        let answered = answered
-            .map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took, attempts });
+        let answered = answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took, attempts });
         span.record("outcome", super::outcome(&answered));
         answered
     }

@@ -11,8 +11,8 @@ use super::raw::{self, Raw};
 use super::units::{Wrong, count, duration, positive, size};
 use super::web::{host, web_origin};
 use super::{
-    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server, State,
-    StaticScenario,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, MdnsTrust, ProtocolRules, Refresh, Server,
+    State, StaticScenario,
 };
 use crate::catalog::NamingStyle;
 use crate::model::{Accept, Permission, Profile, ScenarioName, Scope};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State, Views,
-    Vrooli,
+    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, ProtocolRules, Refresh, Server, State,
+    Views, Vrooli,
 };
 use crate::catalog::NamingStyle;
 use crate::model::Accept;

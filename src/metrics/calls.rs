@@ -64,8 +64,8 @@ impl CallCounts {
                 times = times.of("outcome", *outcome, measured);
             }
         }
-        let waiting =
-            Family::new(Kind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.").value(waiting);
+        let waiting = Family::new(Kind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
+            .value(waiting);
         vec![counts, times, waiting]
     }
 }

@@ -54,7 +54,9 @@ pub(super) async fn execute(State(shared): State<App>, body: RawBody) -> Result<
 /// Reads what is asked for; an empty text is as good as none.
 fn read(body: &[u8]) -> Result<Request, Problem> {
     let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| {
-        Problem::bad_request(format!("the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"))
+        Problem::bad_request(format!(
+            "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
+        ))
     })?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {

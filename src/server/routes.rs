@@ -8,7 +8,9 @@ use axum::routing::{MethodRouter, get, post};
 use http::{Method, Uri};
 
 use super::error::{Problem, excerpt};
-use super::{App, calls, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools};
+use super::{
+    App, calls, dashboard, events, findings, health, inbox, metrics, preferences, scenarios, search, socket, tools,
+};
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
