@@ -22,6 +22,7 @@ use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::Views;
 
 mod accept;
+mod api;
 mod body;
 mod coding;
 mod dashboard;
@@ -36,6 +37,7 @@ mod inbox;
 mod inbox_wire;
 mod lookup;
 mod metrics;
+mod params;
 mod preferences;
 mod query;
 mod repeats;
