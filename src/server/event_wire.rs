@@ -48,7 +48,7 @@ fn streamed_data(generator: &mut SchemaGenerator) -> Schema {
 #[schemars(rename = "EventData")]
 enum Data<'a> {
     Snapshot(Everything<'a>),
-    Catalog(Changed<'a>),
+    Catalog(Difference<'a>),
     Scenario(Turned<'a>),
     Finding(Told<'a>),
 }
@@ -81,7 +81,7 @@ struct Standing<'a> {
 /// What changed in the asker's list, by published names.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventCatalog")]
-struct Changed<'a> {
+struct Difference<'a> {
     revision: String,
     generated_at: Time,
     added: Vec<&'a str>,
@@ -171,10 +171,10 @@ fn snapshot(all: &Overview) -> Everything<'_> {
     }
 }
 
-fn catalog(change: &CatalogChange) -> Changed<'_> {
+fn catalog(change: &CatalogChange) -> Difference<'_> {
     let found = &change.difference;
     let all = [&found.added, &found.removed, &found.changed].into_iter().flatten();
-    Changed {
+    Difference {
         revision: change.revision.to_string(),
         generated_at: Time(change.generated_at),
         added: names(&found.added),

@@ -130,7 +130,7 @@ pub(super) const ROUTES: &[Route] = &[
             .refuses(&[NO_TOOL, UNSURE]),
     ]),
     route("/api/v1/scenarios", &[], &[
-        operation(Get, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Scenarios<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
+        operation(Get, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Everybody<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
             .query(scenarios::STATES),
     ]),
     route("/api/v1/scenarios/{name}", &[params::SCENARIO_NAME], &[

@@ -29,7 +29,8 @@ pub(super) const ORIGIN: &[Param] = &[once("origin").about(
 
 /// The health of every scenario that was asked for, in order of their names.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Scenarios<'a> {
+#[schemars(rename = "Scenarios")]
+pub(super) struct Everybody<'a> {
     scenarios: Vec<wire::HealthJson<'a>>,
     /// There while the daemon takes itself to be cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +59,7 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
     let shown = snapshot.health.values().filter(wanted).map(|health| wire::health(health, now));
     let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
-    wire::json(&Scenarios {
+    wire::json(&Everybody {
         scenarios: shown.collect(),
         isolated: snapshot.isolated.as_ref().map(wire::isolated),
         configuration: deviating.map(|state| wire::configuration(state)),

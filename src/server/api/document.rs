@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI 3.1.0), made from the table of routes. Pure.
+//! The description of the API (`OpenAPI` 3.1.0), made from the table of routes. Pure.
 
 use std::collections::BTreeMap;
 

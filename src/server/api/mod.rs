@@ -1,5 +1,5 @@
 //! What each route takes and answers, as data. The table of routes holds it, so a route cannot be without; [`document`] makes the
-//! OpenAPI description of it.
+//! `OpenAPI` description of it.
 //!
 //! Schemas come from the types that are written (`schemars`), query parameters from the tables that the parser reads, refusals that many
 //! routes have in common from [`refusals`], examples from what a daemon answered ([`examples`]). Never done here: answering anything

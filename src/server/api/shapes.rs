@@ -96,7 +96,7 @@ struct NativeCategory {
 /// One tool in the shape that was asked for.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "AnyTool")]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
 pub(in super::super) enum AnyTool {
     Native(NativeTool),
     /// As the vendor takes it.

@@ -119,17 +119,11 @@ fn answered(document: &Value, operation: &Value, status: &str, answer: &Value) -
 /// The command that asks what an example shows.
 fn curl(operation: &Value, ask: &str) -> String {
     let (method, target) = ask.split_once(' ').unwrap_or(("GET", ask));
-    let mut command = "curl".to_owned();
-    if method != "GET" {
-        command.push_str(&format!(" -X {method}"));
-    }
-    command.push_str(&format!(" 'http://127.0.0.1:7400{target}'"));
+    let method = if method == "GET" { String::new() } else { format!("-X {method} ") };
     let bodies = &operation["requestBody"]["content"]["application/json"]["examples"];
     let body = bodies.as_object().into_iter().flat_map(|all| all.values()).find(|body| body["summary"] == ask);
-    if let Some(body) = body {
-        command.push_str(&format!(" -H 'Content-Type: application/json' -d '{}'", body["value"]));
-    }
-    command
+    let body = body.map(|body| format!(" -H 'Content-Type: application/json' -d '{}'", body["value"]));
+    format!("curl {method}'http://127.0.0.1:7400{target}'{}", body.unwrap_or_default())
 }
 
 /// A schema in a few words.
