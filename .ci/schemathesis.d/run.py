@@ -47,12 +47,12 @@ MANIFESTS = [
 
 
 def failures(address):
-    """How many requests were answered with a 5xx, as the daemon itself counted them."""
+    """The counters of requests that were answered with a 5xx, as the daemon itself counted them, and how many counters there are."""
     request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": "text/plain"})
     with urllib.request.urlopen(request, timeout=20) as answer:
         lines = answer.read().decode().splitlines()
-    told = [line for line in lines if line.startswith("callsheet_http_requests_total{") and ('status="5' in line)]
-    return [line for line in told if not line.endswith(" 0")], len(lines)
+    requests = [line for line in lines if line.startswith("callsheet_http_requests_total{")]
+    return [line for line in requests if 'status="5' in line and not line.endswith(" 0")], len(requests)
 
 
 def main(binary, place, arguments):
