@@ -5,6 +5,8 @@ where Schemathesis means to send what is accepted, so that `positive_data_accept
 sent as it is.
 """
 
+import json
+
 import schemathesis
 
 # Formats for LLMs, by what else they have.
@@ -53,6 +55,19 @@ def named(tool):
     return len(text(tool).encode()) <= TOOL_NAME
 
 
+def call_rules(body, known):
+    """Whether a text of arguments holds an object, and whether the arguments of a tool that is there fit it."""
+    arguments = body.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments) if arguments.strip() else {}
+        except ValueError:
+            return False
+        if not isinstance(arguments, dict):
+            return False
+    return not known or not isinstance(arguments, dict) or isinstance(arguments.get("path", ""), str)
+
+
 def accepted(operation, query, body):
     if operation in ("listTools", "followEvents", "followEventsBySocket"):
         return list_rules(query)
@@ -64,6 +79,8 @@ def accepted(operation, query, body):
         return named(text(query.get("target")).partition("/")[2])
     if operation in ("setToolEnabled", "setToolApproval"):
         return named(body.get("tool_name"))
+    if operation in ("callTool", "callModule"):
+        return call_rules(body, operation == "callTool")
     if operation == "resetTool":
         return named(query.get("tool_name"))
     return True
