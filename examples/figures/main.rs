@@ -10,6 +10,8 @@
 
 mod actor;
 mod bare;
+mod callee;
+mod calls;
 mod change;
 mod checker;
 mod child;
@@ -52,6 +54,7 @@ const FIGURES: &[(&str, Measure)] = &[
     ("restart", restart::run),
     ("formats", formats::run),
     ("search", search::run),
+    ("calls", calls::run),
 ];
 
 fn main() -> ExitCode {
@@ -75,6 +78,9 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("scenarios", rest)) => scenarios::serve(rest),
         Some(("bare", rest)) => bare::serve(rest),
         Some(("load", rest)) => load::run(rest),
+        Some(("callee", rest)) => callee::serve(rest),
+        Some(("proxy", rest)) => callee::pass_on(rest),
+        Some(("waiters", rest)) => calls::wait(rest),
         Some(("sweep", rest)) => sweep::run(rest),
         Some(("readers", rest)) => readers::run(rest),
         Some(("villains", _)) => villains::serve(),

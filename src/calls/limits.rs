@@ -162,6 +162,17 @@ impl Limits {
         }
     }
 
+    /// How many wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many turns of a scenario are taken.
+    pub(super) fn under_way(&self, scenario: &ScenarioName) -> usize {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(scenario).map_or(0, |lane| lane.size - lane.places.available_permits())
+    }
+
     /// How a scenario's breaker stands.
     pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<Breaker> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);

@@ -175,6 +175,16 @@ impl Calls {
         self.0.limits.breaker(scenario)
     }
 
+    /// How many calls wait for their turn now.
+    pub fn waiting(&self) -> usize {
+        self.0.limits.waiting()
+    }
+
+    /// How many calls of a scenario are under way.
+    pub fn under_way(&self, scenario: &ScenarioName) -> usize {
+        self.0.limits.under_way(scenario)
+    }
+
     /// What was counted so far.
     pub fn counts(&self) -> &CallCounts {
         &self.0.counts

@@ -46,8 +46,8 @@ impl CallCounts {
         }
     }
 
-    /// The metrics.
-    pub fn families(&self) -> Vec<Family> {
+    /// The metrics, while so many calls wait for their turn.
+    pub fn families(&self, waiting: usize) -> Vec<Family> {
         let mut counts = Family::new(
             Kind::Counter,
             "callsheet_calls",
@@ -64,6 +64,8 @@ impl CallCounts {
                 times = times.of("outcome", *outcome, measured);
             }
         }
-        vec![counts, times]
+        let waiting = Family::new(Kind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
+            .value(waiting);
+        vec![counts, times, waiting]
     }
 }

@@ -128,9 +128,10 @@ impl CallError {
     pub fn not_this_protocol(answer: &Answer, why: &str) -> Self {
         let text = String::from_utf8_lossy(&answer.body);
         let start: String = text.trim().chars().take(EXCERPT).collect();
-        let excerpt = match start.is_empty() {
-            true => format!("{why} (the body is empty)"),
-            false => format!("{why} (`{}`)", start.escape_debug()),
+        let excerpt = if start.is_empty() {
+            format!("{why} (the body is empty)")
+        } else {
+            format!("{why} (`{}`)", start.escape_debug())
         };
         Self::NotThisProtocol { status: answer.head.status, excerpt, retry_after: answer.retry_after() }
     }

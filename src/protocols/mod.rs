@@ -97,7 +97,7 @@ pub trait Protocol: Send + Sync {
     ///
     /// A protocol that only lists need not write this; its tools cannot be called.
     fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
-        let (_, _) = (upstream, call);
+        let _ = (upstream, call);
         let reason = format!("tools of the protocol `{}` can be listed only", self.id());
         Box::pin(std::future::ready(Err(CallError::NotCallable(reason))))
     }

@@ -37,7 +37,7 @@ fn families(shared: &Shared) -> Vec<Family> {
     all.extend(daemon(shared, &snapshot));
     all.extend(counts.fetches.families());
     all.extend(counts.listings.families());
-    all.extend(shared.calls.counts().families());
+    all.extend(shared.calls.counts().families(shared.calls.waiting()));
     all.extend(counts.loads.families());
     all.extend(shared.views.counts().families(bodies, bytes));
     all.extend(shared.events.counts().families(shared.events.subscribers()));

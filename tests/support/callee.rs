@@ -15,10 +15,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use url::Url;
 
 /// No condition of these tests takes this long unless it never comes.
@@ -28,7 +31,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Callee {
     stage: Arc<Stage>,
     address: SocketAddr,
-    serving: Option<JoinHandle<()>>,
+    serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     /// Holds the port while nobody listens there: connections to it are refused.
     held: Option<TcpSocket>,
 }
@@ -75,7 +78,8 @@ impl Callee {
             .route("/api/v1/tools", get(list))
             .route("/api/v1/tools/execute", post(execute))
             .with_state(Arc::clone(&self.stage));
-        self.serving = Some(tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }));
+        let (stop, stopped) = oneshot::channel();
+        self.serving = Some((stop, tokio::spawn(accept(listener, app, stopped))));
     }
 
     /// Runs tools otherwise from now on.
@@ -114,9 +118,9 @@ impl Callee {
 
     /// Ends at once, as a killed process does: nobody listens at the port, which nobody else gets.
     pub(crate) async fn kill(&mut self) {
-        if let Some(serving) = self.serving.take() {
-            serving.abort();
-            let _ = serving.await;
+        if let Some((stop, serving)) = self.serving.take() {
+            drop(stop);
+            serving.await.unwrap();
         }
         let free = async {
             loop {
@@ -146,10 +150,22 @@ impl Callee {
     }
 }
 
-impl Drop for Callee {
-    fn drop(&mut self) {
-        self.serving.iter().for_each(JoinHandle::abort);
+/// Serves until it is stopped, which ends every connection too, as the end of a process does.
+async fn accept(listener: TcpListener, app: Router, stop: oneshot::Receiver<()>) {
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let (stream, _) = tokio::select! {
+            accepted = listener.accept() => accepted.unwrap(),
+            _ = &mut stop => break,
+        };
+        let service = TowerToHyperService::new(app.clone());
+        // A client that goes away ends its connection, which is no failure here.
+        connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        while connections.try_join_next().is_some() {}
     }
+    drop(listener);
+    connections.shutdown().await;
 }
 
 async fn list(State(stage): State<Arc<Stage>>) -> Response {

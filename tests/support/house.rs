@@ -4,24 +4,28 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, reason = "what cannot start has to fail its test")]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callsheet::Callsheet;
+use callsheet::calls::{Answered, Refused, Request};
 use callsheet::catalog::{Snapshot, ViewQuery};
 use callsheet::config::Config;
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust};
 use callsheet::engine::Route;
-use callsheet::model::{ScenarioName, SourceId};
-use callsheet::runtime::Stop;
+use callsheet::model::{JsonText, PublishedName, ScenarioName, SettingsPatch, SourceId};
+use callsheet::runtime::{Stop, Tasks};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
 use super::callee::PATIENCE;
 
 pub(crate) struct House {
-    pub(crate) app: Callsheet,
+    pub(crate) app: Arc<Callsheet>,
     places: watch::Sender<EndpointSet>,
     folder: TempDir,
 }
@@ -41,7 +45,8 @@ impl House {
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
         let (places, told) = watch::channel(EndpointSet { settled: true, ..EndpointSet::default() });
-        let house = Self { app: Callsheet::builder(config).source(Told(told)).start().await.unwrap(), places, folder };
+        let app = Arc::new(Callsheet::builder(config).source(Told(told)).start().await.unwrap());
+        let house = Self { app, places, folder };
         for (name, url) in scenarios {
             house.place(name, url.clone(), Trust::Trusted);
         }
@@ -85,9 +90,63 @@ impl House {
         self.app.engine().route(&scenario(name))
     }
 
-    pub(crate) async fn finish(self) {
-        self.app.finish().await;
+    /// Serves HTTP on a free port until the house is finished.
+    pub(crate) async fn serve(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, app) = (listener.local_addr().unwrap(), Arc::clone(&self.app));
+        Tasks::new().spawn(async move { app.serve(listener).await });
+        address
     }
+
+    /// Calls a tool by name in the global scope.
+    pub(crate) async fn call(&self, name: &str, arguments: &Value) -> Result<Answered, Refused> {
+        self.request(request(name, arguments)).await
+    }
+
+    pub(crate) async fn request(&self, request: Request) -> Result<Answered, Refused> {
+        tokio::time::timeout(PATIENCE, self.app.call(request)).await.unwrap()
+    }
+
+    /// The word under which a call is refused.
+    pub(crate) async fn refusal(&self, request: Request) -> &'static str {
+        self.request(request).await.map_or_else(|refused| refused.kind(), |_| "not refused")
+    }
+
+    /// Sets preferences.
+    pub(crate) async fn prefer(&self, scope: &str, target: &str, patch: SettingsPatch) {
+        self.app.engine().prefer(scope.parse().unwrap(), target.parse().unwrap(), patch).await.unwrap();
+    }
+
+    /// The revision of the list in a scope.
+    pub(crate) fn revision(&self, scope: &ViewQuery) -> String {
+        self.app.snapshot().catalog.revision_for(scope).to_string()
+    }
+
+    pub(crate) async fn refresh(&self, name: &str) {
+        self.app.engine().refresh(vec![scenario(name)]).await.unwrap();
+    }
+
+    pub(crate) async fn finish(self) {
+        self.app.stop();
+        if let Some(app) = Arc::into_inner(self.app) {
+            app.finish().await;
+        }
+    }
+}
+
+/// A call of a tool in the global scope.
+pub(crate) fn request(name: &str, arguments: &Value) -> Request {
+    Request::new(name, JsonText::read(&arguments.to_string()).unwrap())
+}
+
+/// Switches something on or off.
+pub(crate) fn switched(on: bool) -> SettingsPatch {
+    SettingsPatch { enabled: Some(Some(on)), ..SettingsPatch::default() }
+}
+
+/// Gives something another name.
+pub(crate) fn called(alias: &str) -> SettingsPatch {
+    SettingsPatch { alias: Some(Some(PublishedName::alias(alias).unwrap())), ..SettingsPatch::default() }
 }
 
 pub(crate) fn scenario(name: &str) -> ScenarioName {
