@@ -90,8 +90,9 @@ impl Sending {
                 None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
-        let took = self.inner.clock.now() - begun;
-        let answered = answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took, attempts });
+        let spent = self.inner.clock.now() - begun;
+        let answered =
+            answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts });
         span.record("outcome", super::outcome(&answered));
         answered
     }
