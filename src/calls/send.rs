@@ -91,6 +91,7 @@ impl Sending {
                 None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
+<<<<<<< HEAD
         let took = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
@@ -100,6 +101,11 @@ impl Sending {
             }
             Err(refused) => Err(refused),
         };
+=======
+        let spent = self.inner.clock.now() - begun;
+        let answered =
+            answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts });
+>>>>>>> calls
         span.record("outcome", super::outcome(&answered));
         answered
     }
