@@ -91,21 +91,15 @@ impl Sending {
                 None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
-<<<<<<< HEAD
-        let took = self.inner.clock.now() - begun;
+        let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.upstream.shown();
-                Ok(Answered { tool: Arc::clone(tool), outcome, url, took, attempts, going })
+                Ok(Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
             }
             Err(refused) => Err(refused),
         };
-=======
-        let spent = self.inner.clock.now() - begun;
-        let answered =
-            answered.map(|(outcome, url)| Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts });
->>>>>>> calls
         span.record("outcome", super::outcome(&answered));
         answered
     }
