@@ -165,11 +165,8 @@ async fn a_profile_calls_within_its_bounds_only_and_what_is_unknown_is_out_of_th
     let files = Callee::echo(manifest("files", &[&tools[..], &odd[..]].concat())).await;
     let mails = Callee::echo(manifest("mails", &[tool("send")])).await;
     let house = House::with(&[("files", files.url()), ("mails", mails.url())], |config| {
-        let bounds = Profile {
-            scenarios: Some(BTreeSet::from([scenario("files")])),
-            permission: Some(Permission::User),
-            ..Profile::default()
-        };
+        let scenarios = Some(BTreeSet::from([scenario("files")]));
+        let bounds = Profile { scenarios, permission: Some(Permission::User), ..Profile::default() };
         config.profiles = [("clerk".to_owned(), bounds), ("anyone".to_owned(), Profile::default())].into();
     })
     .await;

@@ -45,15 +45,16 @@ pub(crate) fn run() -> Result<Vec<Row>> {
 fn daemon(scenario: SocketAddr, settings: &str) -> Result<Daemon> {
     let text = format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
     let daemon = Daemon::configured(Some(OURS), &[("files".to_owned(), scenario)], text)?;
-    let listed = async {
-        let end = Clock::system().now() + PATIENCE;
-        while raw::once(daemon.address, "GET", &format!("/api/v1/tools/{TOOL}")).await?.status != 200 {
-            ensure!(Clock::system().now() < end, "the tool is never listed");
-        }
-        Ok(())
-    };
-    tokio::runtime::Runtime::new()?.block_on(listed)?;
+    tokio::runtime::Runtime::new()?.block_on(until_listed(daemon.address))?;
     Ok(daemon)
+}
+
+async fn until_listed(daemon: SocketAddr) -> Result<()> {
+    let end = Clock::system().now() + PATIENCE;
+    while raw::once(daemon, "GET", &format!("/api/v1/tools/{TOOL}")).await?.status != 200 {
+        ensure!(Clock::system().now() < end, "the tool is never listed");
+    }
+    Ok(())
 }
 
 fn request() -> String {
@@ -92,15 +93,7 @@ fn waiting() -> Result<Row> {
     let arguments = ["waiters".to_owned(), daemon.address.to_string(), (WAITERS + 32).to_string()];
     let mut waiters = Child::start(Some(LOAD), &arguments)?;
     waiters.line()?;
-    let all = async {
-        let end = Clock::system().now() + PATIENCE;
-        while count(daemon.address).await? < WAITERS {
-            ensure!(Clock::system().now() < end, "they do not all wait");
-            Clock::system().sleep(Duration::from_millis(100)).await;
-        }
-        Ok(())
-    };
-    tokio::runtime::Runtime::new()?.block_on(all)?;
+    tokio::runtime::Runtime::new()?.block_on(until_all_wait(daemon.address))?;
     let after = daemon.child.memory("VmRSS")?;
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let each = (after - before) * 1_000.0 / WAITERS as f64;
@@ -108,6 +101,15 @@ fn waiting() -> Result<Row> {
     let shown = format!("{each:.1} KB ({before:.0} MB before, {after:.0} MB after)");
     println!("{figure}: {shown}");
     Ok(Row { figure, ours: shown, theirs: String::new(), value: each, demand: Some(Demand::AtMost(MOST_KB, " KB")) })
+}
+
+async fn until_all_wait(daemon: SocketAddr) -> Result<()> {
+    let end = Clock::system().now() + PATIENCE;
+    while count(daemon).await? < WAITERS {
+        ensure!(Clock::system().now() < end, "they do not all wait");
+        Clock::system().sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 /// How many calls wait, as the daemon counts them.

@@ -91,12 +91,12 @@ impl Sending {
                 None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
-        let took = self.inner.clock.now() - begun;
+        let spent = self.inner.clock.now() - begun;
         let answered = match answered {
             Ok((outcome, to)) => {
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.upstream.shown();
-                Ok(Answered { tool: Arc::clone(tool), outcome, url, took, attempts, going })
+                Ok(Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
             }
             Err(refused) => Err(refused),
         };

@@ -64,27 +64,26 @@ pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<
     let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
     body.only(&known)?;
     let scope: Scope = body.text("scope")?.parse()?;
-    let named = body.text("change")?;
-    let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == named) else {
-        return Err(bad_member("change", &named.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
+    let wanted = body.text("change")?;
+    let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == wanted) else {
+        return Err(bad_member("change", &wanted.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
     };
     let snapshot = shared.reader.snapshot();
     let (tools, gone) = match body.0.get("matching") {
         Some(told) => (matching(&snapshot.catalog, &body, told)?, Vec::new()),
         None => ticked(&snapshot.catalog, &body)?,
     };
-    let changed = tools.len();
+    let number = tools.len();
     let changes = tools.into_iter().map(|tool| (scope.clone(), Target::Tool(tool), patch(change))).collect();
     shared.engine.prefer_all(changes).await?;
-    let mut told = format!("{} {done} for {scope}.", count(changed, "tool"));
+    let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
-        let names: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
-        let more = if gone.len() > TOLD { ", ..." } else { "" };
-        let names = names.join(", ");
+        let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
+        let (first, more) = (first.join(", "), if gone.len() > TOLD { ", ..." } else { "" });
         // Writing to a text cannot fail.
-        let _ = write!(told, " {} left out, for no scenario offers it any more: {names}{more}.", gone.len());
+        let _ = write!(told, " {} left out, for no scenario offers it any more: {first}{more}.", gone.len());
     }
-    wire::json(&json!({"changed": changed, "left_out": gone, "told": told}))
+    wire::json(&json!({"changed": number, "left_out": gone, "told": told}))
 }
 
 /// Those that the filter shows, if they are as many as was told.
