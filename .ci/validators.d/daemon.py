@@ -21,7 +21,7 @@ def serve(handler):
 
 
 def scenario(manifest):
-    """The port of a scenario that offers this manifest."""
+    """The port of a scenario that offers this manifest. Its tools do nothing, and say so."""
     body = json.dumps(manifest).encode()
 
     class Manifest(BaseHTTPRequestHandler):
@@ -34,6 +34,16 @@ def scenario(manifest):
             self.send_header("Content-Length", str(len(body) if known else 0))
             self.end_headers()
             self.wfile.write(body if known else b"")
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            known = self.path == "/api/v1/tools/execute"
+            answer = json.dumps({"success": True, "result": {"done": "nothing"}}).encode() if known else b""
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
 
         def log_message(self, *_):
             pass

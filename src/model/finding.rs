@@ -291,6 +291,9 @@ impl Finding {
 }
 
 impl Severity {
+    /// Every severity, the least first.
+    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Error];
+
     /// The severity as it is written in answers.
     pub fn as_str(self) -> &'static str {
         match self {

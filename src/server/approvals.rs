@@ -5,12 +5,15 @@ use std::sync::Arc;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::body::{JsonBody, bad_member};
 use super::error::Problem;
 use super::findings::read_all;
-use super::query::{Query, many, once};
+use super::params::{Param, Takes, grammar};
+use super::query::{NoQuery, Query, many, once};
 use super::{App, Shared, call_wire, wire};
 use crate::calls::approval::{Approvals, DecideError, Refusal};
 use crate::engine::EngineError;
@@ -22,11 +25,54 @@ const NOBODY: &str = "somebody over HTTP";
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
 
+/// What may be asked of all calls that need a yes.
+pub(super) const FILTERS: &[Param] = &[
+    many("state")
+        .takes(Takes::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
+        .about("Only calls in these states.", "waiting"),
+    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
+    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for in this conversation.", "42"),
+    once("profile").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for with this profile.", "coder"),
+];
+
+/// Calls that need a yes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approvals")]
+pub(super) struct Listed<'a> {
+    approvals: Vec<call_wire::ApprovalRow<'a>>,
+    /// How many wait in all, whatever was asked for.
+    waiting: usize,
+}
+
+/// Who says yes, and to what.
+#[derive(JsonSchema)]
+#[schemars(rename = "Approve", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(super) struct ApproveBody {
+    /// As they call themselves.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    by: Option<String>,
+    /// That of the call that was looked at: the yes counts for nothing else.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    digest: Option<String>,
+}
+
+/// Who says no, and why.
+#[derive(JsonSchema)]
+#[schemars(rename = "Reject", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(super) struct RejectBody {
+    /// As they call themselves.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    by: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = REASON_MAX))]
+    reason: Option<String>,
+}
+
 /// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}` in the order in which they were asked for. Filters: `state` with several
 /// values, `scenario`, `chat_id`, `profile`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let known = [many("state"), once("scenario"), once("chat_id"), once("profile")];
-    let query = Query::read(raw.as_deref(), &known)?;
+    let query = Query::read(raw.as_deref(), FILTERS)?;
     let states = read_all(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
     let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
@@ -37,17 +83,11 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
             && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
     let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
-    let shown: Vec<Value> = shown.collect::<Result<_, _>>()?;
-    wire::json(&json!({"approvals": shown, "waiting": waiting}))
+    wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting })
 }
 
 /// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
-pub(super) async fn one(
-    State(shared): State<App>,
-    Path(id): Path<String>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+pub(super) async fn one(State(shared): State<App>, Path(id): Path<String>, _: NoQuery) -> Result<Response, Problem> {
     let request = known(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
     wire::json(&call_wire::approval(&request)?)
 }
@@ -57,6 +97,7 @@ pub(super) async fn one(
 pub(super) async fn approve(
     State(shared): State<App>,
     Path(id): Path<String>,
+    _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     body.only(&["by", "digest"])?;
@@ -80,6 +121,7 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(shared): State<App>,
     Path(id): Path<String>,
+    _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     body.only(&["by", "reason"])?;

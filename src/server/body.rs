@@ -33,7 +33,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
                 return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
             }
             Ok(Err(refused)) => return Err(Problem::bad_request(format!("the body could not be read: {refused}"))),
-            Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+            Err(_) => return Err(late()),
         };
         Ok(Self(bytes))
     }
@@ -46,6 +46,11 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
         read_object(&bytes).map(Self)
     }
+}
+
+/// 408: the body did not arrive in time.
+pub(super) fn late() -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
 }
 
 /// Reads a body as one JSON object.

@@ -4,6 +4,7 @@
 //! `success`, `error` and `code`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,8 +14,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::api::{Refusal, refusal};
 use super::body::RawBody;
-use super::error::Problem;
+use super::error::{Problem, excerpt};
+use super::query::NoQuery;
 use super::{App, Shared, lookup};
 use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
@@ -44,7 +47,7 @@ struct Asked<'a> {
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
 /// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
 /// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
-pub(super) async fn execute(State(shared): State<App>, body: RawBody) -> Result<Response, Problem> {
+pub(super) async fn execute(State(shared): State<App>, _: NoQuery, body: RawBody) -> Result<Response, Problem> {
     let request = read(&body.0)?;
     let scope = request.scope();
     match shared.calls.execute(request).await {
@@ -52,6 +55,36 @@ pub(super) async fn execute(State(shared): State<App>, body: RawBody) -> Result<
         Err(Refused::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waits(&id, &waiting)),
         Err(refused) => Err(problem(&shared, &scope, &refused)),
     }
+}
+
+/// Why a call is refused, or comes to nothing.
+pub(super) const REFUSALS: &[Refusal] = &[
+    refusal(400, "The body is no call, or the arguments do not fit the tool's parameters: `violations` says where."),
+    refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
+        .made(|| example(|id| Refused::NotTrusted { id, reason: "its scenario is blocked".into() })),
+    refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
+    refusal(409, "The name could mean several tools (`candidates`), or the list with this `revision` is not remembered."),
+    refusal(429, "Called too often, too many calls under way, or too many that wait for a yes; `Retry-After` says when to try again.")
+        .made(|| example(|id| Refused::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
+    refusal(501, "Its scenario says of no way to call it.")
+        .made(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
+    refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
+        .made(|| example(|id| failed(id, CallError::Unanswered(AskError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
+    refusal(503, "Nothing was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
+        .made(|| example(|id| failed(id, CallError::Unsent(AskError::Refused(URL.into())), 3))),
+    refusal(504, "The scenario did not answer in time; the tool may have done its work.")
+        .made(|| example(|id| failed(id, CallError::Unanswered(AskError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
+];
+/// The scenario of the examples.
+const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";
+
+/// What a client is told of a call of the tool that the examples speak of.
+fn example(refused: impl FnOnce(ToolId) -> Refused) -> Problem {
+    "files/read_text".parse().map_or_else(|_| Problem::failed(), |id| plain(&refused(id)))
+}
+
+fn failed(id: ToolId, error: CallError, attempts: u32) -> Refused {
+    Refused::Failed { id, error, attempts }
 }
 
 /// Reads what is asked for; an empty text is as good as none.
@@ -89,9 +122,19 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
     if text.starts_with('"') {
         let inner: String = serde_json::from_str(text).map_err(unreadable)?;
         let inner = if inner.trim().is_empty() { "{}" } else { &inner };
-        return JsonText::read(inner).map_err(unreadable);
+        return object(JsonText::read(inner).map_err(unreadable)?);
     }
-    JsonText::read(text).map_err(unreadable)
+    object(JsonText::read(text).map_err(unreadable)?)
+}
+
+fn object(arguments: JsonText) -> Result<JsonText, Problem> {
+    if arguments.get().starts_with('{') {
+        return Ok(arguments);
+    }
+    let got = excerpt(arguments.get());
+    Err(Problem::bad_request(format!(
+        "`arguments` cannot be `{got}`: allowed is an object, a text that holds one, or null"
+    )))
 }
 
 /// The answer of a scenario, whose result goes on as it came.
@@ -171,6 +214,16 @@ fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused
         }
         refused => Problem::new(status(refused), refused.to_string()),
     };
+    with_reasons(told, refused)
+}
+
+/// What a client is told whatever is published.
+fn plain(refused: &Refused) -> Problem {
+    with_reasons(Problem::new(status(refused), refused.to_string()), refused)
+}
+
+/// With what programs want to know of it.
+fn with_reasons(told: Problem, refused: &Refused) -> Problem {
     let mut told = told.with("success", false).with("code", refused.kind());
     match refused {
         Refused::Ambiguous { candidates, .. } => {

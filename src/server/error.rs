@@ -11,7 +11,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use http_body_util::Full;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference};
@@ -29,6 +31,24 @@ struct Details {
     /// Further members, such as `candidates` or `known`.
     extras: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
+}
+
+/// Why the answer is not what was asked for: problem details (RFC 9457). Further members, such as `candidates` or `known`, say what
+/// to write instead.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: &'static str,
+    status: u16,
+    /// What is wrong, where, and what to do next.
+    detail: &'a str,
+    /// The same, for clients of the original agent-inbox.
+    error: &'a str,
+    #[serde(flatten)]
+    extras: &'a Map<String, Value>,
 }
 
 impl Problem {
@@ -72,6 +92,11 @@ impl Problem {
     /// 500: something unexpected; `cause` goes to the log only.
     pub(super) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
+        Self::failed()
+    }
+
+    /// 500, once the log knows why.
+    pub(super) fn failed() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
     }
 
@@ -80,6 +105,19 @@ impl Problem {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         self.0.header = HeaderValue::from_str(&seconds.to_string()).ok().map(|seconds| (RETRY_AFTER, seconds));
         self
+    }
+
+    /// A change could not be stored; the log knows why.
+    pub(super) fn unstored(trouble: Trouble) -> Self {
+        let (status, why) = match trouble {
+            Trouble::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
+            Trouble::Unwritable => (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written"),
+            Trouble::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
+        };
+        Self::new(
+            status,
+            format!("the change could not be stored{why}, so nothing changed; the daemon's log says more"),
+        )
     }
 
     /// With a further member.
@@ -93,17 +131,19 @@ impl Problem {
         (self.0.status, &self.0.detail)
     }
 
+    /// What a client is told.
+    pub(super) fn document(&self) -> Document<'_> {
+        let Details { status, detail, extras, .. } = &*self.0;
+        let title = status.canonical_reason().unwrap_or_default();
+        Document { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
+    }
+
     /// The answer.
     pub(super) fn into_answer(self) -> http::Response<Full<Bytes>> {
-        let Details { status, detail, extras, header } = *self.0;
-        let mut document = Map::new();
-        document.insert("type".into(), json!("about:blank"));
-        document.insert("title".into(), json!(status.canonical_reason().unwrap_or_default()));
-        document.insert("status".into(), json!(status.as_u16()));
-        document.insert("detail".into(), json!(detail));
-        document.insert("error".into(), json!(detail));
-        document.extend(extras);
-        let mut answer = http::Response::new(Full::new(Bytes::from(Value::Object(document).to_string())));
+        // Texts, numbers and values always can be written.
+        let body = serde_json::to_vec(&self.document()).unwrap_or_default();
+        let Details { status, header, .. } = *self.0;
+        let mut answer = http::Response::new(Full::new(Bytes::from(body)));
         *answer.status_mut() = status;
         answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some((name, value)) = header {
@@ -147,16 +187,7 @@ impl From<EngineError> for Problem {
             EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
-                let (status, why) = match cause.trouble {
-                    Trouble::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
-                    Trouble::Unwritable => {
-                        (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
-                    }
-                    Trouble::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
-                };
-                let detail =
-                    format!("the change could not be stored{why}, so nothing changed; the daemon's log says more");
-                Self::new(status, detail)
+                Self::unstored(cause.trouble)
             }
             EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
         }
@@ -173,6 +204,7 @@ mod tests {
     use super::*;
     use crate::state::StateError;
     use http_body_util::BodyExt;
+    use serde_json::json;
 
     async fn told(problem: Problem) -> (StatusCode, Value) {
         let answer = problem.into_answer();

@@ -3,99 +3,205 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 
-use super::{call_wire, wire};
+use super::call_wire;
+use super::wire::{self, Time};
 use crate::catalog::Named;
 use crate::events::{CatalogChange, Event, FindingChange, Message, Overview};
 use crate::model::{PublishedName, ScenarioName, ScenarioState, Turn};
 
+/// A message as a text of its own.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+pub(super) struct Frame<'a> {
+    /// The place behind it, `EPOCH.SEQ`: give it as `cursor` to go on from here.
+    id: String,
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval` or `operation`.
+    event: &'static str,
+    data: Data<'a>,
+}
+
+/// One event of a stream of server-sent events, once its lines are put together.
+#[derive(JsonSchema)]
+#[schemars(rename = "StreamedEvent")]
+#[expect(dead_code, reason = "it describes what is written line by line")]
+pub(super) struct Streamed {
+    /// The place behind it, `EPOCH.SEQ`; `Last-Event-ID` of who reconnects. Only the event `end` has none.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// What kind it is: `snapshot`, `catalog`, `scenario`, `finding`, `approval`, `operation`, or `end`, which says why the stream ends.
+    event: String,
+    /// JSON.
+    #[schemars(schema_with = "streamed_data")]
+    data: String,
+}
+
+fn streamed_data(generator: &mut SchemaGenerator) -> Schema {
+    let data = generator.subschema_for::<Data<'_>>();
+    json_schema!({"type": "string", "contentMediaType": "application/json", "contentSchema": data})
+}
+
+/// What a message says, by its kind.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "EventData")]
+enum Data<'a> {
+    Snapshot(Everything<'a>),
+    Catalog(Difference<'a>),
+    Scenario(Turned<'a>),
+    Finding(Told<'a>),
+    Approval(call_wire::ApprovalEvent<'a>),
+    Operation(call_wire::OperationEvent<'a>),
+}
+
+/// Where things stand: what a follower begins with.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventSnapshot")]
+struct Everything<'a> {
+    revision: String,
+    generated_at: Time,
+    /// The published names of the asker's list.
+    names: Vec<&'a str>,
+    scenarios: Vec<Standing<'a>>,
+    /// How many findings are open.
+    findings: usize,
+}
+
+/// Where a scenario stands.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventStanding")]
+struct Standing<'a> {
+    name: &'a str,
+    #[schemars(schema_with = "wire::states")]
+    state: &'static str,
+    reason: &'a str,
+    since: Time,
+    restarts: u32,
+}
+
+/// What changed in the asker's list, by published names.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventCatalog")]
+struct Difference<'a> {
+    revision: String,
+    generated_at: Time,
+    added: Vec<&'a str>,
+    removed: Vec<&'a str>,
+    changed: Vec<&'a str>,
+    /// The reason for each, by its name.
+    reasons: BTreeMap<&'a str, &'a str>,
+    /// The scenarios of which only something else changed.
+    scenarios: Vec<&'a str>,
+}
+
+/// One change of a scenario's state.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventScenario")]
+struct Turned<'a> {
+    name: &'a str,
+    /// `null` for a scenario that was just heard of.
+    from: Option<&'static str>,
+    /// `null` for one that is not known any more.
+    to: Option<&'static str>,
+    reason: &'a str,
+    at: Time,
+    restarts: u32,
+    failures_in_a_row: u32,
+}
+
+/// A finding that came or went.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventFinding")]
+struct Told<'a> {
+    /// `added` or `removed`.
+    change: &'static str,
+    finding: wire::FindingJson<'a>,
+}
+
 /// A message as a server-sent event. JSON texts have no line ends, so its data is one line.
 pub(super) fn event(message: &Message) -> Bytes {
-    let (name, data) = (message.event.name(), data(&message.event));
+    let (name, data) = (message.event.name(), text(&data(&message.event)));
     format!("id: {}\nevent: {name}\ndata: {data}\n\n", message.id).into()
 }
 
-/// A message as a text of its own: `{"id", "event", "data"}`.
+/// A message as a text of its own.
 pub(super) fn frame(message: &Message) -> Bytes {
-    let frame = json!({
-        "id": message.id.to_string(),
-        "event": message.event.name(),
-        "data": data(&message.event),
-    });
-    frame.to_string().into()
+    let frame = Frame { id: message.id.to_string(), event: message.event.name(), data: data(&message.event) };
+    text(&frame).into()
 }
 
 /// The last event of a stream, which says why it ends. It has no id: it is no place to resume from.
 pub(super) fn end(reason: &str) -> Bytes {
-    format!("event: end\ndata: {}\n\n", json!({"reason": reason})).into()
+    format!("event: end\ndata: {}\n\n", text(&BTreeMap::from([("reason", reason)]))).into()
+}
+
+/// Texts, numbers and maps of texts always can be written.
+fn text(document: &impl Serialize) -> String {
+    serde_json::to_string(document).unwrap_or_default()
 }
 
 /// What a message says.
-fn data(event: &Event) -> Value {
+fn data(event: &Event) -> Data<'_> {
     match event {
-        Event::Snapshot(all) => snapshot(all),
-        Event::Catalog(change) => catalog(change),
-        Event::Scenario(turn) => scenario(turn),
-        Event::Finding(FindingChange::Added(finding)) => json!({"change": "added", "finding": wire::finding(finding)}),
-        Event::Finding(FindingChange::Removed(finding)) => {
-            json!({"change": "removed", "finding": wire::finding(finding)})
+        Event::Snapshot(all) => Data::Snapshot(snapshot(all)),
+        Event::Catalog(change) => Data::Catalog(catalog(change)),
+        Event::Scenario(turn) => Data::Scenario(scenario(turn)),
+        Event::Finding(FindingChange::Added(finding)) => {
+            Data::Finding(Told { change: "added", finding: wire::finding(finding) })
         }
-        Event::Approval(request) => call_wire::approval_event(request),
-        Event::Operation(operation) => call_wire::operation_event(operation),
+        Event::Finding(FindingChange::Removed(finding)) => {
+            Data::Finding(Told { change: "removed", finding: wire::finding(finding) })
+        }
+        Event::Approval(request) => Data::Approval(call_wire::approval_event(request)),
+        Event::Operation(operation) => Data::Operation(call_wire::operation_event(operation)),
     }
 }
 
-/// `{"revision", "generated_at", "names", "scenarios": [{"name", "state", "reason", "since", "restarts"}], "findings"}`; `findings` is
-/// how many.
-fn snapshot(all: &Overview) -> Value {
-    let scenarios = all.scenarios.iter().map(|health| {
-        json!({
-            "name": health.name.as_str(),
-            "state": health.state.as_str(),
-            "reason": health.reason,
-            "since": health.since.to_string(),
-            "restarts": health.restarts,
-        })
+fn snapshot(all: &Overview) -> Everything<'_> {
+    let standing = all.scenarios.iter().map(|health| Standing {
+        name: health.name.as_str(),
+        state: health.state.as_str(),
+        reason: &health.reason,
+        since: Time(health.since),
+        restarts: health.restarts,
     });
-    json!({
-        "revision": all.revision.to_string(),
-        "generated_at": all.generated_at.to_string(),
-        "names": all.names.iter().map(PublishedName::as_str).collect::<Vec<_>>(),
-        "scenarios": scenarios.collect::<Vec<_>>(),
-        "findings": all.findings,
-    })
+    Everything {
+        revision: all.revision.to_string(),
+        generated_at: Time(all.generated_at),
+        names: all.names.iter().map(PublishedName::as_str).collect(),
+        scenarios: standing.collect(),
+        findings: all.findings,
+    }
 }
 
-/// `{"revision", "generated_at", "added", "removed", "changed", "reasons", "scenarios"}`: published names, the reason for each by its
-/// name, and the scenarios of which only something else changed.
-fn catalog(change: &CatalogChange) -> Value {
+fn catalog(change: &CatalogChange) -> Difference<'_> {
     let found = &change.difference;
-    let names = |named: &[Named]| named.iter().map(|named| json!(named.name.as_str())).collect::<Vec<_>>();
     let all = [&found.added, &found.removed, &found.changed].into_iter().flatten();
-    let reasons: BTreeMap<_, _> = all.map(|named| (named.name.as_str(), named.reason.as_str())).collect();
-    let reasons: Map<String, Value> = reasons.into_iter().map(|(name, why)| (name.to_owned(), json!(why))).collect();
-    json!({
-        "revision": change.revision.to_string(),
-        "generated_at": change.generated_at.to_string(),
-        "added": names(&found.added),
-        "removed": names(&found.removed),
-        "changed": names(&found.changed),
-        "reasons": reasons,
-        "scenarios": found.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(),
-    })
+    Difference {
+        revision: change.revision.to_string(),
+        generated_at: Time(change.generated_at),
+        added: names(&found.added),
+        removed: names(&found.removed),
+        changed: names(&found.changed),
+        reasons: all.map(|named| (named.name.as_str(), named.reason.as_str())).collect(),
+        scenarios: found.scenarios.iter().map(ScenarioName::as_str).collect(),
+    }
 }
 
-/// `{"name", "from", "to", "reason", "at", "restarts", "failures_in_a_row"}`; `from` is `null` for a scenario that was just heard of,
-/// `to` for one that is not known any more.
-fn scenario(turn: &Turn) -> Value {
-    json!({
-        "name": turn.name.as_str(),
-        "from": turn.from.map(ScenarioState::as_str),
-        "to": turn.to.map(ScenarioState::as_str),
-        "reason": turn.reason,
-        "at": turn.at.to_string(),
-        "restarts": turn.restarts,
-        "failures_in_a_row": turn.failures_in_a_row,
-    })
+fn names(named: &[Named]) -> Vec<&str> {
+    named.iter().map(|named| named.name.as_str()).collect()
+}
+
+fn scenario(turn: &Turn) -> Turned<'_> {
+    Turned {
+        name: turn.name.as_str(),
+        from: turn.from.map(ScenarioState::as_str),
+        to: turn.to.map(ScenarioState::as_str),
+        reason: &turn.reason,
+        at: Time(turn.at),
+        restarts: turn.restarts,
+        failures_in_a_row: turn.failures_in_a_row,
+    }
 }

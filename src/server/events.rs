@@ -19,7 +19,8 @@ use super::App;
 use super::error::Problem;
 use super::event_wire;
 use super::findings::read_all;
-use super::query::{ListQuery, Query, many, once};
+use super::params::Takes;
+use super::query::{ListQuery, Param, Query, many, once};
 use crate::events::{Ask, Cursor, Ending, Form, Kind, Next, Subscription, Watch};
 use crate::runtime::{Clock, StopTrigger};
 use crate::views;
@@ -38,6 +39,26 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 /// Ends the connection that a request came over, whatever it is doing.
 #[derive(Debug, Clone)]
 pub(super) struct LetGo(pub(super) StopTrigger);
+
+/// What may be asked with: what may be asked of a list, and what to be told of.
+pub(super) const KNOWN: [Param; 14] = {
+    let mut all = [KIND; 14];
+    let mut at = 0;
+    while at < ListQuery::FOLLOWED.len() {
+        all[at] = ListQuery::FOLLOWED[at];
+        at += 1;
+    }
+    all[13] = CURSOR;
+    all
+};
+const KIND: Param = many("kind")
+    .takes(Takes::Word(|| Kind::ALL.map(Kind::as_str).to_vec()))
+    .about("Only events of these kinds; all when not given.", "catalog");
+const CURSOR: Param = once("cursor")
+    .about("The `id` of the last message that the client has. One that is not known gets a snapshot.", "");
+/// What a client that reconnects by itself says.
+pub(super) const RESUMED: &[Param] =
+    &[once("Last-Event-ID").about("The `id` of the last message that the client has, before `cursor`.", "")];
 
 /// One stream.
 struct Stream {
@@ -80,8 +101,7 @@ pub(super) async fn follow(
 
 /// What is asked for by the query, and where the client was.
 pub(super) fn read(raw: Option<&str>, headers: &HeaderMap) -> Result<Ask, Problem> {
-    let known = [&ListQuery::FOLLOWED[..], &[many("kind"), once("cursor")]].concat();
-    let query = Query::read(raw, &known)?;
+    let query = Query::read(raw, &KNOWN)?;
     let list = ListQuery::of(&query)?;
     let kinds: BTreeSet<Kind> = read_all(&query, "kind", &Kind::ALL, Kind::as_str)?.into_iter().collect();
     // A client that reconnects by itself repeats the address with the cursor it began with.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::error::Problem;
-use super::query::{Query, bad_value, many, once};
+use super::params::{Takes, grammar};
+use super::query::{Param, Query, bad_value, many, once};
 use super::{App, Shared, wire};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::formats;
@@ -17,22 +19,36 @@ use crate::views::Coding;
 /// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, what the authors of scenarios got wrong, and of
 /// the plain list in each format for LLMs (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[many("severity"), many("code"), once("scenario")])?;
-    let severities = read_all(&query, "severity", &SEVERITIES, Severity::as_str)?;
+    let query = Query::read(raw.as_deref(), FILTERS)?;
+    let severities = read_all(&query, "severity", &Severity::ALL, Severity::as_str)?;
     let codes = read_all(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
     let scenario = query.scenario("scenario")?;
     let wanted = Wanted { severities, codes, scenario };
     let findings = open(&shared, &shared.reader.snapshot(), &wanted).await;
-    let shown: Vec<Value> = findings.iter().map(wire::finding).collect();
-    wire::json(&json!({"findings": shown}))
+    wire::json(&Findings { findings: findings.iter().map(wire::finding).collect() })
+}
+
+/// What may be asked with.
+pub(super) const FILTERS: &[Param] = &[
+    many("severity")
+        .takes(Takes::Word(|| Severity::ALL.map(Severity::as_str).to_vec()))
+        .about("Only findings that matter so much.", "error"),
+    many("code")
+        .takes(Takes::Word(|| FindingCode::ALL.iter().map(|code| code.as_str()).collect()))
+        .about("Only findings of these kinds.", "name-collision"),
+    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
+];
+
+/// Every open finding that was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Findings<'a> {
+    findings: Vec<wire::FindingJson<'a>>,
 }
 
 /// Every finding there is, in order, each once.
 pub(super) async fn all_open(shared: &Shared, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
     open(shared, snapshot, &Wanted { severities: Vec::new(), codes: Vec::new(), scenario: None }).await
 }
-
-const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
 
 /// What was asked for; an empty list asks for all.
 #[derive(Clone)]
@@ -106,7 +122,7 @@ mod tests {
     fn filters_take_known_words_only() {
         let read = |raw| {
             let query = Query::read(Some(raw), &[many("severity")]).unwrap();
-            read_all(&query, "severity", &SEVERITIES, Severity::as_str)
+            read_all(&query, "severity", &Severity::ALL, Severity::as_str)
         };
         assert_eq!(read("severity=error,info").unwrap(), [Severity::Error, Severity::Info]);
         assert_eq!(read("").unwrap(), []);

@@ -198,16 +198,19 @@ fn json_only(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
     match essence.as_deref() {
         Some("application/json") => Ok(()),
         None if !has_body => Ok(()),
-        _ => {
-            let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
-            let detail =
-                format!("bodies of requests that change something need `Content-Type: application/json`, got {got}");
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
-        }
+        _ => Err(not_json(written)),
     }
 }
 
-fn refused_host(host: &str) -> Problem {
+/// 415: `written` is the content type of the body, if it says one.
+pub(super) fn not_json(written: Option<&str>) -> Problem {
+    let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
+    let detail = format!("bodies of requests that change something need `Content-Type: application/json`, got {got}");
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+}
+
+/// 403: the request is meant for another host.
+pub(super) fn refused_host(host: &str) -> Problem {
     let host = excerpt(host);
     let next = format!("if `{host}` is a name of this machine, add it to `server.allowed_hosts`");
     Problem::new(StatusCode::FORBIDDEN, format!("requests for the host `{host}` are not answered here; {next}"))

@@ -3,16 +3,59 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::error::Problem;
 use super::routes::Route;
 use super::{App, wire};
 use crate::runtime::tasks;
 
+/// That the daemon lives.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Live {
+    status: &'static str,
+    /// Tasks that are alive: a number that only ever grows is a leak.
+    tasks: usize,
+}
+
+/// Whether the daemon is ready.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Ready<'a> {
+    /// `ready` or `starting`.
+    status: &'static str,
+    /// What is awaited.
+    awaited: Vec<String>,
+    /// There while the daemon takes itself to be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolated: Option<wire::IsolatedJson>,
+    /// There when the daemon follows its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<wire::ConfigurationJson<'a>>,
+}
+
+/// What can be asked.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Index {
+    name: &'static str,
+    version: &'static str,
+    routes: Vec<IndexedRoute>,
+}
+
+/// One path.
+#[derive(Serialize, JsonSchema)]
+struct IndexedRoute {
+    /// With commas between, as in the `Allow` header.
+    methods: String,
+    /// `{name}` is one segment, `{*name}` one or more.
+    path: &'static str,
+    /// For people.
+    answers: String,
+}
+
 /// `GET /healthz`: 200 as long as requests are answered at all. `tasks` are those that are alive: a number that only ever grows is a leak.
 pub(super) async fn live() -> Result<Response, Problem> {
-    wire::json(&json!({"status": "ok", "tasks": tasks::alive()}))
+    wire::json(&Live { status: "ok", tasks: tasks::alive() })
 }
 
 /// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
@@ -23,22 +66,18 @@ pub(super) async fn ready(State(shared): State<App>) -> Result<Response, Problem
     let awaited = shared.readiness.awaited();
     let (status, text) =
         if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
-    let mut answer = json!({"status": text, "awaited": awaited});
     let snapshot = shared.reader.snapshot();
-    if let Some(isolated) = &snapshot.isolated {
-        answer["isolated"] = wire::isolated(isolated);
-    }
-    if let Some(state) = &snapshot.configuration {
-        answer["configuration"] = wire::configuration(state);
-    }
+    let answer = Ready {
+        status: text,
+        awaited,
+        isolated: snapshot.isolated.as_ref().map(wire::isolated),
+        configuration: snapshot.configuration.as_ref().map(|state| wire::configuration(state)),
+    };
     Ok((status, wire::json(&answer)?).into_response())
 }
 
 /// `GET /`: what can be asked, from the table of routes itself.
-pub(super) fn index(routes: &[Route]) -> Value {
-    let routes: Vec<Value> = routes
-        .iter()
-        .map(|route| json!({"methods": route.methods, "path": route.path, "answers": route.answers}))
-        .collect();
-    json!({"name": "callsheet", "version": env!("CARGO_PKG_VERSION"), "routes": routes})
+pub(super) fn index(routes: &[Route]) -> Index {
+    let shown = |route: &Route| IndexedRoute { methods: route.methods(), path: route.path, answers: route.answers() };
+    Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: routes.iter().map(shown).collect() }
 }

@@ -7,21 +7,83 @@ use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
 
 use super::body::{JsonBody, bad_member};
 use super::error::Problem;
-use super::inbox_wire::{CategoryJson, EffectiveTool, ScenarioJson, ToolSet, status};
+use super::inbox_wire::{CategoryJson, Done, EffectiveTool, ScenarioJson, Synced, ToolSet, status};
+use super::params::{Takes, grammar};
 use super::preferences::approval_override;
-use super::query::{Query, bad_value, once};
+use super::query::{NoQuery, Param, Query, bad_value, once};
 use super::{App, wire};
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::model::{Scope, SettingsPatch, Target, ToolId};
 
+/// Whose settings are asked for; empty is global, as in the original.
+const CHAT_ID: Param = once("chat_id")
+    .takes(Takes::Matching(r"^[^\u0000-\u001f\u007f-\u009f]{0,200}$"))
+    .about("The conversation; the global settings without it.", "42");
+/// What the set is asked with.
+pub(super) const CHAT: &[Param] = &[CHAT_ID];
+/// What a reset is asked with.
+pub(super) const RESET: &[Param] = &[
+    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("The scenario.", "files").must(),
+    once("tool_name")
+        .takes(Takes::Matching(TOOL))
+        .about("The tool, by the name that its scenario gave it.", "read_text")
+        .must(),
+    CHAT_ID,
+];
+/// The name of a tool.
+const TOOL: &str = r"^[\s\S]{1,256}$";
+
+/// Switches a tool on or off. Further members are ignored.
+#[derive(JsonSchema)]
+#[schemars(rename = "InboxEnabled")]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(super) struct EnabledBody {
+    /// Whose setting it is; absent, null or empty is global.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
+    chat_id: Option<String>,
+    #[schemars(regex(pattern = grammar::SCENARIO))]
+    scenario: String,
+    /// The name that its scenario gave it.
+    #[schemars(regex(pattern = TOOL))]
+    tool_name: String,
+    enabled: bool,
+}
+
+/// Sets whether calls of a tool need approval. Further members are ignored.
+#[derive(JsonSchema)]
+#[schemars(rename = "InboxApproval")]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(super) struct ApprovalBody {
+    /// Whose setting it is; absent, null or empty is global.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "chat_schema")]
+    chat_id: Option<String>,
+    #[schemars(regex(pattern = grammar::SCENARIO))]
+    scenario: String,
+    /// The name that its scenario gave it.
+    #[schemars(regex(pattern = TOOL))]
+    tool_name: String,
+    /// Empty inherits.
+    #[schemars(schema_with = "approval_schema")]
+    approval_override: String,
+}
+
+fn chat_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "pattern": r"^[^\u0000-\u001f\u007f-\u009f]{0,200}$"})
+}
+
+fn approval_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["require", "skip", ""]})
+}
+
 /// `GET /api/v1/tools/set?chat_id=`: the scenarios, every tool of them whether enabled or not, and the categories. Without `chat_id`
 /// (or with an empty one) the global settings hold.
 pub(super) async fn tool_set(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[once("chat_id")])?;
+    let query = Query::read(raw.as_deref(), CHAT)?;
     let chat = match scope(query.one("chat_id").unwrap_or_default())? {
         Scope::Chat(id) => Some(id),
         _ => None,
@@ -37,21 +99,20 @@ pub(super) async fn tool_set(State(shared): State<App>, RawQuery(raw): RawQuery)
         scenarios: published().map(|entry| ScenarioJson(entry)).collect(),
         tools: view.parts.iter().flat_map(|part| part.tools.iter()).map(|tool| EffectiveTool::new(tool)).collect(),
         categories: categories.filter(|category| ids.insert(&category.id)).map(CategoryJson).collect(),
-        generated_at: snapshot.generated_at.to_string(),
+        generated_at: wire::Time(snapshot.generated_at),
     })
 }
 
 /// `GET /api/v1/tools/scenarios`: a bare array of every known scenario, dead ones too.
-pub(super) async fn statuses(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+pub(super) async fn statuses(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let entry = |name| snapshot.catalog.entry(name).map(AsRef::as_ref);
-    let shown: Vec<Value> = snapshot.health.iter().map(|(name, health)| status(health, entry(name))).collect();
+    let shown: Vec<_> = snapshot.health.iter().map(|(name, health)| status(health, entry(name))).collect();
     wire::json(&shown)
 }
 
 /// `POST /api/v1/tools/config` with `{chat_id?, scenario, tool_name, enabled}`: switches a tool on or off.
-pub(super) async fn set_enabled(State(shared): State<App>, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn set_enabled(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
     let subject = Subject::of_body(&body)?;
     let enabled = match body.0.get("enabled") {
         Some(Value::Bool(enabled)) => *enabled,
@@ -60,23 +121,23 @@ pub(super) async fn set_enabled(State(shared): State<App>, body: JsonBody) -> Re
     };
     let patch = SettingsPatch { enabled: Some(Some(enabled)), ..SettingsPatch::default() };
     shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
-    wire::json(&subject.done("enabled", enabled.into()))
+    wire::json(&Done { enabled: Some(enabled), ..subject.done })
 }
 
 /// `DELETE /api/v1/tools/config?scenario=&tool_name=&chat_id=`: resets whether the tool is enabled and its approval, the two that the
 /// original keeps; an alias or a priority stays.
 pub(super) async fn reset(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[once("scenario"), once("tool_name"), once("chat_id")])?;
+    let query = Query::read(raw.as_deref(), RESET)?;
     let chat = query.one("chat_id").unwrap_or_default();
     let subject = Subject::new(chat, query.required("scenario")?, query.required("tool_name")?)?;
     let patch = SettingsPatch { enabled: Some(None), approval: Some(None), ..SettingsPatch::default() };
     shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
-    wire::json(&subject.done("reset", true.into()))
+    wire::json(&Done { reset: Some(true), ..subject.done })
 }
 
 /// `POST /api/v1/tools/config/approval` with `{chat_id?, scenario, tool_name, approval_override}`, which is `require`, `skip`, or empty
 /// to inherit.
-pub(super) async fn set_approval(State(shared): State<App>, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn set_approval(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
     let subject = Subject::of_body(&body)?;
     let text = match body.0.get("approval_override") {
         Some(Value::String(text)) => text,
@@ -86,23 +147,23 @@ pub(super) async fn set_approval(State(shared): State<App>, body: JsonBody) -> R
     let approval = approval_override(text).map_err(|_| bad_value("approval_override", text, APPROVALS))?;
     let patch = SettingsPatch { approval: Some(approval), ..SettingsPatch::default() };
     shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
-    wire::json(&subject.done("approval_override", text.as_str().into()))
+    wire::json(&Done { approval_override: Some(text.clone()), ..subject.done })
 }
 
 const APPROVALS: &str = "`require`, `skip` or the empty text";
 
 /// `POST /api/v1/tools/sync`: asks every scenario now. `{scenarios_with_tools, new_scenarios, removed_scenarios, total_tools}`, new and
 /// removed as against the scenarios with tools before.
-pub(super) async fn sync(State(shared): State<App>) -> Result<Response, Problem> {
+pub(super) async fn sync(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
     let (before, _) = with_tools(&shared.reader.snapshot());
     shared.engine.refresh(Vec::new()).await?;
     let (after, total_tools) = with_tools(&shared.reader.snapshot());
-    wire::json(&json!({
-        "scenarios_with_tools": after.len(),
-        "new_scenarios": after.difference(&before).collect::<Vec<_>>(),
-        "removed_scenarios": before.difference(&after).collect::<Vec<_>>(),
-        "total_tools": total_tools,
-    }))
+    wire::json(&Synced {
+        scenarios_with_tools: after.len(),
+        new_scenarios: after.difference(&before).cloned().collect(),
+        removed_scenarios: before.difference(&after).cloned().collect(),
+        total_tools,
+    })
 }
 
 /// The published scenarios that have tools, and how many tools they have.
@@ -121,15 +182,23 @@ fn with_tools(snapshot: &Snapshot) -> (BTreeSet<String>, usize) {
 struct Subject {
     scope: Scope,
     target: Target,
-    /// `{success, chat_id, scenario, tool_name}`, the beginning of each answer.
-    answer: Value,
+    /// The beginning of each answer.
+    done: Done,
 }
 
 impl Subject {
     fn new(chat: &str, scenario: &str, tool: &str) -> Result<Self, Problem> {
         let target = Target::tool(ToolId::new(scenario.parse()?, tool))?;
-        let answer = json!({"success": true, "chat_id": chat, "scenario": scenario, "tool_name": tool});
-        Ok(Self { scope: scope(chat)?, target, answer })
+        let done = Done {
+            success: true,
+            chat_id: chat.to_owned(),
+            scenario: scenario.to_owned(),
+            tool_name: tool.to_owned(),
+            enabled: None,
+            reset: None,
+            approval_override: None,
+        };
+        Ok(Self { scope: scope(chat)?, target, done })
     }
 
     fn of_body(body: &JsonBody) -> Result<Self, Problem> {
@@ -139,11 +208,6 @@ impl Subject {
             Some(other) => return Err(bad_member("chat_id", other, "a text")),
         };
         Self::new(chat, body.text("scenario")?, body.text("tool_name")?)
-    }
-
-    fn done(mut self, member: &str, value: Value) -> Value {
-        self.answer[member] = value;
-        self.answer
     }
 }
 
@@ -155,6 +219,7 @@ fn scope(chat: &str) -> Result<Scope, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn subject(body: Value) -> Result<Subject, Problem> {
         let Value::Object(members) = body else { panic!("not an object") };
@@ -172,7 +237,8 @@ mod tests {
         assert_eq!(subject.target.to_string(), "tool:files/read");
         let expected =
             json!({"success": true, "chat_id": "7", "scenario": "files", "tool_name": "read", "reset": true});
-        assert_eq!(subject.done("reset", true.into()), expected);
+        let done = Done { reset: Some(true), ..subject.done };
+        assert_eq!(serde_json::to_value(done).unwrap(), expected);
     }
 
     #[test]

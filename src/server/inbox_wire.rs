@@ -1,21 +1,25 @@
 //! The JSON shapes of the original agent-inbox. Tools are in the protocol's own spelling, with their original names; schemas and
 //! metadata go through as the text they came in. Lists are never `null`.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::wire::Time;
 use crate::catalog::Entry;
 use crate::model::{Category, Extra, Health, JsonText, Provenance, ScenarioState, Scope, Tool, ViewTool};
 
-/// `GET /api/v1/tools/set`.
-#[derive(Serialize)]
+/// Scenarios, tools with their settings, and categories.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct ToolSet<'a> {
     pub(super) scenarios: Vec<ScenarioJson<'a>>,
     pub(super) tools: Vec<EffectiveTool<'a>>,
     pub(super) categories: Vec<CategoryJson<'a>>,
-    pub(super) generated_at: String,
+    /// When this content came to be.
+    pub(super) generated_at: Time,
 }
 
 /// `ScenarioInfo`, under the name that the scenario is filed under: its tools refer to that one.
@@ -28,15 +32,19 @@ pub(super) struct CategoryJson<'a>(pub(super) &'a Category);
 struct ToolJson<'a>(&'a Tool);
 
 /// One tool with what preferences made of it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EffectiveTool")]
 pub(super) struct EffectiveTool<'a> {
     scenario: &'a str,
     tool: ToolJson<'a>,
     enabled: bool,
+    /// Which scope switched it on or off; empty is the scenario itself.
     source: &'static str,
     requires_approval: bool,
+    /// Which scope asks for approval or not; absent is the scenario itself.
     #[serde(skip_serializing_if = "str::is_empty")]
     approval_source: &'static str,
+    /// `require` or `skip`, when a preference says so.
     #[serde(skip_serializing_if = "str::is_empty")]
     approval_override: &'static str,
 }
@@ -125,23 +133,109 @@ fn raw<M: SerializeMap>(map: &mut M, name: &str, value: &JsonText) -> Result<(),
     map.serialize_entry(name, value)
 }
 
-/// A scenario in `GET /api/v1/tools/scenarios`: `{scenario, available, last_checked, tool_count, error?}`.
-///
-/// `available` means that the last time it was asked it answered, and its tools are published; `last_checked` is that time, empty when it
-/// was never asked.
-pub(super) fn status(health: &Health, entry: Option<&Entry>) -> Value {
+/// Whether a scenario answers.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ScenarioStatus")]
+pub(super) struct Status<'a> {
+    scenario: &'a str,
+    /// It answered the last time it was asked, and its tools are published.
+    available: bool,
+    /// When that was; empty when it was never asked.
+    last_checked: String,
+    tool_count: usize,
+    /// Why it is not available, or what last went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+/// A scenario in `GET /api/v1/tools/scenarios`.
+pub(super) fn status<'a>(health: &'a Health, entry: Option<&Entry>) -> Status<'a> {
     let answered = matches!(health.state, ScenarioState::Live | ScenarioState::Stale) && health.failures_in_a_row == 0;
     let published = entry.is_some_and(Entry::is_published);
     let available = answered && published;
-    let mut status = serde_json::json!({
-        "scenario": health.name.as_str(),
-        "available": available,
-        "last_checked": health.last_attempt.map(|time| time.to_string()).unwrap_or_default(),
-        "tool_count": entry.map_or(0, |entry| entry.tools.len()),
-    });
     let error = health.last_error.as_ref().map(|error| error.message.as_str());
-    if let Some(error) = error.or_else(|| (!available).then_some(health.reason.as_str())) {
-        status["error"] = error.into();
+    Status {
+        scenario: health.name.as_str(),
+        available,
+        last_checked: health.last_attempt.map(|time| time.to_string()).unwrap_or_default(),
+        tool_count: entry.map_or(0, |entry| entry.tools.len()),
+        error: error.or_else(|| (!available).then_some(health.reason.as_str())),
     }
-    status
 }
+
+/// What a change came to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "InboxChange")]
+pub(super) struct Done {
+    pub(super) success: bool,
+    /// Empty for the global settings.
+    pub(super) chat_id: String,
+    pub(super) scenario: String,
+    pub(super) tool_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reset: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval_override: Option<String>,
+}
+
+/// What asking every scenario came to, as against the scenarios with tools before.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Synced {
+    pub(super) scenarios_with_tools: usize,
+    pub(super) new_scenarios: Vec<String>,
+    pub(super) removed_scenarios: Vec<String>,
+    pub(super) total_tools: usize,
+}
+
+/// The parts of a manifest, whose unknown members are passed on as they came.
+macro_rules! part {
+    ($written:ident, $name:literal, $schema:tt) => {
+        impl JsonSchema for $written<'_> {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+part!(ScenarioJson, "ScenarioInfo", {
+    "description": "Who offers tools, under the name that it is filed under. Unknown members are passed on.",
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "version": {"type": "string"},
+        "description": {"type": "string"},
+        "base_url": {"type": "string"}
+    },
+    "required": ["name", "version", "description"]
+});
+part!(CategoryJson, "ToolCategory", {
+    "description": "A grouping of tools. Unknown members are passed on.",
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "name": {"type": "string"},
+        "description": {"type": "string"},
+        "icon": {"type": "string"},
+        "display_order": {"type": "integer"}
+    },
+    "required": ["id", "name"]
+});
+part!(ToolJson, "ToolDefinition", {
+    "description": "A tool as its scenario offers it. Unknown members are passed on.",
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "description": {"type": "string"},
+        "category": {"type": "string"},
+        "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
+        "metadata": {"type": "object"}
+    },
+    "required": ["name", "description", "parameters", "metadata"]
+});

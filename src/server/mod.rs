@@ -23,8 +23,10 @@ use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::Views;
 
 mod accept;
+mod api;
 mod approvals;
 mod body;
+mod call_shapes;
 mod call_wire;
 mod calls;
 mod coding;
@@ -42,6 +44,7 @@ mod lookup;
 mod metrics;
 mod modules;
 mod operations;
+mod params;
 mod preferences;
 mod query;
 mod repeats;

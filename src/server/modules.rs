@@ -4,37 +4,92 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::body::RawBody;
 use super::error::Problem;
-use super::query::Query;
+use super::query::NoQuery;
 use super::{App, calls, wire};
 use crate::calls::{Answered, Refused};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
 
+/// Every module.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Modules")]
+pub(super) struct All<'a> {
+    modules: Vec<Module<'a>>,
+}
+
+/// How a module is, and what it offers.
+#[derive(Serialize, JsonSchema)]
+struct Module<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    offers: Vec<Offer<'a>>,
+}
+
+/// A tool of a module.
+#[derive(Serialize, JsonSchema)]
+struct Offer<'a> {
+    /// The name that the module gave it.
+    name: &'a str,
+    /// The name in the list of tools.
+    published_as: &'a str,
+    description: &'a str,
+    #[schemars(schema_with = "permissions")]
+    required_permission: &'static str,
+}
+
+fn permissions(_: &mut SchemaGenerator) -> Schema {
+    const KNOWN: [Permission; 5] =
+        [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner, Permission::Unknown];
+    json_schema!({"type": "string", "enum": KNOWN.map(Permission::as_str)})
+}
+
+/// What asking every module came to.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RefreshedModules")]
+pub(super) struct Refreshed {
+    /// `ok`.
+    status: &'static str,
+    /// The modules whose tools are known.
+    modules: Vec<String>,
+}
+
+/// What a module would answer.
+#[derive(JsonSchema)]
+#[schemars(rename = "ModuleAnswer")]
+#[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
+pub(super) struct ToolResult {
+    tool_name: String,
+    success: bool,
+    /// What the tool gave back.
+    result: Value,
+    error: Option<String>,
+}
+
 /// `GET /api/modules`: `{"modules": [...]}` in order of their names: the health of each as in `/api/v1/scenarios`, and its tools as
 /// `offers`, by their own names, with the names they are published under and the permission they ask.
-pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+pub(super) async fn all(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
-    let one = |health: &Arc<Health>| {
-        let mut shown = wire::health(health, now);
+    let all = modules(&snapshot).map(|health| {
         let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
-        shown["offers"] = entry.iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
-        shown
-    };
-    wire::json(&json!({"modules": modules(&snapshot).map(one).collect::<Vec<_>>()}))
+        let offers = entry.into_iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
+        Module { scenario: wire::health(health, now), offers }
+    });
+    wire::json(&All { modules: all.collect() })
 }
 
 /// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
-pub(super) async fn refresh(State(shared): State<App>) -> Result<Response, Problem> {
+pub(super) async fn refresh(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
     let may_be_asked = |health: &&Arc<Health>| !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending);
     let before = shared.reader.snapshot();
     let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
@@ -45,7 +100,7 @@ pub(super) async fn refresh(State(shared): State<App>) -> Result<Response, Probl
     let after = shared.reader.snapshot();
     let known = modules(&after).map(|health| &health.name);
     let known = known.filter(|name| after.catalog.entry(name).is_some_and(|entry| entry.is_published()));
-    wire::json(&json!({"status": "ok", "modules": known.map(ToString::to_string).collect::<Vec<_>>()}))
+    wire::json(&Refreshed { status: "ok", modules: known.map(ToString::to_string).collect() })
 }
 
 /// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
@@ -54,6 +109,7 @@ pub(super) async fn refresh(State(shared): State<App>) -> Result<Response, Probl
 pub(super) async fn execute(
     State(shared): State<App>,
     Path(name): Path<String>,
+    _: NoQuery,
     body: RawBody,
 ) -> Result<Response, Problem> {
     let mut request = calls::read(&body.0)?;
@@ -112,11 +168,11 @@ fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {
     snapshot.health.values().filter(|health| health.protocol == Some(module::ID))
 }
 
-fn offer(tool: &ViewTool) -> Value {
-    json!({
-        "name": &*tool.tool.name,
-        "published_as": tool.name.as_str(),
-        "description": &*tool.tool.description,
-        "required_permission": tool.tool.facts.required_permission.as_str(),
-    })
+fn offer(tool: &ViewTool) -> Offer<'_> {
+    Offer {
+        name: &tool.tool.name,
+        published_as: tool.name.as_str(),
+        description: &tool.tool.description,
+        required_permission: tool.tool.facts.required_permission.as_str(),
+    }
 }

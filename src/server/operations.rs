@@ -3,21 +3,38 @@
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::error::Problem;
 use super::findings::read_all;
-use super::query::{Query, many, once};
+use super::params::{Param, Takes, grammar};
+use super::query::{NoQuery, Query, many, once};
 use super::{App, call_wire, wire};
 use crate::calls::track::{CancelError, Tracker};
 use crate::engine::EngineError;
 use crate::model::{Operation, OperationState};
 
+/// What may be asked of all operations.
+pub(super) const FILTERS: &[Param] = &[
+    many("state")
+        .takes(Takes::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
+        .about("Only operations in these states.", "running"),
+    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only operations of this scenario.", "files"),
+    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for in this conversation.", "42"),
+    once("profile").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for with this profile.", "coder"),
+];
+
+/// What long-running tools do.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Operations<'a> {
+    operations: Vec<call_wire::OperationEvent<'a>>,
+}
+
 /// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started, without their results. Filters: `state` with
 /// several values, `scenario`, `chat_id`, `profile`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let known = [many("state"), once("scenario"), once("chat_id"), once("profile")];
-    let query = Query::read(raw.as_deref(), &known)?;
+    let query = Query::read(raw.as_deref(), FILTERS)?;
     let states = read_all(&query, "state", &OperationState::ALL, OperationState::as_str)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
     let wanted = |operation: &Operation| {
@@ -27,23 +44,18 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
     };
     let all = shared.calls.operations().map(Tracker::all).unwrap_or_default();
     let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_wire::operation_event(operation));
-    wire::json(&json!({"operations": shown.collect::<Vec<Value>>()}))
+    wire::json(&Operations { operations: shown.collect() })
 }
 
 /// `GET /api/v1/operations/{id}`: everything about one, with its result.
-pub(super) async fn one(
-    State(shared): State<App>,
-    Path(id): Path<String>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+pub(super) async fn one(State(shared): State<App>, Path(id): Path<String>, _: NoQuery) -> Result<Response, Problem> {
     let known = shared.calls.operations().and_then(|operations| operations.get(&id));
     let operation = known.ok_or_else(|| Problem::from(CancelError::Unknown))?;
     wire::json(&call_wire::operation(&operation)?)
 }
 
 /// `DELETE /api/v1/operations/{id}`: calls it off. 200 when that is done, 202 while the scenario has not said so.
-pub(super) async fn cancel(State(shared): State<App>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn cancel(State(shared): State<App>, Path(id): Path<String>, _: NoQuery) -> Result<Response, Problem> {
     let operation = shared.calls.cancel(&id).await?;
     let mut answer = wire::json(&call_wire::operation(&operation)?)?;
     if !operation.state.is_over() {

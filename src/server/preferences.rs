@@ -2,19 +2,84 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::body::{JsonBody, bad_member};
 use super::error::Problem;
-use super::query::{Query, bad_value, many, once};
+use super::params::{Takes, grammar};
+use super::query::{NoQuery, Param, Query, bad_value, many, once};
 use super::{App, wire};
 use crate::model::{Approval, InvalidPreference, PublishedName, Scope, Settings, SettingsPatch, Target};
 
+const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
 const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+
+const SCOPE: Param = once("scope")
+    .takes(Takes::Matching(grammar::SCOPE))
+    .about("Where it holds: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
+const TARGET: Param = once("target").takes(Takes::Matching(grammar::TARGET)).about(
+    "What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
+    "tool:files/read_text",
+);
+/// What may be asked of all preferences.
+pub(super) const FILTERS: &[Param] = &[SCOPE, TARGET];
+/// What a reset is asked with.
+pub(super) const RESET: &[Param] = &[
+    SCOPE.must(),
+    TARGET.must(),
+    many("setting")
+        .takes(Takes::Word(|| SETTINGS.to_vec()))
+        .about("Only these settings; all when not given.", "enabled"),
+];
+
+/// Changes settings: what is absent stays as it is, what is `null` inherits again, anything else is set. At least one is to be given.
+#[derive(JsonSchema)]
+#[schemars(rename = "PreferenceChange", deny_unknown_fields, extend("minProperties" = 3))]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(super) struct ChangeBody {
+    /// Where it holds: `global`, `profile:NAME` or `chat:ID`.
+    #[schemars(regex(pattern = grammar::SCOPE))]
+    scope: String,
+    /// What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
+    #[schemars(regex(pattern = grammar::TARGET))]
+    target: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "wire::approvals")]
+    approval: Option<String>,
+    /// The name to publish a tool under. For single tools only.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "aliases")]
+    alias: Option<String>,
+    /// Which tools stay when a limit allows only so many: highest first.
+    #[schemars(skip_serializing_if = "Option::is_none", range(min = i32::MIN, max = i32::MAX))]
+    priority: Option<i32>,
+    /// Whether it stays in the list whatever is searched for.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    pinned: Option<bool>,
+}
+
+fn aliases(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "pattern": grammar::PUBLISHED})
+}
+
+/// What users and operators want, by scope and target.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Preferences {
+    preferences: Vec<wire::PreferenceJson>,
+}
+
+/// A preference as it is now.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChangedPreference")]
+pub(super) struct Changed {
+    preference: wire::PreferenceJson,
+}
 
 /// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[once("scope"), once("target")])?;
+    let query = Query::read(raw.as_deref(), FILTERS)?;
     let scope = query.one("scope").map(str::parse::<Scope>).transpose()?;
     let target = query.one("target").map(str::parse::<Target>).transpose()?;
     let snapshot = shared.reader.snapshot();
@@ -22,27 +87,27 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
         scope.as_ref().is_none_or(|scope| scope == *s) && target.as_ref().is_none_or(|target| target == *t)
     };
     let preferences = snapshot.catalog.preferences().iter().filter(wanted);
-    let shown: Vec<Value> = preferences.map(|(scope, target, s)| wire::preference(scope, target, s)).collect();
-    wire::json(&json!({"preferences": shown}))
+    let shown = preferences.map(|(scope, target, settings)| wire::preference(scope, target, settings));
+    wire::json(&Preferences { preferences: shown.collect() })
 }
 
 /// `PUT /api/v1/preferences`: changes the settings that the body speaks of; answers `{"preference": {...}}` when that is durable and
 /// published. The tool or scenario need not exist now.
-pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn change(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
     let (scope, target, patch) = read_change(&body)?;
     let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
-    wire::json(&json!({"preference": wire::preference(&scope, &target, &settings)}))
+    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 
 /// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
 pub(super) async fn reset(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let (scope, target, patch) = read_reset(raw.as_deref())?;
     let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
-    wire::json(&json!({"preference": wire::preference(&scope, &target, &settings)}))
+    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 
 fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Problem> {
-    let query = Query::read(raw, &[once("scope"), once("target"), many("setting")])?;
+    let query = Query::read(raw, RESET)?;
     let (scope, target) = (query.required("scope")?.parse()?, query.required("target")?.parse()?);
     let settings = query.all("setting")?;
     if settings.is_empty() {
@@ -64,16 +129,14 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Probl
 
 /// What the body of a change asks for.
 pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPatch), Problem> {
-    body.only(&["scope", "target", "enabled", "approval", "alias", "priority", "pinned"])?;
+    body.only(&MEMBERS)?;
     let scope: Scope = body.text("scope")?.parse()?;
     let target: Target = body.text("target")?.parse()?;
     let patch = SettingsPatch {
         enabled: setting(body, "enabled", "true, false or null", Value::as_bool)?,
         approval: setting(body, "approval", "\"require\", \"skip\" or null", |value| value.as_str()?.parse().ok())?,
         alias: alias(body, &target)?,
-        priority: setting(body, "priority", "a whole number of 32 bits or null", |value| {
-            value.as_i64().and_then(|number| i32::try_from(number).ok())
-        })?,
+        priority: setting(body, "priority", "a whole number of 32 bits or null", whole)?,
         pinned: setting(body, "pinned", "true, false or null", Value::as_bool)?,
     };
     if patch == SettingsPatch::default() {
@@ -81,6 +144,17 @@ pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPat
         return Err(Problem::bad_request(detail).with("known", SETTINGS.to_vec()));
     }
     Ok((scope, target, patch))
+}
+
+/// A whole number of 32 bits. For JSON Schema `7.0` is one, too.
+fn whole(value: &Value) -> Option<i32> {
+    if let Some(number) = value.as_i64() {
+        return i32::try_from(number).ok();
+    }
+    let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+    let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number);
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+    fits.then_some(number as i32)
 }
 
 /// A three-valued setting of the body, as [`SettingsPatch`] has it.
@@ -125,6 +199,7 @@ pub(super) fn approval_override(text: &str) -> Result<Option<Approval>, InvalidP
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn change(body: Value) -> Result<(Scope, Target, SettingsPatch), Problem> {
         let Value::Object(members) = body else { panic!("not an object") };
@@ -175,6 +250,22 @@ mod tests {
         assert!(change(base).is_err(), "nothing to change");
         assert!(change(json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");
         assert!(change(json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"})).is_err());
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        for (value, expected) in [(json!(7), Some(7)), (json!(-7.0), Some(-7)), (json!(7.5), None), (json!(1e10), None)]
+        {
+            assert_eq!(whole(&value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_described_body_has_the_members_that_are_read() {
+        let schema = schemars::schema_for!(ChangeBody);
+        let described: Vec<&str> =
+            schema.as_value()["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(described, MEMBERS);
     }
 
     #[test]

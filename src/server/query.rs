@@ -2,29 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use axum::extract::FromRequestParts;
+use http::request::Parts;
 use url::form_urlencoded;
 
 use super::error::{Problem, excerpt};
+use super::params::{self, Takes};
+pub(super) use super::params::{Param, many, once};
 use crate::catalog::{Carried, Defer, ViewQuery};
 use crate::formats::{self, Format};
 use crate::model::{ScenarioName, Scope};
 
-/// A parameter that a route knows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Param {
-    name: &'static str,
-    /// May be given several times, and hold several values with commas between.
-    many: bool,
-}
+/// For routes that take no parameters: refuses any.
+#[derive(Debug)]
+pub(super) struct NoQuery;
 
-/// A parameter that may be given once.
-pub(super) const fn once(name: &'static str) -> Param {
-    Param { name, many: false }
-}
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
 
-/// A parameter that may be repeated; each may hold several values with commas between.
-pub(super) const fn many(name: &'static str) -> Param {
-    Param { name, many: true }
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Query::read(head.uri.query(), &[]).map(|_| Self)
+    }
 }
 
 /// The parameters of one request, all of them known to the route.
@@ -104,10 +102,23 @@ impl Query {
 }
 
 const FREE_TEXT: &str = "1 to 200 characters without control characters";
-/// Bytes of `q`: each word is looked for in every tool.
+/// Characters of `q`: each word is looked for in every tool.
 const LONGEST_SEARCH: usize = 1_000;
-/// Bytes of `sticky`: nothing that was handed out is as long.
+/// Characters of `sticky`: nothing that was handed out is as long.
 const LONGEST_STICKY: usize = 8_000;
+
+const MAX_TOKENS: Param = once("max_tokens")
+    .takes(Takes::Count(1, u32::MAX))
+    .about("The tools must fit in so many tokens of a prompt, as they are estimated.", "4000");
+const DEFER: Param = once("defer")
+    .takes(Takes::Word(|| vec!["relevance", "preference"]))
+    .about("What does not fit is offered by name only, where the format can say that; `relevance` needs `q`, `preference` goes without.", "relevance");
+const STICKY: Param = once("sticky")
+    .takes(Takes::Text(LONGEST_STICKY))
+    .about("The `Callsheet-Selection` of the list that the conversation has; empty for its first.", "");
+const REPORT: Param = once("report")
+    .takes(Takes::Flag)
+    .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
 
 /// What `GET /api/v1/tools` asks for.
 pub(super) struct ListQuery {
@@ -122,28 +133,38 @@ pub(super) struct ListQuery {
 impl ListQuery {
     /// What may be asked of a list that is followed, too.
     pub(super) const FOLLOWED: [Param; 12] = [
-        once("format"),
-        once("profile"),
-        once("chat_id"),
-        many("scenario"),
-        many("category"),
-        many("tag"),
-        once("q"),
-        once("max_tools"),
-        once("include_disabled"),
-        once("include_internal"),
-        once("strict"),
-        once("cache"),
+        params::FORMAT,
+        params::PROFILE,
+        params::CHAT,
+        params::SCENARIOS,
+        params::CATEGORIES,
+        params::TAGS,
+        once("q")
+            .takes(Takes::Text(LONGEST_SEARCH))
+            .about("Only tools that fit these words, the best first.", "read a file"),
+        once("max_tools")
+            .takes(Takes::Count(0, u32::MAX))
+            .about("So many tools at most; 0 lifts the limit of the format, too.", "20"),
+        params::INCLUDE_DISABLED,
+        once("include_internal")
+            .takes(Takes::Flag)
+            .about("Also tools that their scenario marks as internal. With `format=native` only.", "false"),
+        once("strict")
+            .takes(Takes::Flag)
+            .about("Schemas as a vendor's strict mode wants them, where the format has it.", "true"),
+        once("cache")
+            .takes(Takes::Flag)
+            .about("With a mark for the vendor's prompt cache, where the format has it.", "true"),
     ];
     /// All its parameters.
     pub(super) const KNOWN: [Param; 16] = {
-        let mut all = [once("max_tokens"); 16];
+        let mut all = [MAX_TOKENS; 16];
         let mut at = 0;
         while at < Self::FOLLOWED.len() {
             all[at] = Self::FOLLOWED[at];
             at += 1;
         }
-        (all[13], all[14], all[15]) = (once("defer"), once("sticky"), once("report"));
+        (all[13], all[14], all[15]) = (DEFER, STICKY, REPORT);
         all
     };
 
@@ -200,8 +221,8 @@ fn with_options(query: &Query, format: &'static dyn Format, deferring: bool) -> 
 /// The text of a search, in one spelling for equal ones, so that they share a prepared answer; nothing when it has no words.
 fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
     let text = text.unwrap_or_default();
-    if text.len() > LONGEST_SEARCH {
-        return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} bytes")));
+    if text.chars().nth(LONGEST_SEARCH).is_some() {
+        return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} characters")));
     }
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     Ok((!words.is_empty()).then(|| words.join(" ")))
@@ -209,7 +230,7 @@ fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
 
 fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
     let read = |text: &str| {
-        let number = text.parse().ok().filter(|number| *number > 0);
+        let number = count(text).filter(|number| *number > 0);
         number.ok_or_else(|| bad_value("max_tokens", text, "a whole number above 0; leave it out for no limit"))
     };
     text.map(read).transpose()
@@ -234,7 +255,7 @@ fn defer(query: &Query) -> Result<Option<Defer>, Problem> {
 
 /// An empty one begins a conversation. One that cannot be read must not break it, so that is told in the answer only.
 fn sticky(text: Option<&str>) -> Result<Option<Carried>, Problem> {
-    if let Some(long) = text.filter(|text| text.len() > LONGEST_STICKY) {
+    if let Some(long) = text.filter(|text| text.chars().nth(LONGEST_STICKY).is_some()) {
         return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
     }
     Ok(text.map(Carried::read))
@@ -242,8 +263,14 @@ fn sticky(text: Option<&str>) -> Result<Option<Carried>, Problem> {
 
 /// 0 is passed on: it lifts the format's own cap.
 fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
-    let read = |text: &str| text.parse().map_err(|_| bad_value("max_tools", text, "a whole number, 0 for no limit"));
+    let read = |text: &str| count(text).ok_or_else(|| bad_value("max_tools", text, "a whole number, 0 for no limit"));
     text.map(read).transpose()
+}
+
+/// A whole number of 32 bits, written in digits.
+fn count(text: &str) -> Option<usize> {
+    let digits = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    text.parse::<u32>().ok().filter(|_| digits).and_then(|number| number.try_into().ok())
 }
 
 fn scenario(name: &str, value: &str) -> Result<ScenarioName, Problem> {

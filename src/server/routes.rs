@@ -1,17 +1,32 @@
-//! The table of routes, and the router made from it. To add a route: a function in `server/` and a line here.
+//! The table of routes, and the router made from it. To add a route: a function in `server/` and an entry here, which also is all that
+//! `/openapi.json` and `/docs` need to describe it, but for its examples (`api/examples.json`).
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use http::{Method, Uri};
+use serde_json::{Map, Value};
 
+use super::api::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
+use super::api::Verb::{Delete, Get, Post, Put};
+use super::api::shapes::{AnyTool, AnyToolList};
+use super::api::{self, Answer, Operation, Refusal, json, operation, refusal, streamed, text, within};
+use super::call_shapes::{Accepted, CallAnswer, CallBody};
 use super::error::{Problem, excerpt};
+use super::event_wire::Streamed;
+use super::params::{self, Param};
+use super::query::ListQuery;
+use super::wire::HealthJson;
 use super::{
-    App, approvals, calls, dashboard, events, findings, health, inbox, metrics, modules, operations, preferences,
-    scenarios, search, socket, tools,
+    App, approvals, call_wire, calls, dashboard, events, findings, health, inbox, inbox_wire, metrics, modules,
+    operations, preferences, scenarios, search, socket, tools,
 };
+use crate::calls::approval::{DecideError, Refusal as Undecided};
+use crate::calls::track::CancelError;
+use crate::engine::EngineError;
+use crate::events::SubscribeError;
 use crate::metrics::Requests;
 
 /// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
@@ -27,81 +42,253 @@ pub(super) const UNMATCHED: &str = "unmatched";
 
 /// One path and what it answers.
 pub(super) struct Route {
-    /// The methods, as in the `Allow` header; a test holds this equal to what the handler takes.
-    pub(super) methods: &'static str,
     /// In the router's notation: `{name}` is one segment, `{*name}` one or more.
     pub(super) path: &'static str,
+    /// The parameters in the path.
+    pub(super) places: &'static [Param],
+    /// What its methods do. A test holds them equal to what the handlers take.
+    pub(super) operations: &'static [Operation],
+}
+
+const fn route(path: &'static str, places: &'static [Param], operations: &'static [Operation]) -> Route {
+    Route { path, places, operations }
+}
+
+impl Route {
+    /// The methods, as in the `Allow` header.
+    pub(super) fn methods(&self) -> String {
+        let own = self.operations.iter().filter(|operation| operation.below.is_empty());
+        let methods: Vec<&str> = own
+            .flat_map(|operation| [operation.verb.as_str(), if operation.is_safe() { "HEAD" } else { "" }])
+            .filter(|method| !method.is_empty())
+            .collect();
+        methods.join(",")
+    }
+
     /// For people.
-    pub(super) answers: &'static str,
-    handler: fn() -> MethodRouter<App>,
+    pub(super) fn answers(&self) -> String {
+        let answers: Vec<String> = self.operations.iter().map(Operation::answers).collect();
+        answers.join("; ")
+    }
+
+    fn handler(&self) -> MethodRouter<App> {
+        let handlers = self.operations.iter().filter_map(|operation| operation.handler);
+        handlers.fold(MethodRouter::new(), |all, handler| all.merge(handler()))
+    }
 }
 
-const fn route(
-    methods: &'static str,
-    path: &'static str,
-    answers: &'static str,
-    handler: fn() -> MethodRouter<App>,
-) -> Route {
-    Route { methods, path, answers, handler }
-}
+const UNKNOWN: Refusal = refusal(404, "No scenario is called so; `candidates` holds near names.");
+const UNSURE: Refusal = refusal(409, "The name could mean several tools: `candidates` names them.");
+const NO_TOOL: Refusal =
+    refusal(404, "No tool is called so, or it is not published now; the answer says why, or offers near names.");
+const BUSY: Refusal = refusal(503, "Too many follow already; `Retry-After` says when to try again.")
+    .made(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
+const CANNOT_ASK: Refusal = refusal(409, "It is blocked, or there is no address to ask.");
+const TOO_MANY: Refusal =
+    refusal(409, "There are as many preferences as are kept.").made(|| EngineError::TooManyPreferences.into());
+const NOT_ALLOWED: Refusal = refusal(409, "Its standing does not allow that now; the answer says what to do first.");
+const NO_APPROVAL: Refusal =
+    refusal(404, "No such call waits, or it was forgotten.").made(|| DecideError::from(Undecided::Unknown).into());
+const DECIDED: Refusal = refusal(
+    409,
+    "It was decided before, is being decided, came too late, or is not what was asked for; `code` says which.",
+)
+.made(|| DecideError::from(Undecided::Late).into());
+const NO_OPERATION: Refusal =
+    refusal(404, "No such operation is followed, or it was forgotten.").made(|| CancelError::Unknown.into());
 
-/// Every route there is, but `/`, which shows this table, and the pages of the dashboard.
+/// Every route there is, but the pages of the dashboard. A line is one thing that is said of an operation.
+#[rustfmt::skip]
 pub(super) const ROUTES: &[Route] = &[
-    route("GET,HEAD", "/healthz", "whether the daemon lives", || get(health::live)),
-    route("GET,HEAD", "/readyz", "whether every scenario that is configured was asked, else 503", || {
-        get(health::ready)
-    }),
-    route("GET,HEAD", "/metrics", "what was counted, for Prometheus", || get(metrics::scrape)),
-    route("GET,HEAD", "/api/v1/tools", "the list of tools", || get(tools::list_route)),
-    route("GET,HEAD", "/api/v1/tools/search", "the tools that fit a text best, with why", || get(search::search)),
-    route("GET,HEAD", "/api/v1/tools/{*name}", "one tool, or with `/explain` why it is or is not in the list", || {
-        get(tools::one_route)
-    }),
-    route("GET,HEAD", "/api/v1/scenarios", "the health of every scenario", || get(scenarios::all)),
-    route("GET,HEAD", "/api/v1/scenarios/{name}", "the health of one scenario with its findings", || {
-        get(scenarios::one)
-    }),
-    route("POST", "/api/v1/scenarios/{name}/refresh", "asks it now", || post(scenarios::refresh)),
-    route("POST,DELETE", "/api/v1/scenarios/{name}/trust", "trusts its address, or takes that back", || {
-        post(scenarios::trust).delete(scenarios::untrust)
-    }),
-    route("POST,DELETE", "/api/v1/scenarios/{name}/block", "neither asks nor publishes it, or takes that back", || {
-        post(scenarios::block).delete(scenarios::unblock)
-    }),
-    route("GET,HEAD,PUT,DELETE", "/api/v1/preferences", "preferences by scope and target", || {
-        get(preferences::all).put(preferences::change).delete(preferences::reset)
-    }),
-    route("GET,HEAD", "/api/v1/findings", "every open finding", || get(findings::all)),
-    route("GET,HEAD", "/api/v1/events", "changes as they happen, as server-sent events", || get(events::follow)),
-    route("GET,HEAD", "/api/v1/ws", "changes as they happen, over a WebSocket", || get(socket::follow)),
-    route("GET,HEAD", "/api/v1/approvals", "calls that need a human's yes", || get(approvals::all)),
-    route("GET,HEAD", "/api/v1/approvals/{id}", "one of them, with what came of it", || get(approvals::one)),
-    route("POST", "/api/v1/approvals/{id}/approve", "says yes, and runs exactly that, once", || {
-        post(approvals::approve)
-    }),
-    route("POST", "/api/v1/approvals/{id}/reject", "says no", || post(approvals::reject)),
-    route("GET,HEAD", "/api/v1/operations", "what long-running tools do", || get(operations::all)),
-    route("GET,HEAD,DELETE", "/api/v1/operations/{id}", "one of them with its result; DELETE calls it off", || {
-        get(operations::one).delete(operations::cancel)
-    }),
-    route("GET,HEAD", "/api/v1/tools/set", "agent-inbox: scenarios, tools with their settings, categories", || {
-        get(inbox::tool_set)
-    }),
-    route("GET,HEAD", "/api/v1/tools/scenarios", "agent-inbox: which scenarios answer", || get(inbox::statuses)),
-    route("POST,DELETE", "/api/v1/tools/config", "agent-inbox: switches a tool on or off, or resets it", || {
-        post(inbox::set_enabled).delete(inbox::reset)
-    }),
-    route("POST", "/api/v1/tools/config/approval", "agent-inbox: approval of a tool", || post(inbox::set_approval)),
-    route("POST", "/api/v1/tools/execute", "calls a tool and answers what it gave back", || post(calls::execute)),
-    route("POST", "/api/v1/tools/sync", "agent-inbox: asks every scenario now", || post(inbox::sync)),
-    route("GET,HEAD", "/api/modules", "modules: how each is and what it offers", || get(modules::all)),
-    route("POST", "/api/modules/{module}/execute", "modules: calls a tool of one module", || post(modules::execute)),
-    route("POST", "/refresh-tools", "modules: asks every module now", || post(modules::refresh)),
+    route("/", &[], &[
+        operation(Get, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(dashboard::front))
+            .about("Browsers, which ask for `text/html`, get the dashboard."),
+    ]),
+    route("/healthz", &[], &[
+        operation(Get, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live)),
+    ]),
+    route("/readyz", &[], &[
+        operation(Get, Daemon, "isReady", "whether every scenario that is configured was asked, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
+            .also(&[json::<health::Ready<'_>>("some are still awaited").status(503)]),
+    ]),
+    route("/metrics", &[], &[
+        operation(Get, Daemon, "scrapeMetrics", "what was counted, for Prometheus", text("application/openmetrics-text; version=1.0.0; charset=utf-8", "the metrics"), || get(metrics::scrape))
+            .about("Who would rather have `text/plain` gets the older format of Prometheus."),
+    ]),
+    route("/openapi.json", &[], &[
+        operation(Get, Daemon, "describeApi", "this description", json::<Map<String, Value>>("an OpenAPI 3.1 document"), || get(api::serve::serve))
+            .about("`/docs` shows it as a page.")
+            .revalidates(),
+    ]),
+    route("/api/v1/tools", &[], &[
+        operation(Get, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the shape that was asked for").headers(tools::HEADERS), || get(tools::list_route))
+            .about("Without parameters every tool that is published and enabled, as a manifest of the Tool Discovery Protocol. A filter that matches nothing gives an empty list.")
+            .query(&ListQuery::KNOWN)
+            .revalidates(),
+    ]),
+    route("/api/v1/tools/search", &[], &[
+        operation(Get, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::Answer<'_>>("the tools, the best first"), || get(search::search))
+            .query(search::KNOWN)
+            .revalidates(),
+    ]),
+    route("/api/v1/tools/{*name}", &[params::TOOL_NAME], &[
+        operation(Get, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the shape that was asked for").headers(tools::ONE_HEADERS), || get(tools::one_route))
+            .about("A disabled tool is shown as such in the native format; formats for LLMs give only out what they list.")
+            .query(tools::ONE)
+            .refuses(&[NO_TOOL, UNSURE])
+            .revalidates(),
+        within("/explain", Tools, "explainTool", "why a tool is or is not in the list", json::<tools::Explained<'_>>("every decision with its source"))
+            .about("Tools that are not published are explained, too.")
+            .query(tools::EXPLAIN)
+            .refuses(&[NO_TOOL, UNSURE]),
+    ]),
+    route("/api/v1/scenarios", &[], &[
+        operation(Get, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Everybody<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
+            .query(scenarios::STATES),
+    ]),
+    route("/api/v1/scenarios/{name}", &[params::SCENARIO_NAME], &[
+        operation(Get, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::Examined<'_>>("the scenario"), || get(scenarios::one))
+            .refuses(&[UNKNOWN]),
+    ]),
+    route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
+        operation(Post, Scenarios, "refreshScenario", "asks it now", json::<HealthJson<'_>>("its health after that, whatever came of it"), || post(scenarios::refresh))
+            .refuses(&[UNKNOWN, CANNOT_ASK]),
+    ]),
+    route("/api/v1/scenarios/{name}/trust", &[params::SCENARIO_NAME], &[
+        operation(Post, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))
+            .about("Its address may be used although its source does not vouch for it. Lifts a block.")
+            .query(scenarios::ORIGIN)
+            .refuses(&[UNKNOWN, NOT_ALLOWED])
+            .stores(),
+        operation(Delete, Scenarios, "untrustScenario", "takes the trust back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::untrust))
+            .refuses(&[UNKNOWN, NOT_ALLOWED])
+            .stores(),
+    ]),
+    route("/api/v1/scenarios/{name}/block", &[params::SCENARIO_NAME], &[
+        operation(Post, Scenarios, "blockScenario", "neither asks nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
+            .refuses(&[UNKNOWN])
+            .stores(),
+        operation(Delete, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
+            .about("Changes nothing when it is not blocked, not even its trust.")
+            .refuses(&[UNKNOWN])
+            .stores(),
+    ]),
+    route("/api/v1/preferences", &[], &[
+        operation(Get, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::all))
+            .query(preferences::FILTERS),
+        operation(Put, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::Changed>("the preference as it is now, durable and published"), || put(preferences::change))
+            .about("The tool or scenario need not exist now.")
+            .body::<preferences::ChangeBody>()
+            .refuses(&[TOO_MANY])
+            .stores(),
+        operation(Delete, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::Changed>("the preference as it is now"), || delete(preferences::reset))
+            .query(preferences::RESET)
+            .stores(),
+    ]),
+    route("/api/v1/findings", &[], &[
+        operation(Get, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::all))
+            .query(findings::FILTERS),
+    ]),
+    route("/api/v1/events", &[], &[
+        operation(Get, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<Streamed>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))
+            .about("The first event is a `snapshot`, unless the cursor is known: then nothing was lost. `data` of each is that of the schema `Event`, `event` its kind, `id` its cursor. A comment shows now and then that the stream lives; an event `end` says why it ends.")
+            .query(&events::KNOWN)
+            .asked_with(events::RESUMED)
+            .refuses(&[BUSY]),
+    ]),
+    route("/api/v1/ws", &[], &[
+        operation(Get, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", Answer { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
+            .about("Each message is one text frame that holds an `Event`. The socket only tells: it is closed with 1008 when the client says something, 1013 when it does not keep up, 1001 when the daemon stops.")
+            .query(&events::KNOWN)
+            .asked_with(events::RESUMED)
+            .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), BUSY]),
+    ]),
+    route("/api/v1/tools/execute", &[], &[
+        operation(Post, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
+            .about("By the name that the asker's list has it under. What was not called, or came to nothing, is refused with `success`, `error` and `code`.")
+            .body::<CallBody>()
+            .also(&[json::<Accepted>("it goes on, or a human has to say yes first").status(202)])
+            .refuses(calls::REFUSALS),
+    ]),
+    route("/api/v1/approvals", &[], &[
+        operation(Get, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::Listed<'_>>("the calls, in the order in which they were asked for"), || get(approvals::all))
+            .query(approvals::FILTERS),
+    ]),
+    route("/api/v1/approvals/{id}", &[params::APPROVAL_ID], &[
+        operation(Get, Calls, "getApproval", "one of them, with what came of it", json::<call_wire::ApprovalJson<'_>>("everything about it"), || get(approvals::one))
+            .refuses(&[NO_APPROVAL]),
+    ]),
+    route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
+        operation(Post, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_wire::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
+            .body::<approvals::ApproveBody>()
+            .also(&[json::<call_wire::ApprovalJson<'_>>("it is under way").status(202)])
+            .refuses(&[NO_APPROVAL, DECIDED])
+            .stores(),
+    ]),
+    route("/api/v1/approvals/{id}/reject", &[params::APPROVAL_ID], &[
+        operation(Post, Calls, "rejectCall", "says no", json::<call_wire::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
+            .body::<approvals::RejectBody>()
+            .refuses(&[NO_APPROVAL, DECIDED])
+            .stores(),
+    ]),
+    route("/api/v1/operations", &[], &[
+        operation(Get, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::all))
+            .query(operations::FILTERS),
+    ]),
+    route("/api/v1/operations/{id}", &[params::OPERATION_ID], &[
+        operation(Get, Calls, "getOperation", "one of them with its result", json::<call_wire::OperationJson<'_>>("everything about it"), || get(operations::one))
+            .refuses(&[NO_OPERATION]),
+        operation(Delete, Calls, "cancelOperation", "calls it off", json::<call_wire::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
+            .also(&[json::<call_wire::OperationJson<'_>>("the scenario was told, and has not said that it did").status(202)])
+            .refuses(&[
+                NO_OPERATION,
+                refusal(409, "It is over already."),
+                refusal(502, "The scenario did not call it off; it is followed as before.")
+                    .made(|| CancelError::Refused("builds/stop_run".into(), "it answered 500".into()).into()),
+            ]),
+    ]),
+    route("/api/v1/tools/set", &[], &[
+        operation(Get, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_wire::ToolSet<'_>>("every tool, whether enabled or not"), || get(inbox::tool_set))
+            .query(inbox::CHAT),
+    ]),
+    route("/api/v1/tools/scenarios", &[], &[
+        operation(Get, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_wire::Status<'_>>>("every known scenario, dead ones too"), || get(inbox::statuses)),
+    ]),
+    route("/api/v1/tools/config", &[], &[
+        operation(Post, Inbox, "setToolEnabled", "switches a tool on or off", json::<inbox_wire::Done>("what was set"), || post(inbox::set_enabled))
+            .body::<inbox::EnabledBody>()
+            .refuses(&[TOO_MANY])
+            .stores(),
+        operation(Delete, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_wire::Done>("what was reset"), || delete(inbox::reset))
+            .query(inbox::RESET)
+            .stores(),
+    ]),
+    route("/api/v1/tools/config/approval", &[], &[
+        operation(Post, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_wire::Done>("what was set"), || post(inbox::set_approval))
+            .body::<inbox::ApprovalBody>()
+            .refuses(&[TOO_MANY])
+            .stores(),
+    ]),
+    route("/api/v1/tools/sync", &[], &[
+        operation(Post, Inbox, "syncTools", "asks every scenario now", json::<inbox_wire::Synced>("what came of it"), || post(inbox::sync)),
+    ]),
+    route("/api/modules", &[], &[
+        operation(Get, Modules, "listModules", "how each module is and what it offers", json::<modules::All<'_>>("the modules, in order of their names"), || get(modules::all)),
+    ]),
+    route("/api/modules/{module}/execute", &[params::MODULE], &[
+        operation(Post, Modules, "callModule", "calls a tool of one module", json::<modules::ToolResult>("what came of it, whatever it was"), || post(modules::execute))
+            .about("By the way of every call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is no call is refused.")
+            .body::<CallBody>()
+            .also(&[json::<modules::ToolResult>("it goes on").status(202)]),
+    ]),
+    route("/refresh-tools", &[], &[
+        operation(Post, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
+    ]),
 ];
 
 /// The router of all routes, with bodies of at most `max_body` bytes.
 pub(super) fn router(shared: App, max_body: usize) -> Router {
-    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, (route.handler)()));
+    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler()));
     router
         .merge(dashboard::router())
         .fallback(unknown)

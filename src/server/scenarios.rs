@@ -5,59 +5,100 @@ use std::sync::Arc;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::error::{Problem, excerpt};
 use super::findings::read_all;
-use super::query::{Query, many, once};
+use super::params::Takes;
+use super::query::{NoQuery, Param, Query, many, once};
 use super::{App, Shared, lookup, wire};
 use crate::catalog::Snapshot;
 use crate::model::{Finding, Health, ScenarioName, ScenarioState};
 use crate::state::Decision;
 
+/// What may be asked of all scenarios.
+pub(super) const STATES: &[Param] = &[many("state")
+    .takes(Takes::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
+    .about("Only scenarios in these states.", "live")];
+/// What trust may be given with.
+pub(super) const ORIGIN: &[Param] = &[once("origin").about(
+    "Only if it is there: what was looked at may have made room for something else meanwhile.",
+    "http://127.0.0.1:9001",
+)];
+
+/// The health of every scenario that was asked for, in order of their names.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Scenarios")]
+pub(super) struct Everybody<'a> {
+    scenarios: Vec<Listed<'a>>,
+    /// There while the daemon takes itself to be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolated: Option<wire::IsolatedJson>,
+    /// There while the configuration in force is not what is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<wire::ConfigurationJson<'a>>,
+}
+
+/// The health of a scenario, and how calls of its tools fare.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListedScenario")]
+struct Listed<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    calls: Option<wire::BreakerJson>,
+}
+
+/// The health of a scenario, with its findings.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExaminedScenario")]
+pub(super) struct Examined<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    calls: Option<wire::BreakerJson>,
+    findings: Vec<wire::FindingJson<'a>>,
+}
+
 /// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
 /// takes itself to be cut off, `isolated` says since when, until when at most, and why. While the configuration in force is not what is
 /// written, `configuration` says so, as in `/readyz`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[many("state")])?;
+    let query = Query::read(raw.as_deref(), STATES)?;
     let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
-    let shown = |health: &Arc<Health>| with_calls(&shared, health, wire::health(health, now));
-    let shown: Vec<Value> = snapshot.health.values().filter(wanted).map(shown).collect();
-    let mut answer = json!({"scenarios": shown});
-    if let Some(isolated) = &snapshot.isolated {
-        answer["isolated"] = wire::isolated(isolated);
-    }
-    if let Some(state) = snapshot.configuration.as_ref().filter(|state| !state.is_as_written()) {
-        answer["configuration"] = wire::configuration(state);
-    }
-    wire::json(&answer)
+    let shown = snapshot.health.values().filter(wanted).map(|health| Listed {
+        scenario: wire::health(health, now),
+        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
+    });
+    let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
+    wire::json(&Everybody {
+        scenarios: shown.collect(),
+        isolated: snapshot.isolated.as_ref().map(wire::isolated),
+        configuration: deviating.map(|state| wire::configuration(state)),
+    })
 }
 
 /// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.
-pub(super) async fn one(
-    State(shared): State<App>,
-    Path(name): Path<String>,
-    RawQuery(raw): RawQuery,
-) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+pub(super) async fn one(State(shared): State<App>, Path(name): Path<String>, _: NoQuery) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
-    let mut shown = with_calls(&shared, health, wire::health(health, shared.clock.wall()));
-    let findings: Vec<Value> = findings_of(&snapshot, &health.name).iter().map(wire::finding).collect();
-    shown["findings"] = json!(findings);
-    wire::json(&shown)
-}
-
-/// Adds `calls`: how its circuit breaker stands, `null` when no tool of it was called since the start.
-fn with_calls(shared: &Shared, health: &Health, mut shown: Value) -> Value {
-    shown["calls"] = shared.calls.breaker(&health.name).as_ref().map(wire::breaker).into();
-    shown
+    let findings = findings_of(&snapshot, &health.name);
+    wire::json(&Examined {
+        scenario: wire::health(health, shared.clock.wall()),
+        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
+        findings: findings.iter().map(wire::finding).collect(),
+    })
 }
 
 /// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.
-pub(super) async fn refresh(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn refresh(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let refreshed = shared.engine.refresh(vec![name.clone()]).await?;
     match refreshed.into_iter().find(|health| health.name == name) {
@@ -73,7 +114,7 @@ pub(super) async fn trust(
     Path(name): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[once("origin")])?;
+    let query = Query::read(raw.as_deref(), ORIGIN)?;
     if let Some(meant) = query.one("origin") {
         let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
         if *found != *meant.trim_end_matches('/') {
@@ -86,12 +127,20 @@ pub(super) async fn trust(
 }
 
 /// `POST /api/v1/scenarios/{name}/block`: it is neither asked nor published.
-pub(super) async fn block(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn block(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     decide(&shared, &name, Some(Decision::Blocked)).await
 }
 
 /// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked, since that would lift the block.
-pub(super) async fn untrust(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn untrust(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
         let next = format!("`DELETE /api/v1/scenarios/{name}/block` takes the block back");
         return Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted; {next}")));
@@ -100,7 +149,11 @@ pub(super) async fn untrust(State(shared): State<App>, Path(name): Path<String>)
 }
 
 /// `DELETE /api/v1/scenarios/{name}/block`: takes a block back. Changes nothing when it is not blocked, not even its trust.
-pub(super) async fn unblock(State(shared): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn unblock(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
         decide(&shared, &name, None).await
     } else {

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::{Problem, excerpt};
-use super::query::{ListQuery, Param, Query, once};
+use super::params;
+use super::query::{ListQuery, Param, Query};
 use super::repeats::Ready;
 use super::{App, Shared, coding, lookup, routes, wire};
 use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
@@ -38,11 +40,57 @@ const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
 const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// What one tool may be asked with.
-const ONE: &[Param] = &[once("format"), once("profile"), once("chat_id")];
+pub(super) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, params::CHAT];
 /// What an explanation may be asked with.
-const EXPLAIN: &[Param] = &[once("profile"), once("chat_id")];
+pub(super) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
+/// The headers of a list beside those that every answer has, with what they say.
+pub(super) const HEADERS: &[(&str, &str)] = &[
+    ("callsheet-revision", "Identity of the content, as the asker's scope sees it."),
+    ("callsheet-tools", "How many tools the list has."),
+    ("callsheet-tokens", "Estimated tokens of those that are not deferred."),
+    ("callsheet-left-out", "How many tools a limit or the format left out; absent when none."),
+    ("callsheet-deferred", "How many of the tools are deferred; absent when none."),
+    ("callsheet-selection", "What a conversation hands back as `sticky`, when a choice was asked for."),
+    (
+        "callsheet-notes",
+        "What to know of the choice, by short names with commas between; absent when there is nothing.",
+    ),
+];
+/// The headers of one tool.
+pub(super) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
 /// Below this path live the tools.
 const BELOW: &str = "/api/v1/tools/";
+
+/// Every decision about a tool, with its source.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
+pub(super) struct Explained<'a> {
+    /// The published name.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    scenario: &'a str,
+    /// The name its scenario gave it.
+    tool: &'a str,
+    /// Whether a list for this scope has it, before limits.
+    listed: bool,
+    /// In the order they were taken.
+    steps: Vec<ExplainedStep<'a>>,
+    /// What findings say of it, and of its scenario's standing.
+    findings: Vec<wire::FindingJson<'a>>,
+}
+
+/// One decision.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Step")]
+struct ExplainedStep<'a> {
+    /// What was decided.
+    subject: &'static str,
+    /// What came of it, and why.
+    outcome: &'a str,
+    /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
+    source: &'a str,
+}
 
 type Answer = http::Response<Full<Bytes>>;
 
@@ -185,9 +233,10 @@ pub(super) async fn one_route(State(shared): State<App>, uri: Uri, headers: Head
     }
     if let Some(before) = rest.strip_suffix("/explain") {
         let (name, whole) = (read_name(before)?, read_name(rest)?);
-        let scope = everything(Query::read(uri.query(), ONE)?.scope()?);
+        let asked = Query::read(uri.query(), ONE).and_then(|query| query.scope());
+        let scope = everything(asked.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
-            Query::read(uri.query(), EXPLAIN)?;
+            let scope = everything(Query::read(uri.query(), EXPLAIN)?.scope()?);
             return explain_answer(&snapshot, &scope, &name);
         }
     }
@@ -195,26 +244,23 @@ pub(super) async fn one_route(State(shared): State<App>, uri: Uri, headers: Head
     Ok(answer?.map(axum::body::Body::new))
 }
 
-/// Every decision about a tool, with its source: `{"name", "id", "scenario", "tool", "listed", "steps", "findings"}`. Tools that are
-/// not published are explained too.
+/// Explains a tool. Tools that are not published are explained too.
 fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
     let tool = lookup::tool(&snapshot.catalog, scope, name)?;
     let explanation = explain(&snapshot.catalog, scope, &tool);
-    let steps: Vec<Value> = explanation
-        .steps
-        .iter()
-        .map(|step| json!({"subject": step.subject, "outcome": step.outcome, "source": step.source}))
-        .collect();
+    let steps = explanation.steps.iter();
     let tool = &explanation.tool;
-    wire::json(&json!({
-        "name": tool.name.as_str(),
-        "id": tool.id.to_string(),
-        "scenario": tool.id.scenario.as_str(),
-        "tool": tool.id.tool.as_ref(),
-        "listed": explanation.listed,
-        "steps": steps,
-        "findings": explanation.findings.iter().map(wire::finding).collect::<Vec<_>>(),
-    }))
+    wire::json(&Explained {
+        name: tool.name.as_str(),
+        id: tool.id.to_string(),
+        scenario: tool.id.scenario.as_str(),
+        tool: &tool.id.tool,
+        listed: explanation.listed,
+        steps: steps
+            .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
+            .collect(),
+        findings: explanation.findings.iter().map(wire::finding).collect(),
+    })
 }
 
 /// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.

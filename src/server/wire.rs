@@ -1,15 +1,18 @@
 //! JSON shapes that several routes share. Times are RFC 3339 in UTC; what is not known is `null`.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 use super::error::Problem;
-use crate::calls::Breaker;
-use crate::model::{ConfigState, Health, Isolated, ScenarioChanges, Scope, Settings, Target};
-pub(super) use crate::views::finding;
+use crate::calls::{Breaker, BreakerState};
+use crate::model::{Approval, ConfigState, Health, Isolated, ScenarioChanges, ScenarioState, Scope, Settings, Target};
+pub(super) use crate::views::{FindingJson, finding};
 
 /// 200 with a JSON document that no cache may keep.
 pub(super) fn json(document: &impl Serialize) -> Result<Response, Problem> {
@@ -17,113 +20,319 @@ pub(super) fn json(document: &impl Serialize) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
 }
 
-/// A preference: `{"scope", "target", "enabled", "approval", "alias", "priority", "pinned"}`; `null` inherits.
-pub(super) fn preference(scope: &Scope, target: &Target, settings: &Settings) -> Value {
-    json!({
-        "scope": scope.to_string(),
-        "target": target.to_string(),
-        "enabled": settings.enabled,
-        "approval": settings.approval.map(crate::model::Approval::as_str),
-        "alias": settings.alias.as_ref().map(ToString::to_string),
-        "priority": settings.priority,
-        "pinned": settings.pinned,
-    })
+/// A time as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Time(pub(super) Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
 }
 
-/// The health of a scenario, with the age of its manifest (in whole seconds) as of `now`.
-pub(super) fn health(health: &Health, now: Timestamp) -> Value {
-    let freshness = health.freshness.map(|freshness| {
-        json!({
-            "generated_at": time(freshness.generated_at),
-            "fresh_until": time(Some(freshness.fresh_until)),
-            "received_at": time(Some(freshness.received_at)),
-            // A clock that was set back must not make it negative.
-            "age": now.duration_since(freshness.received_at).as_secs().max(0),
-        })
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// The states of scenarios.
+pub(super) fn states(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ScenarioState::ALL.map(ScenarioState::as_str)})
+}
+
+/// What approval a preference may ask for.
+pub(super) fn approvals(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["require", "skip", null]})
+}
+
+/// What a user or operator wants of a tool or scenario, within a scope. `null` inherits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Preference")]
+pub(super) struct PreferenceJson {
+    /// `global`, `profile:NAME` or `chat:ID`.
+    scope: String,
+    /// `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
+    target: String,
+    /// Whether the tool is in the list.
+    enabled: Option<bool>,
+    /// Whether calls need a person's approval.
+    #[schemars(schema_with = "approvals")]
+    approval: Option<&'static str>,
+    /// The name to publish it under.
+    alias: Option<String>,
+    /// Which tools stay when a limit allows only so many: highest first.
+    priority: Option<i32>,
+    /// Whether it stays in the list whatever is searched for.
+    pinned: Option<bool>,
+}
+
+/// A preference as it is written.
+pub(super) fn preference(scope: &Scope, target: &Target, settings: &Settings) -> PreferenceJson {
+    PreferenceJson {
+        scope: scope.to_string(),
+        target: target.to_string(),
+        enabled: settings.enabled,
+        approval: settings.approval.map(Approval::as_str),
+        alias: settings.alias.as_ref().map(ToString::to_string),
+        priority: settings.priority,
+        pinned: settings.pinned,
+    }
+}
+
+/// The health of a scenario. What is not known is `null`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Scenario")]
+pub(super) struct HealthJson<'a> {
+    /// The name it is filed under.
+    name: &'a str,
+    #[schemars(schema_with = "states")]
+    state: &'static str,
+    /// Why it stands there, in one sentence.
+    reason: &'a str,
+    /// When it came to stand there.
+    since: Time,
+    /// The base address it is asked at, credentials masked.
+    url: Option<&'a str>,
+    /// Who told of it.
+    source: &'static str,
+    /// Whether its address may be asked for more than a manifest.
+    trusted: bool,
+    /// The identity that it claims.
+    identity: Option<&'a str>,
+    /// Where it is: scheme, host and port.
+    origin: Option<&'a str>,
+    /// The name it gives itself.
+    own_name: Option<&'a str>,
+    /// The protocol it speaks.
+    protocol: Option<&'static str>,
+    /// The protocol version as it wrote it.
+    protocol_version: Option<&'a str>,
+    /// Its own version.
+    version: Option<&'a str>,
+    /// What it says it is.
+    description: Option<&'a str>,
+    tools: CountsJson,
+    freshness: Option<FreshnessJson>,
+    /// When it last gave a good answer.
+    last_success: Option<Time>,
+    /// When it was last asked.
+    last_attempt: Option<Time>,
+    /// What last went wrong; cleared by a good answer.
+    last_error: Option<LastErrorJson<'a>>,
+    /// When it will be asked next.
+    next_attempt: Option<Time>,
+    /// Failures since the last good answer.
+    failures_in_a_row: u32,
+    /// How long the last answer took.
+    latency_ms: Option<u64>,
+    /// How often it was seen to restart.
+    restarts: u32,
+    /// When it was last seen to restart.
+    last_restart: Option<Time>,
+}
+
+/// How a scenario's tools fare.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Counts")]
+struct CountsJson {
+    offered: usize,
+    published: usize,
+    disabled: usize,
+    quarantined: usize,
+}
+
+/// How fresh the manifest in force is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Freshness")]
+struct FreshnessJson {
+    /// When the scenario says it made it.
+    generated_at: Option<Time>,
+    fresh_until: Time,
+    received_at: Time,
+    /// Whole seconds since it was received.
+    age: u64,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LastError")]
+struct LastErrorJson<'a> {
+    kind: &'a str,
+    message: &'a str,
+    at: Time,
+}
+
+/// The health of a scenario, with the age of its manifest as of `now`.
+pub(super) fn health(health: &Health, now: Timestamp) -> HealthJson<'_> {
+    let freshness = health.freshness.map(|freshness| FreshnessJson {
+        generated_at: freshness.generated_at.map(Time),
+        fresh_until: Time(freshness.fresh_until),
+        received_at: Time(freshness.received_at),
+        // A clock that was set back must not make it negative.
+        age: u64::try_from(now.duration_since(freshness.received_at).as_secs()).unwrap_or(0),
     });
-    let last_error = health
-        .last_error
-        .as_ref()
-        .map(|error| json!({"kind": error.kind, "message": error.message, "at": time(Some(error.at))}));
-    json!({
-        "name": health.name.as_str(),
-        "state": health.state.as_str(),
-        "reason": health.reason,
-        "since": time(Some(health.since)),
-        "url": health.url,
-        "source": health.source.as_str(),
-        "trusted": health.trusted,
-        "identity": health.party.identity.as_deref(),
-        "origin": health.party.origin.as_deref(),
-        "own_name": health.own_name,
-        "protocol": health.protocol,
-        "protocol_version": health.protocol_version,
-        "version": health.version,
-        "description": health.description,
-        "tools": {
-            "offered": health.tools.offered,
-            "published": health.tools.published,
-            "disabled": health.tools.disabled,
-            "quarantined": health.tools.quarantined,
+    let last_error = health.last_error.as_ref();
+    HealthJson {
+        name: health.name.as_str(),
+        state: health.state.as_str(),
+        reason: &health.reason,
+        since: Time(health.since),
+        url: health.url.as_deref(),
+        source: health.source.as_str(),
+        trusted: health.trusted,
+        identity: health.party.identity.as_deref(),
+        origin: health.party.origin.as_deref(),
+        own_name: health.own_name.as_deref(),
+        protocol: health.protocol,
+        protocol_version: health.protocol_version.as_deref(),
+        version: health.version.as_deref(),
+        description: health.description.as_deref(),
+        tools: CountsJson {
+            offered: health.tools.offered,
+            published: health.tools.published,
+            disabled: health.tools.disabled,
+            quarantined: health.tools.quarantined,
         },
-        "freshness": freshness,
-        "last_success": time(health.last_success),
-        "last_attempt": time(health.last_attempt),
-        "last_error": last_error,
-        "next_attempt": time(health.next_attempt),
-        "failures_in_a_row": health.failures_in_a_row,
-        "latency_ms": health.latency_ms,
-        "restarts": health.restarts,
-        "last_restart": time(health.last_restart),
-    })
+        freshness,
+        last_success: health.last_success.map(Time),
+        last_attempt: health.last_attempt.map(Time),
+        last_error: last_error.map(|error| LastErrorJson {
+            kind: &error.kind,
+            message: &error.message,
+            at: Time(error.at),
+        }),
+        next_attempt: health.next_attempt.map(Time),
+        failures_in_a_row: health.failures_in_a_row,
+        latency_ms: health.latency_ms,
+        restarts: health.restarts,
+        last_restart: health.last_restart.map(Time),
+    }
 }
 
-/// A circuit breaker: `{"breaker", "since", "failures_in_a_row"}`.
-pub(super) fn breaker(breaker: &Breaker) -> Value {
-    json!({
-        "breaker": breaker.state.as_str(),
-        "since": time(Some(breaker.since)),
-        "failures_in_a_row": breaker.failures,
-    })
+/// How calls of a scenario's tools fare: its circuit breaker.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Breaker")]
+pub(super) struct BreakerJson {
+    /// Whether calls pass: all, none, or one that tries.
+    #[schemars(schema_with = "breakers")]
+    breaker: &'static str,
+    since: Time,
+    failures_in_a_row: u32,
 }
 
-/// That the daemon is isolated: `{"since", "until", "lost", "of", "reason"}`.
-pub(super) fn isolated(isolated: &Isolated) -> Value {
-    json!({
-        "since": time(Some(isolated.since)),
-        "until": time(Some(isolated.until)),
-        "lost": isolated.lost,
-        "of": isolated.of,
-        "reason": isolated.reason(),
-    })
+fn breakers(_: &mut SchemaGenerator) -> Schema {
+    let known = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen].map(BreakerState::as_str);
+    json_schema!({"type": "string", "enum": known})
 }
 
-/// How the daemon stands to its configuration: `{"file", "since", "reloads", "changed", "scenarios", "waiting_for_restart", "refused"}`.
-pub(super) fn configuration(state: &ConfigState) -> Value {
+/// A circuit breaker as it is written.
+pub(super) fn breaker(breaker: &Breaker) -> BreakerJson {
+    BreakerJson { breaker: breaker.state.as_str(), since: Time(breaker.since), failures_in_a_row: breaker.failures }
+}
+
+/// That the daemon takes itself to be cut off, and withdraws nothing meanwhile.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Isolated")]
+pub(super) struct IsolatedJson {
+    since: Time,
+    /// When withdrawals go on whatever happens.
+    until: Time,
+    /// How many scenarios were lost when it began.
+    lost: usize,
+    /// Of how many that answered.
+    of: usize,
+    reason: String,
+}
+
+/// That the daemon is isolated, as it is written.
+pub(super) fn isolated(isolated: &Isolated) -> IsolatedJson {
+    IsolatedJson {
+        since: Time(isolated.since),
+        until: Time(isolated.until),
+        lost: isolated.lost,
+        of: isolated.of,
+        reason: isolated.reason(),
+    }
+}
+
+/// How the daemon stands to its configuration.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Configuration")]
+pub(super) struct ConfigurationJson<'a> {
+    /// The file that what is in force was read from.
+    file: Option<&'a str>,
+    /// Since when that is in force.
+    since: Time,
+    /// How often another one was put in force since the start.
+    reloads: u64,
+    /// The keys that the last reload changed.
+    changed: &'a [Arc<str>],
+    scenarios: ScenarioChangesJson,
+    /// The keys that are written otherwise, but keep their value until a restart.
+    waiting_for_restart: &'a [Arc<str>],
+    /// There while what is written cannot be used.
+    refused: Option<RefusedJson<'a>>,
+}
+
+/// How many entries of the list of scenarios the last reload changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ScenarioChanges")]
+struct ScenarioChangesJson {
+    added: usize,
+    removed: usize,
+    changed: usize,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RefusedConfiguration")]
+struct RefusedJson<'a> {
+    since: Time,
+    problems: Vec<ConfigProblemJson<'a>>,
+}
+
+/// One thing that is wrong with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ConfigurationProblem")]
+struct ConfigProblemJson<'a> {
+    message: &'a str,
+    /// What to do about it.
+    hint: &'a str,
+}
+
+/// How the daemon stands to its configuration, as it is written.
+pub(super) fn configuration(state: &ConfigState) -> ConfigurationJson<'_> {
     let ScenarioChanges { added, removed, changed } = state.scenarios;
     let refused = state.refused.as_ref().map(|refused| {
-        let problems = refused.problems.iter().map(|problem| json!({"message": problem.message, "hint": problem.hint}));
-        json!({"since": time(Some(refused.since)), "problems": problems.collect::<Vec<_>>()})
+        let problems = refused.problems.iter();
+        let problems = problems.map(|problem| ConfigProblemJson { message: &problem.message, hint: &problem.hint });
+        RefusedJson { since: Time(refused.since), problems: problems.collect() }
     });
-    json!({
-        "file": state.file,
-        "since": time(Some(state.since)),
-        "reloads": state.reloads,
-        "changed": state.changed,
-        "scenarios": {"added": added, "removed": removed, "changed": changed},
-        "waiting_for_restart": state.waiting,
-        "refused": refused,
-    })
-}
-
-fn time(time: Option<Timestamp>) -> Option<String> {
-    time.map(|time| time.to_string())
+    ConfigurationJson {
+        file: state.file.as_deref(),
+        since: Time(state.since),
+        reloads: state.reloads,
+        changed: &state.changed,
+        scenarios: ScenarioChangesJson { added, removed, changed },
+        waiting_for_restart: &state.waiting,
+        refused,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{Finding, FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts};
+    use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -156,6 +365,7 @@ mod tests {
             restarts: 0,
             last_restart: None,
         };
+        let health = |of: &Health, now| serde_json::to_value(super::health(of, now)).unwrap();
         let shown = health(&bare, at(5));
         assert_eq!(shown["since"], "1970-01-01T00:00:00Z");
         for member in ["url", "protocol", "version", "freshness", "last_attempt", "last_error", "latency_ms"] {
@@ -171,7 +381,8 @@ mod tests {
 
     #[test]
     fn a_finding_keeps_every_member() {
-        let shown = finding(&Finding::new(FindingCode::Disabled, "switched off").of_tool("read").hint("switch it on"));
+        let found = Finding::new(FindingCode::Disabled, "switched off").of_tool("read").hint("switch it on");
+        let shown = serde_json::to_value(finding(&found)).unwrap();
         let expected = json!({"severity": "info", "code": "disabled", "scenario": null, "tool": "read",
             "message": "switched off", "hint": "switch it on", "pointer": null});
         assert_eq!(shown, expected);

@@ -24,7 +24,7 @@ pub mod etag;
 pub mod render;
 mod report;
 
-pub(crate) use report::finding;
+pub(crate) use report::{FindingJson, ReportJson, finding};
 mod segment;
 
 pub use coding::Coding;

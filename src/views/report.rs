@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 
 use super::render::Rendered;
 use super::segment::Line;
 use crate::catalog::{Catalog, Mark, View, ViewNote, ViewQuery};
 use crate::formats::Format;
-use crate::model::{Finding, ToolId, ViewTool};
+use crate::model::{Finding, FindingCode, ScenarioName, Severity, ToolId, ViewTool};
 
 /// What a report is made of.
 pub(super) struct Told<'a> {
@@ -26,6 +27,114 @@ struct Prefix {
     whole: bool,
 }
 
+/// One explained decision.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
+pub(crate) struct FindingJson<'a> {
+    /// How much it matters.
+    #[schemars(schema_with = "severities")]
+    severity: &'static str,
+    /// What kind of decision.
+    #[schemars(schema_with = "codes")]
+    code: &'static str,
+    /// The scenario it speaks of.
+    scenario: Option<&'a str>,
+    /// The tool it speaks of, by its original name.
+    tool: Option<&'a str>,
+    /// What was decided and why.
+    message: &'a str,
+    /// The next step for a person.
+    hint: Option<&'a str>,
+    /// Where in the document (RFC 6901).
+    pointer: Option<&'a str>,
+}
+
+/// What was decided about each published tool, for one asker.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Report")]
+pub(crate) struct ReportJson<'a> {
+    /// The shape of the list.
+    format: &'a str,
+    /// The catalog's revision, as the asker's scope sees it.
+    revision: String,
+    /// Estimated tokens of the tools that are not deferred.
+    tokens: usize,
+    budget: BudgetJson,
+    /// What a conversation hands back as `sticky`.
+    selection: Option<&'a str>,
+    /// What became of the tools that the conversation carries; `null` when it carries none.
+    sticky: Option<StickyJson>,
+    /// What to know of the choice.
+    notes: Vec<NoteJson>,
+    /// The tools in the list, in its order.
+    listed: Vec<ListedJson<'a>>,
+    /// Every other published tool, each with its one reason.
+    left_out: Vec<AbsentJson>,
+    /// What a limit or the format left out or changed.
+    findings: Vec<FindingJson<'a>>,
+}
+
+/// What the list had to fit in; `null` is no limit.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Budget")]
+struct BudgetJson {
+    max_tools: Option<usize>,
+    max_tokens: Option<usize>,
+    /// The format's own limit in tools.
+    cap: Option<usize>,
+}
+
+/// What became of the tools that a conversation carries.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Sticky")]
+struct StickyJson {
+    /// How many it carries.
+    carried: usize,
+    /// How many of them, from the first on, are written as they were: what a prompt cache still has.
+    prefix: usize,
+    /// Why it is not all of them.
+    broken: Option<String>,
+}
+
+/// What to know of a choice.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Note")]
+struct NoteJson {
+    code: &'static str,
+    message: String,
+}
+
+/// A tool in the list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Listed")]
+struct ListedJson<'a> {
+    /// The published name.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    /// Estimated.
+    tokens: usize,
+    /// Why it is in the list.
+    why: &'static str,
+    /// Its place in what was chosen.
+    rank: Option<usize>,
+    /// How well it fits `q`.
+    score: Option<f64>,
+    /// Whether it is there by name only.
+    deferred: bool,
+}
+
+/// A published tool that is not in the list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LeftOut")]
+struct AbsentJson {
+    name: String,
+    /// `scenario/tool`.
+    id: String,
+    code: &'static str,
+    reason: String,
+}
+
 /// A list that is not what the conversation carries from its first tool on.
 const BROKEN: &str = "prefix-broken";
 
@@ -38,48 +147,53 @@ impl Told<'_> {
 
     /// The list as it was rendered, with what was decided.
     pub(super) fn report(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<u8> {
-        let report = json!({
-            "format": self.format.id().split('+').next(),
-            "revision": catalog.revision_for(self.query).to_string(),
-            "tokens": rendered.tokens,
-            "budget": {"max_tools": self.query.max_tools, "max_tokens": self.query.max_tokens, "cap": self.query.cap},
-            "selection": rendered.selection,
-            "sticky": self.sticky(rendered),
-            "notes": self.spelled(rendered),
-            "listed": self.listed(rendered),
-            "left_out": self.left_out(catalog, rendered),
-            "findings": rendered.findings.iter().map(finding).collect::<Vec<_>>(),
-        });
+        let report = ReportJson {
+            format: self.format.id().split('+').next().unwrap_or_default(),
+            revision: catalog.revision_for(self.query).to_string(),
+            tokens: rendered.tokens,
+            budget: BudgetJson {
+                max_tools: self.query.max_tools,
+                max_tokens: self.query.max_tokens,
+                cap: self.query.cap,
+            },
+            selection: rendered.selection.as_deref(),
+            sticky: self.sticky(rendered),
+            notes: self.spelled(rendered),
+            listed: self.listed(rendered),
+            left_out: self.left_out(catalog, rendered),
+            findings: rendered.findings.iter().map(finding).collect(),
+        };
         let mut body = br#"{"tools":"#.to_vec();
         body.extend_from_slice(&rendered.body);
         body.extend_from_slice(br#","report":"#);
-        body.extend_from_slice(report.to_string().as_bytes());
+        // Texts and numbers always can be written.
+        body.extend_from_slice(&serde_json::to_vec(&report).unwrap_or_default());
         body.push(b'}');
         body
     }
 
     /// The tools in the list, in its order.
-    fn listed(&self, rendered: &Rendered) -> Vec<Value> {
+    fn listed(&self, rendered: &Rendered) -> Vec<ListedJson<'_>> {
         let written = self.view.tools().zip(&rendered.lines).filter_map(|(tool, line)| Some((tool, (*line)?)));
         written.map(|(tool, line)| self.line(tool, line)).collect()
     }
 
-    fn line(&self, tool: &ViewTool, line: Line) -> Value {
+    fn line<'a>(&self, tool: &'a ViewTool, line: Line) -> ListedJson<'a> {
         let pick = self.view.picks.get(&tool.id);
-        json!({
-            "name": tool.name.as_str(),
-            "id": tool.id.to_string(),
-            "tokens": self.format.limits().tokens(line.bytes as usize),
+        ListedJson {
+            name: tool.name.as_str(),
+            id: tool.id.to_string(),
+            tokens: self.format.limits().tokens(line.bytes as usize),
             // Without a choice every tool that the asker may see is in the list.
-            "why": pick.map_or("all", |pick| pick.why.as_str()),
-            "rank": pick.map(|pick| pick.rank),
-            "score": pick.and_then(|pick| pick.score).map(rounded),
-            "deferred": pick.is_some_and(|pick| pick.deferred),
-        })
+            why: pick.map_or("all", |pick| pick.why.as_str()),
+            rank: pick.map(|pick| pick.rank),
+            score: pick.and_then(|pick| pick.score).map(rounded),
+            deferred: pick.is_some_and(|pick| pick.deferred),
+        }
     }
 
     /// Every other published tool, in order, each with its one reason.
-    fn left_out(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<Value> {
+    fn left_out(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<AbsentJson> {
         let mut told: BTreeMap<(ToolId, &str), &Finding> = BTreeMap::new();
         for finding in &rendered.findings {
             if let (Some(scenario), Some(tool)) = (&finding.scenario, &finding.tool) {
@@ -88,7 +202,7 @@ impl Told<'_> {
             }
         }
         let absences = self.view.absences(catalog, self.query).into_iter();
-        let mut left: Vec<(ToolId, Value)> = absences
+        let mut left: Vec<(ToolId, AbsentJson)> = absences
             .map(|left| (left.tool.id.clone(), absent(&left.tool, left.why.code(), &left.why.to_string())))
             .collect();
         let unsaid = self.view.tools().zip(&rendered.lines).filter(|(_, line)| line.is_none()).map(|(tool, _)| tool);
@@ -103,17 +217,16 @@ impl Told<'_> {
     }
 
     /// What became of the tools that the conversation carries.
-    fn sticky(&self, rendered: &Rendered) -> Value {
-        let (Some(carried), Some(prefix)) = (&self.query.sticky, self.prefix(&rendered.lines)) else {
-            return Value::Null;
-        };
+    fn sticky(&self, rendered: &Rendered) -> Option<StickyJson> {
+        let carried = self.query.sticky.as_ref()?;
+        let prefix = self.prefix(&rendered.lines)?;
         let place = carried.marks().get(prefix.kept);
         let here = place.and_then(|mark| self.view.tools().find(|tool| Mark::of(&tool.id, b"").tool == mark.tool));
         let broken = place.map(|_| match here {
             Some(tool) => format!("`{}` is written otherwise or stands elsewhere now", tool.name),
             None => format!("the tool at place {} is not in the list any more", prefix.kept + 1),
         });
-        json!({"carried": carried.marks().len(), "prefix": prefix.kept, "broken": broken})
+        Some(StickyJson { carried: carried.marks().len(), prefix: prefix.kept, broken })
     }
 
     fn prefix(&self, lines: &[Option<Line>]) -> Option<Prefix> {
@@ -125,13 +238,13 @@ impl Told<'_> {
     }
 
     /// The notes in words.
-    fn spelled(&self, rendered: &Rendered) -> Vec<Value> {
+    fn spelled(&self, rendered: &Rendered) -> Vec<NoteJson> {
         let prefix = self.prefix(&rendered.lines).filter(|prefix| !prefix.whole).map(|prefix| {
             let kept = prefix.kept;
             (BROKEN, format!("a prompt cache is of use up to the tool at place {kept}, and not beyond"))
         });
         let notes = self.view.notes.iter().map(|note| (note.code(), note_text(*note))).chain(prefix);
-        notes.map(|(code, message)| json!({"code": code, "message": message})).collect()
+        notes.map(|(code, message)| NoteJson { code, message }).collect()
     }
 }
 
@@ -148,21 +261,30 @@ fn note_text(note: ViewNote) -> String {
     }
 }
 
-fn absent(tool: &ViewTool, code: &str, reason: &str) -> Value {
-    json!({"name": tool.name.as_str(), "id": tool.id.to_string(), "code": code, "reason": reason})
+fn absent(tool: &ViewTool, code: &'static str, reason: &str) -> AbsentJson {
+    AbsentJson { name: tool.name.as_str().to_owned(), id: tool.id.to_string(), code, reason: reason.to_owned() }
 }
 
-/// A finding: `{"severity", "code", "scenario", "tool", "message", "hint", "pointer"}`.
-pub(crate) fn finding(finding: &Finding) -> Value {
-    json!({
-        "severity": finding.severity().as_str(),
-        "code": finding.code.as_str(),
-        "scenario": finding.scenario.as_ref().map(ToString::to_string),
-        "tool": finding.tool.as_deref(),
-        "message": finding.message,
-        "hint": finding.hint,
-        "pointer": finding.pointer,
-    })
+/// A finding as it is written.
+pub(crate) fn finding(finding: &Finding) -> FindingJson<'_> {
+    FindingJson {
+        severity: finding.severity().as_str(),
+        code: finding.code.as_str(),
+        scenario: finding.scenario.as_ref().map(ScenarioName::as_str),
+        tool: finding.tool.as_deref(),
+        message: &finding.message,
+        hint: finding.hint.as_deref(),
+        pointer: finding.pointer.as_deref(),
+    }
+}
+
+fn severities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": Severity::ALL.map(Severity::as_str)})
+}
+
+fn codes(_: &mut SchemaGenerator) -> Schema {
+    let codes: Vec<&str> = FindingCode::ALL.iter().map(|code| code.as_str()).collect();
+    json_schema!({"type": "string", "enum": codes})
 }
 
 /// Three digits after the point: what is beyond says nothing, and a list of scores is read by people.

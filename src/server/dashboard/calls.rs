@@ -33,7 +33,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
         }
     };
-    let page = Page { place: Place::Calls, title: "Calls", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Calls), title: "Calls", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }
 

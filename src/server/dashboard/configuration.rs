@@ -43,6 +43,6 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
             @if values.len() > SHOWN { p class="quiet" { (values.len() - SHOWN) " more: " code { "callsheet config show --origin" } } }
         }
     };
-    let page = Page { place: Place::Configuration, title: "Configuration", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Configuration), title: "Configuration", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }

@@ -31,7 +31,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
         p class="lead" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
         div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&findings)) }
     };
-    let page = Page { place: Place::Findings, title: "Findings", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Findings), title: "Findings", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }
 

@@ -23,6 +23,7 @@ mod assets;
 mod bulk;
 mod calls;
 mod configuration;
+mod docs;
 mod findings;
 mod history;
 mod live;
@@ -71,7 +72,6 @@ type Handler = fn() -> MethodRouter<App>;
 
 /// Every page, part of a page and file.
 const PAGES: &[(&str, Handler)] = &[
-    ("/", || get(front)),
     ("/dashboard/assets/{name}", || get(assets::serve)),
     ("/dashboard/live", || get(live::follow)),
     ("/dashboard/scenarios", || get(scenarios::part)),
@@ -94,6 +94,7 @@ const PAGES: &[(&str, Handler)] = &[
     ("/dashboard/preferences", || get(preferences::page)),
     ("/dashboard/preferences/now", || get(preferences::part)),
     ("/dashboard/configuration", || get(configuration::page)),
+    ("/docs", || get(docs::page)),
 ];
 
 /// The paths of all of them, by which requests are counted.
@@ -107,10 +108,15 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.
-async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
+pub(super) async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
     if page::wants_page(&asked) {
         return scenarios::page(state, query, &asked).into_response();
     }
+    table()
+}
+
+/// Not async itself: the table holds [`front`], whose type would depend on itself.
+fn table() -> Response {
     let mut answer = wire::json(&health::index(routes::ROUTES)).into_response();
     answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));
     answer

@@ -67,7 +67,8 @@ impl Place {
 
 /// A page of one moment.
 pub(super) struct Page<'a> {
-    pub(super) place: Place,
+    /// Nothing for a page that the navigation does not name.
+    pub(super) place: Option<Place>,
     pub(super) title: &'a str,
     pub(super) snapshot: &'a Snapshot,
     pub(super) now: Timestamp,
@@ -88,7 +89,8 @@ impl Page<'_> {
                     footer {
                         span { "callsheet " (env!("CARGO_PKG_VERSION")) }
                         " · revision " code { (self.snapshot.catalog.revision()) }
-                        " · page made " (super::text::minute(self.now))
+                        " · page made " (super::text::minute(self.now)) " · "
+                        a href="/docs" { "API" }
                     }
                     div id="toasts" role="alert" aria-live="assertive" {}
                 }
@@ -102,7 +104,7 @@ impl Page<'_> {
                 a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
                 nav aria-label="Pages" {
                     @for place in Place::ALL {
-                        a href=(place.path()) aria-current=[(place == self.place).then_some("page")] { (place.name()) }
+                        a href=(place.path()) aria-current=[(Some(place) == self.place).then_some("page")] { (place.name()) }
                     }
                 }
                 p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }

@@ -25,7 +25,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
         (form())
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot)) }
     };
-    let page = Page { place: Place::Preferences, title: "Preferences", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Preferences), title: "Preferences", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn page(
         }
         (model_box(health))
     };
-    let page = Page { place: Place::Scenarios, title: health.name.as_str(), snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Scenarios), title: health.name.as_str(), snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }
 

@@ -123,7 +123,7 @@ pub(super) fn page(State(shared): State<App>, RawQuery(raw): RawQuery, asked: &H
             (list(&shared, &snapshot, &wanted, now))
         }
     };
-    let page = Page { place: Place::Scenarios, title: "Scenarios", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
     answer(asked, page.around(&main))
 }
 

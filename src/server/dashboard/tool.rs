@@ -66,7 +66,7 @@ pub(super) async fn page(
         details class="card" { summary { "Metadata as the scenario wrote it" } pre tabindex="0" { code { (pretty(tool.tool.metadata.get())) } } }
     };
     let page = Page {
-        place: Place::Tools,
+        place: Some(Place::Tools),
         title: &super::text::foreign_plain(tool.name.as_str(), 64),
         snapshot: &snapshot,
         now,

@@ -184,7 +184,7 @@ pub(super) async fn page(
             }
         }
     };
-    let page = Page { place: Place::Tools, title: "Tools", snapshot: &snapshot, now };
+    let page = Page { place: Some(Place::Tools), title: "Tools", snapshot: &snapshot, now };
     answer(&asked, page.around(&main))
 }
 

@@ -1,0 +1,34 @@
+//! Examples: what a daemon answered to the requests in `examples.json`. `tests/openapi_examples.rs` asks them again and compares, and
+//! writes the answers anew when it is told to, so that none of them is invented.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One question and what came back.
+#[derive(Debug, Deserialize)]
+pub(super) struct Example {
+    /// The operation, by its id.
+    pub(super) operation: String,
+    /// Method and target, as in a request line.
+    pub(super) ask: String,
+    /// The JSON body of the request.
+    pub(super) body: Option<Value>,
+    pub(super) status: u16,
+    /// The JSON of the answer, or its text.
+    pub(super) answer: Value,
+}
+
+const WRITTEN: &str = include_str!("examples.json");
+
+/// All of them, in the order in which people read them. A test holds the file readable.
+pub(super) fn all() -> Vec<Example> {
+    serde_json::from_str(WRITTEN).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_file_is_readable() {
+        assert!(!serde_json::from_str::<Vec<super::Example>>(super::WRITTEN).unwrap().is_empty());
+    }
+}
