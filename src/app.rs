@@ -272,6 +272,7 @@ impl Callsheet {
     /// Stops, and waits a limited time for saves under way.
     pub async fn finish(self) -> Finish {
         self.trigger.stop();
+        self.calls.close_audit();
         self.tasks.finish(FINISH).await
     }
 }

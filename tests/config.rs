@@ -199,6 +199,13 @@ reader_queue = 123
 max_subscribers = 124
 keep_alive = "125s"
 linger = "126s"
+
+[calls]
+tool_metrics = true
+audit = "audit.jsonl"
+audit_arguments = true
+audit_max_size = "131 KiB"
+audit_keep = 132
 "#;
 
 #[test]
@@ -263,6 +270,9 @@ fn everything(machine: &Machine) -> Config {
     let events = &mut expected.events;
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
+    let calls = &mut expected.calls;
+    (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
+    (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
     expected
 }
 

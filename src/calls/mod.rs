@@ -12,34 +12,43 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use http::StatusCode;
+use jiff::Timestamp;
 
 use crate::catalog::{CatalogReader, ViewQuery};
 use crate::config;
 use crate::engine::EngineHandle;
-use crate::metrics::CallCounts;
-use crate::model::{JsonText, Party, ScenarioName, ViewTool};
+use crate::metrics::{AuditCounts, CallCounts, Family};
+use crate::model::{JsonText, Party, ScenarioName, ToolId, ViewTool};
 use crate::protocols::Outcome;
 use crate::runtime::{Clock, Tasks};
 
 pub mod allow;
 pub mod approval;
+mod audit;
 pub mod breaker;
 pub mod limits;
+mod note;
 pub mod refused;
 pub mod registers;
 pub mod resolve;
 pub mod send;
 pub mod track;
+pub mod usage;
 pub mod validate;
 
 pub use breaker::{Breaker, BreakerState};
 pub use refused::{Refused, Violation};
 pub use registers::Parts;
+pub use usage::ToolUsage;
 
+use audit::Audit;
 use limits::Limits;
+use note::Note;
 use registers::Registers;
 use track::Begun;
+use usage::Usage;
 use validate::Validators;
 
 /// Calls tools. Cheap to clone.
@@ -54,6 +63,9 @@ struct Inner {
     limits: Limits,
     validators: Validators,
     counts: CallCounts,
+    usage: Usage,
+    audit: ArcSwapOption<Audit>,
+    audited: Arc<AuditCounts>,
     /// Given after the start, since they hold what calls are told through.
     registers: OnceLock<Registers>,
     clock: Clock,
@@ -140,33 +152,51 @@ impl Calls {
         let limits = Limits::new(clock);
         let validators = Validators::default();
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
-        let registers = OnceLock::new();
-        Self(Arc::new(Inner { config, reader, engine, limits, validators, counts, registers, clock, tasks }))
+        let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
+        let audit = ArcSwapOption::new(Audit::configured(&config.load(), None, &audited, &tasks));
+        Self(Arc::new(Inner {
+            config,
+            reader,
+            engine,
+            limits,
+            validators,
+            counts,
+            usage,
+            audit,
+            audited,
+            registers,
+            clock,
+            tasks,
+        }))
     }
 
     /// Puts other limits in force for the calls to come.
     pub fn adjust(&self, config: config::Calls) {
         self.adjust_registers(&config);
+        let inner = &self.0;
+        inner.audit.store(Audit::configured(&config, inner.audit.load_full(), &inner.audited, &inner.tasks));
         self.0.config.store(Arc::new(config));
     }
 
     /// Makes a call, and waits for what comes of it. See the module's head for what dropping it means.
     pub async fn execute(&self, request: Request) -> Result<Answered, Refused> {
-        let begun = self.0.clock.now();
-        let answered = match self.prepare(request).await {
-            Ok(ready) => self.send(ready).await,
-            Err(refused) => Err(refused),
-        };
-        let took = self.0.clock.now() - begun;
-        self.0.counts.ended(outcome(&answered), took);
-        answered.map(|answered| Answered { took, ..answered })
+        let mut note = Note::of_request(&self.0, &request);
+        match self.prepare(request, &mut note).await {
+            Ok(ready) => self.send_noted(ready, note).await,
+            Err(refused) => {
+                let refused = Err(refused);
+                note.ended(&refused);
+                refused
+            }
+        }
     }
 
     /// Every step up to a human's yes.
-    async fn prepare(&self, request: Request) -> Result<Ready, Refused> {
+    async fn prepare(&self, request: Request, note: &mut Note) -> Result<Ready, Refused> {
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.past(), &scope, &request)?;
+        note.is_of(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
         let most = self.0.config.load().validators;
         let (name, schema) = (tool.name.as_str(), &tool.tool.parameters);
@@ -179,21 +209,21 @@ impl Calls {
         Ok(Ready::new(tool, scope, request.arguments, request.user_id))
     }
 
-    /// Makes a call that a human said yes to. Whether it may still be made is asked once more: the tool may be gone, switched off or out
-    /// of the asker's bounds since.
-    pub async fn run_approved(&self, ready: Ready) -> Result<Answered, Refused> {
-        let begun = self.0.clock.now();
+    /// Makes a call that a human said yes to, under this id. Whether it may still be made is asked once more: the tool may be gone,
+    /// switched off or out of the asker's bounds since.
+    pub async fn run_approved(&self, ready: Ready, approval: &Arc<str>) -> Result<Answered, Refused> {
+        let note = Note::of_approved(&self.0, &ready, approval);
         let snapshot = self.0.reader.snapshot();
-        let answered = match resolve::again(&snapshot.catalog, &ready) {
-            Ok(tool) => match allow::check(&snapshot.catalog, &ready.scope, &tool) {
-                Ok(()) => self.send(Ready { tool, ..ready }).await,
-                Err(refused) => Err(refused),
-            },
-            Err(refused) => Err(refused),
-        };
-        let took = self.0.clock.now() - begun;
-        self.0.counts.ended(outcome(&answered), took);
-        answered.map(|answered| Answered { took, ..answered })
+        let tool = resolve::again(&snapshot.catalog, &ready)
+            .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
+        match tool {
+            Ok(tool) => self.send_noted(Ready { tool, ..ready }, note).await,
+            Err(refused) => {
+                let refused = Err(refused);
+                note.ended(&refused);
+                refused
+            }
+        }
     }
 
     /// How a scenario's circuit breaker stands; nothing when it was not called since the start.
@@ -214,6 +244,44 @@ impl Calls {
     /// What was counted so far.
     pub fn counts(&self) -> &CallCounts {
         &self.0.counts
+    }
+
+    /// What was counted of a tool; nothing when it was not called since [`counting_since`](Self::counting_since).
+    pub fn usage(&self, id: &ToolId) -> Option<ToolUsage> {
+        self.0.usage.of(id)
+    }
+
+    /// What was counted of every tool that was called, at most [`usage::MOST`], in no order.
+    pub fn usages(&self) -> Vec<(ToolId, ToolUsage)> {
+        self.0.usage.all()
+    }
+
+    /// Since when calls are counted.
+    pub fn counting_since(&self) -> Timestamp {
+        self.0.usage.beginning()
+    }
+
+    /// What became of the lines of the audit log.
+    pub fn audit_counts(&self) -> Family {
+        self.0.audited.family()
+    }
+
+    /// Whether metrics are to tell tools apart.
+    pub fn tells_tools_apart(&self) -> bool {
+        self.0.config.load().tool_metrics
+    }
+
+    /// Ends the audit log: calls that are under way are still written, later ones are not.
+    pub fn close_audit(&self) {
+        self.0.audit.store(None);
+    }
+}
+
+impl Answered {
+    /// The status by which `POST /api/v1/tools/execute` answers it.
+    pub fn status(&self) -> StatusCode {
+        let goes_on = self.outcome.running.is_some() || !matches!(self.going, Begun::Over);
+        if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
     }
 }
 

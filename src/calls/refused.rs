@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use crate::model::{ApprovalRequest, Party, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
 use crate::upstream::AskError;
@@ -197,6 +199,32 @@ impl Refused {
                 },
             },
             Self::Ours(_) => "internal",
+        }
+    }
+
+    /// The status by which `POST /api/v1/tools/execute` answers it.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::ApprovalRequired { waiting: Some(_), .. } => StatusCode::ACCEPTED,
+            Self::Unknown(_) | Self::Gone { .. } => StatusCode::NOT_FOUND,
+            Self::UnknownRevision(_) | Self::Ambiguous { .. } | Self::OtherOwner { .. } => StatusCode::CONFLICT,
+            Self::NotTrusted { .. }
+            | Self::Disabled { .. }
+            | Self::OutOfBounds { .. }
+            | Self::UnknownProfile(_)
+            | Self::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
+            Self::Invalid { .. } => StatusCode::BAD_REQUEST,
+            Self::RateLimited { .. } | Self::Busy { .. } | Self::ApprovalsFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::BreakerOpen { .. } | Self::Unavailable { .. } | Self::ApprovalNotStored { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Failed { error, .. } => match error {
+                CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
+                CallError::Unanswered(AskError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
+                CallError::Unanswered(_) | CallError::NotThisProtocol { .. } => StatusCode::BAD_GATEWAY,
+                CallError::NotCallable(_) => StatusCode::NOT_IMPLEMENTED,
+            },
+            Self::Ours(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 

@@ -182,7 +182,7 @@ impl Calls {
             timeout: None,
             follow: true,
         };
-        match self.run_approved(ready).await {
+        match self.run_approved(ready, &request.id).await {
             Ok(answered) => Ran { answer: answer(answered), answered: true },
             Err(refused) => unanswered(refused.to_string(), refused.kind()),
         }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::limits::{Lane, Turn};
+use super::note::Note;
 use super::{Answered, Calls, Inner, Ready, Refused};
 use crate::config;
 use crate::engine::{CallReport, Route};
@@ -23,23 +24,56 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Calls {
     /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
     pub(super) async fn send(&self, ready: Ready) -> Result<Answered, Refused> {
-        let inner = &self.0;
-        let rules = inner.config.load_full();
-        let (id, scenario) = (ready.tool.id.clone(), &ready.tool.id.scenario);
-        inner.limits.rate(&ready.tool, &ready.scope)?;
-        let lane = inner.limits.lane(scenario, &rules);
-        // Who cannot pass need not wait for that.
-        lane.would_pass(scenario, route(inner, &id)?.generation)?;
-        let turn = inner.limits.turn(scenario, &lane, &rules).await?;
-        let sending = Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn };
+        self.send_with(ready, None).await
+    }
+
+    /// The same for a call that is put down when it is over. `took` of its answer is that of the whole call.
+    pub(super) async fn send_noted(&self, ready: Ready, note: Note) -> Result<Answered, Refused> {
+        self.send_with(ready, Some(note)).await
+    }
+
+    async fn send_with(&self, ready: Ready, note: Option<Note>) -> Result<Answered, Refused> {
+        let id = ready.tool.id.clone();
+        let sending = match self.turn(ready).await {
+            Ok(sending) => sending,
+            Err(refused) => return put_down(Err(refused), note),
+        };
         let span =
             tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
-        let sent = inner.tasks.spawn(sending.run(span.clone()).instrument(span)).await;
+        let run = async move {
+            let note = note.map(|mut note| {
+                note.is_sent();
+                note
+            });
+            put_down(sending.run(tracing::Span::current()).await, note)
+        };
+        let sent = self.0.tasks.spawn(run.instrument(span)).await;
         sent.unwrap_or_else(|error| {
             tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = %error, "a call failed inside callsheet");
             Err(Refused::Ours(id))
         })
     }
+
+    /// Waits for a call's turn.
+    async fn turn(&self, ready: Ready) -> Result<Sending, Refused> {
+        let inner = &self.0;
+        let rules = inner.config.load_full();
+        let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
+        inner.limits.rate(&ready.tool, &ready.scope)?;
+        let lane = inner.limits.lane(scenario, &rules);
+        // Who cannot pass need not wait for that.
+        lane.would_pass(scenario, route(inner, id)?.generation)?;
+        let turn = inner.limits.turn(scenario, &lane, &rules).await?;
+        Ok(Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn })
+    }
+}
+
+/// Puts down what came of a call.
+fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<Answered, Refused> {
+    let Some(note) = note else { return answered };
+    let took = note.took();
+    note.ended(&answered);
+    answered.map(|answered| Answered { took, ..answered })
 }
 
 fn route(inner: &Inner, id: &ToolId) -> Result<Arc<Route>, Refused> {

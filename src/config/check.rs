@@ -72,7 +72,7 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     let most = i64::MAX.unsigned_abs();
     Section::at("views", all).set("max_bytes", raw.views.max_bytes, &mut config.views.max_bytes, size(0..=most));
     events(raw.events, &mut config.events, Section::at("events", all));
-    calls(raw.calls, &mut config.calls, Section::at("calls", all));
+    calls(raw.calls, &mut config.calls, to_path, Section::at("calls", all));
     complaints
 }
 
@@ -300,7 +300,7 @@ fn events(raw: raw::Events, events: &mut Events, mut at: Section<'_>) {
     at.set_text("linger", raw.linger, &mut events.linger, duration);
 }
 
-fn calls(raw: raw::Calls, calls: &mut Calls, mut at: Section<'_>) {
+fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Section<'_>) {
     at.set_text("max_timeout", raw.max_timeout, &mut calls.max_timeout, positive);
     at.set("max_body", raw.max_body, &mut calls.max_body, body_size);
     at.set("concurrency", raw.concurrency, &mut calls.concurrency, count(1..=MOST_AT_ONCE));
@@ -320,6 +320,15 @@ fn calls(raw: raw::Calls, calls: &mut Calls, mut at: Section<'_>) {
     at.set_text("poll_max", raw.poll_max, &mut calls.poll_max, positive);
     at.set_text("poll_longest", raw.poll_longest, &mut calls.poll_longest, positive);
     at.ordered(("poll_min", calls.poll_min), ("poll_max", calls.poll_max));
+    let place = at.path.key("audit");
+    at.set("tool_metrics", raw.tool_metrics, &mut calls.tool_metrics, Ok);
+    at.set_text("audit", raw.audit, &mut calls.audit, |text| match text {
+        "" => Ok(None),
+        text => path(text, &place, to_path).map(Some),
+    });
+    at.set("audit_arguments", raw.audit_arguments, &mut calls.audit_arguments, Ok);
+    at.set("audit_max_size", raw.audit_max_size, &mut calls.audit_max_size, size(1..=i64::MAX.unsigned_abs()));
+    at.set("audit_keep", raw.audit_keep, &mut calls.audit_keep, count(0..=1000));
 }
 
 fn body_size(raw: raw::Size) -> Result<usize, Wrong> {

@@ -150,6 +150,11 @@ impl Default for Calls {
             poll_min: Duration::from_secs(1),
             poll_max: Duration::from_secs(60),
             poll_longest: Duration::from_secs(24 * 3600),
+            tool_metrics: false,
+            audit: None,
+            audit_arguments: false,
+            audit_max_size: 32 * u64::from(MIB),
+            audit_keep: 5,
         }
     }
 }

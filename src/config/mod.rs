@@ -279,4 +279,14 @@ pub struct Calls {
     pub poll_max: Duration,
     /// `poll_longest`: how long an operation is followed at most.
     pub poll_longest: Duration,
+    /// `tool_metrics`: whether metrics tell the tools apart that are called most.
+    pub tool_metrics: bool,
+    /// `audit`: the file of the audit log, absolute.
+    pub audit: Option<PathBuf>,
+    /// `audit_arguments`: whether it holds the arguments themselves.
+    pub audit_arguments: bool,
+    /// `audit_max_size`: bytes of one file of it.
+    pub audit_max_size: u64,
+    /// `audit_keep`: earlier files of it that are kept.
+    pub audit_keep: usize,
 }

@@ -209,6 +209,11 @@ pub(super) struct Calls {
     pub(super) poll_min: Option<String>,
     pub(super) poll_max: Option<String>,
     pub(super) poll_longest: Option<String>,
+    pub(super) tool_metrics: Option<bool>,
+    pub(super) audit: Option<String>,
+    pub(super) audit_arguments: Option<bool>,
+    pub(super) audit_max_size: Option<Size>,
+    pub(super) audit_keep: Option<u64>,
 }
 
 /// A size: a number of bytes, or a text such as `8 MiB`.

@@ -127,6 +127,11 @@ rules! {
     "calls.poll_min" live calls.poll_min;
     "calls.poll_max" live calls.poll_max;
     "calls.poll_longest" live calls.poll_longest;
+    "calls.tool_metrics" live calls.tool_metrics;
+    "calls.audit" live calls.audit;
+    "calls.audit_arguments" live calls.audit_arguments;
+    "calls.audit_max_size" live calls.audit_max_size;
+    "calls.audit_keep" live calls.audit_keep;
 }
 
 impl Config {

@@ -6,10 +6,11 @@ use super::family::{Family, Kind};
 use super::times::Times;
 
 /// Every outcome: an answer, or the kind of the refusal. What is none of these counts for the last.
-const OUTCOMES: [&str; 24] = [
+const OUTCOMES: [&str; 25] = [
     "ok",
     "failed",
     "running",
+    "given_up",
     "unknown_tool",
     "tool_gone",
     "unknown_revision",
@@ -51,7 +52,7 @@ impl CallCounts {
         let mut counts = Family::new(
             Kind::Counter,
             "callsheet_calls",
-            "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer.",
+            "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer, `given_up` those that nobody waited for any more before they were sent.",
         );
         let mut times = Family::new(
             Kind::Histogram,

@@ -3,11 +3,12 @@
 //! Each part of callsheet owns a plain handle of its own kind and counts into it: one relaxed atomic addition, no lock, no allocation.
 //! Nothing is known here of who counts, and nobody reads a count but the server's route, which adds what it derives from the latest
 //! snapshot and lets [`write()`] turn all of it into text. Every label has a fixed set of values but the name of a scenario, whose number
-//! is bounded by `refresh.max_scenarios`.
+//! is bounded by `refresh.max_scenarios`, and, where `calls.tool_metrics` asks for it, those of the tools that are called most.
 //!
 //! Never done here: reading clocks or snapshots, deciding anything. The names of metrics are an interface: dashboards and alert rules
 //! (`config/`) use them, and a test holds the two together.
 
+pub mod audit;
 pub mod calls;
 pub mod config;
 pub mod events;
@@ -21,6 +22,7 @@ pub mod text;
 pub mod times;
 pub mod views;
 
+pub use audit::AuditCounts;
 pub use calls::CallCounts;
 pub use config::ConfigLoads;
 pub use events::EventCounts;

@@ -15,6 +15,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("kept", "the provider whose tool is offered"),
     ("key", "a key of the configuration"),
     ("keys", "keys of the configuration, with a comma between them"),
+    ("lines", "lines of the audit log"),
     ("lost", "scenarios that were lost"),
     ("method", "the method of a request"),
     ("of", "scenarios that answered before some of them were lost"),

@@ -22,8 +22,6 @@ use super::{App, Shared, lookup};
 use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
-use crate::protocols::CallError;
-use crate::upstream::AskError;
 
 /// What is asked for. Members that nobody knows are ignored, as they always were.
 #[derive(Deserialize)]
@@ -212,7 +210,7 @@ fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused
             let next = format!("`PUT /api/v1/preferences` with scope `{place}` and target `tool:{id}` switches it on");
             Problem::new(StatusCode::FORBIDDEN, format!("{refused}; {next}"))
         }
-        refused => Problem::new(status(refused), refused.to_string()),
+        refused => Problem::new(refused.status(), refused.to_string()),
     };
     with_reasons(told, refused)
 }
@@ -244,32 +242,6 @@ fn with_reasons(told: Problem, refused: &Refused) -> Problem {
     match refused.retry_after() {
         Some(wait) => told.retry_after(wait),
         None => told,
-    }
-}
-
-fn status(refused: &Refused) -> StatusCode {
-    match refused {
-        Refused::Unknown(_) | Refused::Gone { .. } => StatusCode::NOT_FOUND,
-        Refused::UnknownRevision(_) | Refused::Ambiguous { .. } | Refused::OtherOwner { .. } => StatusCode::CONFLICT,
-        Refused::NotTrusted { .. }
-        | Refused::Disabled { .. }
-        | Refused::OutOfBounds { .. }
-        | Refused::UnknownProfile(_)
-        | Refused::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
-        Refused::Invalid { .. } => StatusCode::BAD_REQUEST,
-        Refused::RateLimited { .. } | Refused::Busy { .. } | Refused::ApprovalsFull { .. } => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
-        Refused::BreakerOpen { .. } | Refused::Unavailable { .. } | Refused::ApprovalNotStored { .. } => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        Refused::Failed { error, .. } => match error {
-            CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
-            CallError::Unanswered(AskError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
-            CallError::Unanswered(_) | CallError::NotThisProtocol { .. } => StatusCode::BAD_GATEWAY,
-            CallError::NotCallable(_) => StatusCode::NOT_IMPLEMENTED,
-        },
-        Refused::Ours(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -11,9 +11,13 @@ use jiff::Timestamp;
 
 use super::error::Problem;
 use super::{App, Shared};
+use crate::calls::Calls;
 use crate::catalog::{Entry, Snapshot, Standing};
 use crate::metrics::{self, Family, Kind, Style, Value};
-use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity};
+use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity, ToolId};
+
+/// Tools that are told apart at most.
+const TOOLS: usize = 200;
 
 /// `GET /metrics`: `OpenMetrics`, or the older format of Prometheus for who would rather have `text/plain`.
 pub(super) async fn scrape(State(shared): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
@@ -38,6 +42,10 @@ fn families(shared: &Shared) -> Vec<Family> {
     all.extend(counts.fetches.families());
     all.extend(counts.listings.families());
     all.extend(shared.calls.counts().families(shared.calls.waiting()));
+    all.push(shared.calls.audit_counts());
+    if shared.calls.tells_tools_apart() {
+        all.extend(tools(&shared.calls, &snapshot));
+    }
     all.extend(counts.loads.families());
     all.extend(shared.views.counts().families(bodies, bytes));
     all.extend(shared.events.counts().families(shared.events.subscribers()));
@@ -118,6 +126,30 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
             .of("reason", "withdrawn", withheld.withdrawn)
             .of("reason", "hidden", withheld.hidden),
     ]
+}
+
+/// The tools of the list that are called most. A name that is in no list, because its scenario is gone or not let in, is not told.
+fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
+    let counter = |name, help| Family::new(Kind::Counter, name, help);
+    let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
+    let mut failures = counter("callsheet_tool_call_failures", "Those of them that came to nothing.");
+    let mut times = counter(
+        "callsheet_tool_call_seconds",
+        "How long those of them that were sent took together, waiting for their turn included.",
+    );
+    let mut usages = calls.usages();
+    usages.sort_unstable_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
+    let listed = |id: &ToolId| {
+        let entry = snapshot.catalog.entry(&id.scenario).filter(|entry| entry.is_published());
+        entry.is_some_and(|entry| entry.listed.iter().any(|tool| tool.id.tool == id.tool))
+    };
+    for (id, usage) in usages.iter().filter(|(id, _)| listed(id)).take(TOOLS) {
+        let labels = vec![("scenario", id.scenario.to_string()), ("tool", id.tool.to_string())];
+        counts = counts.sample(labels.clone(), usage.calls);
+        failures = failures.sample(labels.clone(), usage.failed());
+        times = times.sample(labels, usage.total.as_secs_f64());
+    }
+    [counts, failures, times]
 }
 
 /// How many tools are not in the plain list, by why.

@@ -48,6 +48,11 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
     hexadecimal(&hash.finalize())
 }
 
+/// The digest of a text alone.
+pub(in crate::calls) fn digest(text: &str) -> Arc<str> {
+    hexadecimal(&Sha256::digest(text.as_bytes()))
+}
+
 fn part(hash: &mut Sha256, bytes: &[u8]) {
     hash.update((bytes.len() as u64).to_be_bytes());
     hash.update(bytes);

@@ -1,8 +1,11 @@
 //! One tool: its settings and why they are so, its parameters as a form, and what each format makes of it.
 
+use std::time::Duration;
+
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
+use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -10,9 +13,10 @@ use super::super::query::{Query, once};
 use super::super::{App, lookup};
 use super::findings::finding_list;
 use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{foreign, segment, sentence};
+use super::text::{AGO, foreign, segment, sentence, when};
 use super::tools::{self, in_scope, tool_row};
 use super::{findings::told, schema};
+use crate::calls::Calls;
 use crate::catalog::explain;
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
@@ -59,6 +63,7 @@ pub(super) async fn page(
                 @if !explained.findings.is_empty() { h3 { "Findings" } (finding_list(&explained.findings, told::OF_SCENARIO, false)) }
             }
         }
+        section class="card" aria-labelledby="calls-title" { h2 id="calls-title" { "Calls" } (usage(&shared.calls, &tool.id, now)) }
         section class="card" aria-labelledby="formats-title" {
             h2 id="formats-title" { "What LLMs get" }
             div id="format" { (in_format(&tool, query.one("format").unwrap_or(FIRST))) }
@@ -84,6 +89,39 @@ pub(super) async fn format(
     let snapshot = shared.reader.snapshot();
     let tool = lookup::tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
     answer(&asked, in_format(&tool, query.format()?.id()))
+}
+
+/// How often it was called since the daemon started, and what came of it.
+fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
+    let since = when(calls.counting_since(), now, AGO);
+    let Some(usage) = calls.usage(id) else {
+        return html! { p { "Never called since the daemon started, " (since) "." } };
+    };
+    html! {
+        p class="quiet" { "Counted since the daemon started, " (since) "." }
+        table { tbody {
+            tr { th scope="row" { "Calls" } td { (usage.calls) } }
+            tr { th scope="row" { "Failures" } td {
+                (usage.failed())
+                @for (word, number) in &usage.failures { " " span class="quiet" { (word) " " (number) } }
+            } }
+            @if let Some(mean) = usage.mean() {
+                tr { th scope="row" { "Average duration" } td { (duration(mean)) } }
+                tr { th scope="row" { "Longest duration" } td { (duration(usage.longest)) } }
+            }
+            tr { th scope="row" { "Last called" } td { (when(usage.last, now, AGO)) } }
+        } }
+    }
+}
+
+/// `0.4 ms`, `12 ms`, `3.25 s`.
+fn duration(span: Duration) -> String {
+    let milliseconds = span.as_secs_f64() * 1e3;
+    match milliseconds {
+        ..10.0 => format!("{milliseconds:.1} ms"),
+        10.0..1_000.0 => format!("{milliseconds:.0} ms"),
+        _ => format!("{:.2} s", span.as_secs_f64()),
+    }
 }
 
 fn in_format(tool: &ViewTool, id: &str) -> Markup {

@@ -1,0 +1,123 @@
+//! A file of lines that never grows beyond a size: when the next line would not fit, it is renamed and begun anew. Blocking.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Lines at a path, and earlier ones at the path with `.1` (the latest) to `.N` behind it.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    path: PathBuf,
+    max_size: u64,
+    keep: usize,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    size: u64,
+}
+
+impl Lines {
+    /// Nothing is opened before the first line.
+    pub(super) fn at(path: PathBuf, max_size: u64, keep: usize) -> Self {
+        Self { path, max_size, keep, open: None }
+    }
+
+    /// Where the latest lines are.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets go of the file when it was moved or removed, as other programs that rotate logs do; the next line begins another one.
+    pub(super) fn look(&mut self) {
+        if self.open.as_ref().is_some_and(|open| !is_at(&self.path, &open.file)) {
+            self.open = None;
+        }
+    }
+
+    /// Appends a line, which ends with a line feed. On failure nothing of it stays, as far as that can be had.
+    pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let mut open = self.take()?;
+        if open.size > 0 && open.size.saturating_add(line.len() as u64) > self.max_size {
+            drop(open);
+            self.rotate()?;
+            open = self.take()?;
+        }
+        if let Err(error) = open.file.write_all(line) {
+            // Half a line could not be read. If this fails too, the next opening ends it.
+            let _ = open.file.set_len(open.size);
+            return Err(error);
+        }
+        open.size += line.len() as u64;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn take(&mut self) -> io::Result<Open> {
+        self.open.take().map_or_else(|| Open::at(&self.path), Ok)
+    }
+
+    fn rotate(&self) -> io::Result<()> {
+        if self.keep == 0 {
+            return gone_is_fine(fs::remove_file(&self.path));
+        }
+        for number in (1..self.keep).rev() {
+            gone_is_fine(fs::rename(self.earlier(number), self.earlier(number + 1)))?;
+        }
+        gone_is_fine(fs::rename(&self.path, self.earlier(1)))
+    }
+
+    fn earlier(&self, number: usize) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(format!(".{number}"));
+        path.into()
+    }
+}
+
+impl Open {
+    /// Opens the file, or makes one that nobody else may read.
+    fn at(path: &Path) -> io::Result<Self> {
+        // Opening a pipe would wait for whoever reads it.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        let mut size = file.metadata()?.len();
+        if size > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            // A line that was cut off must not take the next one with it.
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+                size += 1;
+            }
+        }
+        Ok(Self { file, size })
+    }
+}
+
+fn gone_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(unix)]
+fn is_at(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    matches!((fs::metadata(path).map(place), file.metadata().map(place)), (Ok(there), Ok(open)) if there == open)
+}
+
+#[cfg(not(unix))]
+fn is_at(path: &Path, _file: &File) -> bool {
+    path.exists()
+}

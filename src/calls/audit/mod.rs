@@ -1,0 +1,202 @@
+//! The audit log: one line of JSON for each call that was asked for, however it ended.
+//!
+//! A call only puts its line into a queue; one task writes them. When the queue is full the line is dropped, counted and told in the
+//! daemon's log: a call never waits for a disk, and never fails because of one. Arguments are given as a digest unless they are asked for.
+//!
+//! Never here: results, addresses, credentials; waiting for the disk to keep a line (a crash of the machine may lose the last ones).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+
+use crate::config;
+use crate::metrics::AuditCounts;
+use crate::runtime::Tasks;
+
+mod entry;
+mod file;
+
+pub(super) use entry::Entry;
+use file::Lines;
+
+/// Lines that wait to be written.
+const QUEUE: usize = 4_096;
+/// Bytes of arguments that wait with them; one larger text alone may.
+const WAITING: usize = 16 * 1024 * 1024;
+/// Lines that are written at once.
+const BATCH: usize = 256;
+
+/// Where the log is and how it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Settings {
+    path: PathBuf,
+    arguments: bool,
+    max_size: u64,
+    keep: usize,
+}
+
+/// The queue of lines. Its writer ends when the last one who holds this lets go of it, with every line written.
+#[derive(Debug)]
+pub(super) struct Audit {
+    settings: Settings,
+    queue: mpsc::Sender<Box<Entry>>,
+    waiting: Arc<AtomicUsize>,
+    counts: Arc<AuditCounts>,
+}
+
+impl Settings {
+    fn of(config: &config::Calls) -> Option<Self> {
+        let config::Calls { audit_arguments: arguments, audit_max_size: max_size, audit_keep: keep, .. } = *config;
+        config.audit.clone().map(|path| Self { path, arguments, max_size, keep })
+    }
+}
+
+impl Audit {
+    /// The log that is configured, if one is: `present` if it is that one already.
+    pub(super) fn configured(
+        config: &config::Calls,
+        present: Option<Arc<Self>>,
+        counts: &Arc<AuditCounts>,
+        tasks: &Tasks,
+    ) -> Option<Arc<Self>> {
+        let settings = Settings::of(config)?;
+        if let Some(present) = present.filter(|present| present.settings == settings) {
+            return Some(present);
+        }
+        let (queue, lines) = mpsc::channel(QUEUE);
+        let (waiting, counts) = (Arc::default(), Arc::clone(counts));
+        let file = Lines::at(settings.path.clone(), settings.max_size, settings.keep);
+        let writer = Writer { file, waiting: Arc::clone(&waiting), counts: Arc::clone(&counts), ..Writer::default() };
+        tasks.spawn(writer.run(lines, settings.arguments, tasks.clone()));
+        Some(Arc::new(Self { settings, queue, waiting, counts }))
+    }
+
+    /// A call is over. Never waits.
+    pub(super) fn tell(&self, entry: Box<Entry>) {
+        let bytes = entry.bytes();
+        let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before == 0 || before.saturating_add(bytes) <= WAITING;
+        if !fits || self.queue.try_send(entry).is_err() {
+            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.dropped();
+        }
+    }
+}
+
+/// Writes lines as they come.
+#[derive(Debug, Default)]
+struct Writer {
+    file: Lines,
+    waiting: Arc<AtomicUsize>,
+    counts: Arc<AuditCounts>,
+    /// How many were dropped when that was last told.
+    told: u64,
+    failing: bool,
+}
+
+impl Writer {
+    async fn run(mut self, mut lines: mpsc::Receiver<Box<Entry>>, whole: bool, tasks: Tasks) {
+        self.told = self.counts.all_dropped();
+        let mut batch = Vec::new();
+        while lines.recv_many(&mut batch, BATCH).await > 0 {
+            let entries = std::mem::take(&mut batch);
+            let written = tasks.spawn_blocking(move || {
+                self.write(&entries, whole);
+                self
+            });
+            match written.await {
+                Ok(writer) => self = writer,
+                Err(error) => {
+                    tracing::error!(error = %error, "the audit log ended unexpectedly; restart the daemon to have it written again");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Blocking.
+    fn write(&mut self, entries: &[Box<Entry>], whole: bool) {
+        self.file.look();
+        for entry in entries {
+            let written = entry.line(whole).and_then(|line| self.file.write(&line));
+            self.waiting.fetch_sub(entry.bytes(), Ordering::Relaxed);
+            match written {
+                Ok(()) => self.counts.written(),
+                Err(_) => self.counts.failed(),
+            }
+            self.tell(written);
+        }
+        let dropped = self.counts.all_dropped();
+        if dropped > self.told {
+            let (path, lines) = (self.file.path().display(), dropped - self.told);
+            tracing::warn!(path = %path, lines, "calls are missing in the audit log: they ended faster than they could be written");
+            self.told = dropped;
+        }
+    }
+
+    /// Once when it begins to fail, and once when it works again.
+    fn tell(&mut self, written: std::io::Result<()>) {
+        let path = self.file.path().display();
+        match written {
+            Err(error) if !self.failing => {
+                let hint = "make the folder and give the daemon the right to write there, or change `calls.audit`; calls go on meanwhile";
+                tracing::error!(path = %path, error = %error, hint, "the audit log cannot be written");
+                self.failing = true;
+            }
+            Ok(()) if self.failing => {
+                tracing::info!(path = %path, "the audit log is written again");
+                self.failing = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Request;
+    use crate::model::JsonText;
+
+    /// A log whose writer is stuck.
+    fn stuck() -> (Audit, mpsc::Receiver<Box<Entry>>) {
+        let (queue, lines) = mpsc::channel(QUEUE);
+        let settings = Settings { path: PathBuf::from("/audit"), arguments: false, max_size: 1, keep: 1 };
+        (Audit { settings, queue, waiting: Arc::default(), counts: Arc::default() }, lines)
+    }
+
+    fn entry(bytes: usize) -> Box<Entry> {
+        let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        let entry = Entry::of_request(&Request::new("read", JsonText::read(&arguments).unwrap()));
+        assert_eq!(entry.bytes(), bytes);
+        Box::new(entry)
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_and_counted() {
+        let (audit, mut lines) = stuck();
+        for _ in 0..QUEUE + 3 {
+            audit.tell(entry(10));
+        }
+        assert_eq!((audit.counts.all_dropped(), audit.waiting.load(Ordering::Relaxed)), (3, QUEUE * 10));
+        assert!(lines.try_recv().is_ok());
+        audit.tell(entry(10));
+        assert_eq!(audit.counts.all_dropped(), 3);
+    }
+
+    #[test]
+    fn only_so_many_bytes_of_arguments_wait() {
+        let (audit, _lines) = stuck();
+        for bytes in [2 * WAITING, 10, 10] {
+            audit.tell(entry(bytes));
+        }
+        assert_eq!(audit.counts.all_dropped(), 2, "one larger text alone may wait");
+        let (audit, _lines) = stuck();
+        for bytes in [WAITING / 2, WAITING / 2, 10] {
+            audit.tell(entry(bytes));
+        }
+        assert_eq!(audit.counts.all_dropped(), 1);
+    }
+}

@@ -1,0 +1,101 @@
+//! What is put down of one call when it is over: counted, and written to the audit log where there is one.
+//!
+//! It goes along with the call, into the task that sends it, so that a call is put down whether or not anybody still waits for it. It only
+//! ever adds to counters and puts a line into a queue; it never waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::audit::{Audit, Entry};
+use super::usage::Over;
+use super::{Answered, Inner, Ready, Refused, Request, outcome};
+use crate::model::ToolId;
+
+/// The word of a call that nobody waited for any more before it was sent.
+pub(super) const GIVEN_UP: &str = "given_up";
+
+/// One call that is not over.
+#[derive(Debug)]
+pub(super) struct Note {
+    inner: Arc<Inner>,
+    begun: Instant,
+    at: Timestamp,
+    tool: Option<ToolId>,
+    /// What came of it if nothing is said before it is dropped.
+    otherwise: Option<&'static str>,
+    audit: Option<(Arc<Audit>, Box<Entry>)>,
+}
+
+impl Note {
+    /// A call that somebody asks for now.
+    pub(super) fn of_request(inner: &Arc<Inner>, request: &Request) -> Self {
+        Self::new(inner, || Entry::of_request(request))
+    }
+
+    /// A call that a human said yes to.
+    pub(super) fn of_approved(inner: &Arc<Inner>, ready: &Ready, approval: &Arc<str>) -> Self {
+        let mut note = Self::new(inner, || Entry::of_approved(ready, approval));
+        note.tool = Some(ready.tool.id.clone());
+        note
+    }
+
+    fn new(inner: &Arc<Inner>, entry: impl FnOnce() -> Entry) -> Self {
+        let (begun, at) = (inner.clock.now(), inner.clock.wall());
+        let audit = inner.audit.load_full().map(|audit| (audit, Box::new(entry())));
+        Self { inner: Arc::clone(inner), begun, at, tool: None, otherwise: Some(GIVEN_UP), audit }
+    }
+
+    /// It is a call of this tool.
+    pub(super) fn is_of(&mut self, id: &ToolId) {
+        self.tool = Some(id.clone());
+    }
+
+    /// From now on it goes to its end, so not to hear of that is a failure inside this program.
+    pub(super) fn is_sent(&mut self) {
+        self.otherwise = Some("internal");
+    }
+
+    /// How long it has taken so far.
+    pub(super) fn took(&self) -> Duration {
+        self.inner.clock.now() - self.begun
+    }
+
+    /// This came of it.
+    pub(super) fn ended(mut self, answered: &Result<Answered, Refused>) {
+        self.otherwise = None;
+        let waits = matches!(answered, Err(Refused::ApprovalRequired { waiting: Some(_), .. }));
+        let sent = matches!(answered, Ok(_) | Err(Refused::Failed { .. }));
+        let well = answered.as_ref().is_ok_and(|answered| answered.outcome.success);
+        self.count(outcome(answered), !waits, well, sent);
+        if let Some((audit, mut entry)) = self.audit.take() {
+            entry.answered(answered);
+            self.tell(&audit, entry, outcome(answered));
+        }
+    }
+
+    fn count(&self, outcome: &'static str, of_tool: bool, well: bool, sent: bool) {
+        let took = self.took();
+        self.inner.counts.ended(outcome, took);
+        if let Some(id) = self.tool.as_ref().filter(|_| of_tool) {
+            self.inner.usage.ended(id, Over { outcome, well, sent, took, at: self.inner.clock.wall() });
+        }
+    }
+
+    fn tell(&self, audit: &Audit, mut entry: Box<Entry>, outcome: &'static str) {
+        entry.over(self.at, self.tool.as_ref(), outcome, self.took());
+        audit.tell(entry);
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let Some(outcome) = self.otherwise.take() else { return };
+        self.count(outcome, true, false, false);
+        if let Some((audit, entry)) = self.audit.take() {
+            self.tell(&audit, entry, outcome);
+        }
+    }
+}

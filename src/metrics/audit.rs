@@ -1,0 +1,48 @@
+//! Lines of the audit log, by what became of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::family::{Family, Kind};
+
+/// Counts lines.
+#[derive(Debug, Default)]
+pub struct AuditCounts {
+    written: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl AuditCounts {
+    /// One was written.
+    pub fn written(&self) {
+        self.written.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One found no room among those that wait to be written.
+    pub fn dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One could not be written.
+    pub fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many found no room so far.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// The metric.
+    pub fn family(&self) -> Family {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Family::new(
+            Kind::Counter,
+            "callsheet_audit_lines",
+            "Lines of the audit log by outcome: `dropped` found no room in the queue, `failed` could not be written.",
+        )
+        .of("outcome", "written", count(&self.written))
+        .of("outcome", "dropped", count(&self.dropped))
+        .of("outcome", "failed", count(&self.failed))
+    }
+}
