@@ -22,6 +22,8 @@ use super::{App, Shared, lookup};
 use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
+use crate::protocols::CallError;
+use crate::upstream::AskError;
 
 /// What is asked for. Members that nobody knows are ignored, as they always were.
 #[derive(Deserialize)]
@@ -217,7 +219,7 @@ fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused
 
 /// What a client is told whatever is published.
 fn plain(refused: &Refused) -> Problem {
-    with_reasons(Problem::new(status(refused), refused.to_string()), refused)
+    with_reasons(Problem::new(refused.status(), refused.to_string()), refused)
 }
 
 /// With what programs want to know of it.
