@@ -114,7 +114,7 @@ pub(super) struct CallWaits {
 /// A call that is not over.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "CallAccepted")]
-#[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
+#[expect(dead_code, reason = "it is only described")]
 pub(super) enum Accepted {
     GoesOn(CallAnswer),
     Waits(CallWaits),
