@@ -2,6 +2,7 @@
 //! machine.
 
 #![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::sync::Arc;
 use std::time::Duration;

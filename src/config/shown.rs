@@ -11,10 +11,13 @@ use super::Config;
 use super::key::{KeyPath, Shape};
 use super::origin::{Origin, ShownValue, masked};
 
+/// Values that are put together when first looked at.
+type Awaited = LazyLock<Vec<ShownValue>, Box<dyn FnOnce() -> Vec<ShownValue> + Send>>;
+
 /// Every effective value, in the order of `config/default.toml`. They are put together when first looked at: a thousand scenarios have
 /// thousands of values, and a daemon that starts needs none of them. Cheap to clone.
 #[derive(Clone)]
-pub struct ShownValues(Arc<LazyLock<Vec<ShownValue>, Box<dyn FnOnce() -> Vec<ShownValue> + Send>>>);
+pub struct ShownValues(Arc<Awaited>);
 
 impl ShownValues {
     pub(super) fn new(make: impl FnOnce() -> Vec<ShownValue> + Send + 'static) -> Self {

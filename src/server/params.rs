@@ -217,7 +217,9 @@ mod tests {
 
     #[test]
     fn values_of_lists_have_something_in_them() {
-        for (text, expected) in [("a", true), ("a b", true), ("", false), (" ", false), ("a,b", false), (" a", false), ("\u{85}", false)] {
+        for (text, expected) in
+            [("a", true), ("a b", true), ("", false), (" ", false), ("a,b", false), (" a", false), ("\u{85}", false)]
+        {
             assert_eq!(matches(LISTED, text), expected, "{text:?}");
         }
     }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a server that cannot serve has to fail its test")]
+#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -76,7 +76,7 @@ impl Machine {
 
     pub(crate) fn shown(&self, key: &str) -> (String, Origin) {
         let values = self.load().unwrap_or_else(|error| panic!("{error}")).values;
-        let value = values.into_iter().find(|value| value.key == key).unwrap_or_else(|| panic!("no value for {key}"));
+        let value = values.iter().find(|value| value.key == key).unwrap_or_else(|| panic!("no value for {key}"));
         (value.value.clone(), value.origin.clone())
     }
 
