@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::discovery::embedded::NATIVE;
 use crate::model::{Accept, JsonText, ScenarioName};
 use crate::protocols::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId, tool_discovery};
-use crate::provide::{InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition};
+use crate::provide::{self, Function, InvalidDefinition, Provider, Registry, RegistryConfig, Running, ToolDefinition};
 use crate::runtime::Clock;
 use crate::upstream::{AskError, Upstream};
 
@@ -26,8 +26,6 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a listing counts as fresh; what is added meanwhile shows then, or after a refresh.
 const LIFETIME: Duration = Duration::from_secs(60);
-
-type Function = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
 
 /// The tools of one scenario inside this process. Clones share them.
 ///
@@ -58,6 +56,13 @@ pub struct NativeTools {
 
 #[derive(Default)]
 struct Tools(RwLock<Vec<(ToolDefinition, Function)>>);
+
+impl Tools {
+    fn function(&self, tool: &str) -> Option<Function> {
+        let tools = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
+    }
+}
 
 /// Why a native tool did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -117,10 +122,7 @@ impl NativeTools {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: fmt::Display,
     {
-        let function: Function = Arc::new(move |arguments| {
-            let answer = function(arguments);
-            Box::pin(async move { answer.await.map_err(|error| error.to_string()) })
-        });
+        let function = provide::function(function);
         let mut tools = self.tools.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|(known, _)| known.name() != definition.name());
         tools.push((definition, function));
@@ -133,11 +135,8 @@ impl NativeTools {
 
     /// Runs a tool by its original name.
     pub async fn run(&self, tool: &str, arguments: Value) -> Result<Value, NativeError> {
-        let function = {
-            let tools = self.tools.0.read().unwrap_or_else(PoisonError::into_inner);
-            tools.iter().find(|(known, _)| known.name() == tool).map(|(_, function)| Arc::clone(function))
-        };
-        let function = function.ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
+        let function =
+            self.tools.function(tool).ok_or_else(|| NativeError::UnknownTool(self.name.clone(), tool.to_owned()))?;
         function(arguments).await.map_err(|message| NativeError::Failed { tool: tool.to_owned(), message })
     }
 }
@@ -159,6 +158,10 @@ impl Provider for Offered {
     fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.0.0.read().unwrap_or_else(PoisonError::into_inner);
         tools.iter().map(|(definition, _)| definition.clone()).collect()
+    }
+
+    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+        self.0.function(tool).map(|function| function(arguments))
     }
 }
 

@@ -44,6 +44,23 @@ fn follows_a_scenario_that_goes_away_and_comes_back_until_ctrl_c() {
 }
 
 #[test]
+fn its_tools_can_be_called() {
+    let home = Home::new();
+    let mut demo = Running::start(home.command(&["demo"]), "callsheet listens on ");
+    demo.line(|line| line.contains(" call notes/search --words lemons --url "));
+    let call = |args: &[&str]| home.run(&[&["call"], args, &["--url", &demo.url]].concat());
+    assert!(call(&["notes/search", "--words", "lemons"]).ok().contains("two lemons"));
+    call(&["add_note", "--text", "three figs"]).ok();
+    assert!(call(&["notes/search", "--words", "FIGS"]).ok().contains("three figs"));
+    let waits = call(&["send_mail", "--to", "ada@example.org", "--body", "Yes"]);
+    assert!(format!("{waits:?}").contains("approval"), "{waits:?}");
+    let listed = home.run(&["approvals", "--url", &demo.url]).ok();
+    assert!(listed.contains("send_mail"), "{listed}");
+    demo.signal("INT");
+    assert_eq!(demo.ended().0, Some(0));
+}
+
+#[test]
 fn an_address_that_is_taken_is_told() {
     let home = Home::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -93,6 +93,17 @@ impl Scenario {
     async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, None).await
     }
+
+    /// The status and the answer of a call.
+    async fn call(&self, body: impl ToString) -> (u16, Value) {
+        let url = format!("{}/api/v1/tools/execute", self.base);
+        let mut response = self.client.post(url).body(body.to_string()).send().await.unwrap();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            body.extend_from_slice(&chunk);
+        }
+        (response.status().as_u16(), serde_json::from_slice(&body).unwrap())
+    }
 }
 
 impl Answer {
@@ -327,6 +338,39 @@ async fn one_tool_is_served_by_its_name() {
     assert_ne!(answer.tag(), scenario.get("/api/v1/tools/trim").await.tag());
     let known = scenario.ask(Method::GET, "/api/v1/tools/cut", Some(answer.tag())).await;
     assert_eq!((known.status, known.tag()), (StatusCode::NOT_MODIFIED, answer.tag()));
+}
+
+#[tokio::test]
+async fn tools_with_a_function_run_when_they_are_called() {
+    let registry = registry();
+    let cut = |given: Value| async move {
+        let length = given["length"].as_u64().ok_or("`length` is missing")?;
+        Ok::<_, &str>(json!({ "pieces": 4000 / length }))
+    };
+    let none = |_: Value| async { Ok::<_, String>(Value::Null) };
+    let saws = StaticProvider::new("saws").runs(cut_board(), cut).runs(tool("execute", "Named like a route"), none);
+    registry.register(saws.tool(tool("sharpen", "Only listed")));
+    let late = |_: Value| async { Ok::<_, String>(json!("never: the first provider owns the tool")) };
+    registry.register(StaticProvider::new("late").runs(cut_board(), late));
+    let scenario = Scenario::start(&registry).await;
+    let called = scenario.call(json!({ "tool_name": "cut_board", "arguments": { "length": 800 } })).await;
+    assert_eq!(called, (200, json!({ "success": true, "result": { "pieces": 5 } })));
+    let failed = scenario.call(json!({ "tool_name": "cut_board" })).await;
+    assert_eq!(failed, (200, json!({ "success": false, "error": "`length` is missing", "code": "failed" })));
+    assert_eq!(scenario.get("/api/v1/tools/execute").await.json()["name"], "execute");
+    assert_eq!(scenario.call(json!({ "tool_name": "execute" })).await.1["success"], true);
+    for (body, status, code) in [
+        (json!({ "tool_name": "sharpen" }), 501, "not_callable"),
+        (json!({ "tool_name": "weld" }), 404, "unknown_tool"),
+        (json!({ "tool_name": "cut_board", "arguments": [] }), 400, "invalid_args"),
+        (json!({ "arguments": {} }), 400, "invalid_args"),
+        (json!("nonsense"), 400, "invalid_args"),
+    ] {
+        let (answered, answer) = scenario.call(&body).await;
+        assert_eq!((answered, &answer["code"], &answer["success"]), (status, &json!(code), &json!(false)), "{body}");
+    }
+    let options = scenario.ask(Method::OPTIONS, "/api/v1/tools/execute", None).await;
+    assert_eq!(options.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 //!
 //! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the Tool Discovery Protocol 1.0 asks:
 //! `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with caching headers and conditional requests. Providers are asked at each
-//! manifest, so a tool that comes or goes shows at the next request. An [`Announcement`] tells the local network of it. Nothing here runs
-//! tools.
+//! manifest, so a tool that comes or goes shows at the next request. `POST /api/v1/tools/execute` runs the tools that have a function
+//! ([`StaticProvider::runs`], [`Provider::run`]). An [`Announcement`] tells the local network of it all.
 //!
 //! ```
 //! use callsheet::provide::{self, CategoryDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
 //! use callsheet::runtime::{Clock, StopTrigger};
-//! use serde_json::json;
+//! use serde_json::{Value, json};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,9 +28,13 @@
 //!     .tags(["books"])
 //!     .idempotent(true)
 //!     .example("Books on bees", json!({ "title": "bee" }));
-//! registry.register(
-//!     StaticProvider::new("catalogue").tool(find).category(CategoryDefinition::new("catalogue", "Catalogue")?),
-//! );
+//! let shelf = StaticProvider::new("catalogue")
+//!     .category(CategoryDefinition::new("catalogue", "Catalogue")?)
+//!     .runs(find, |given: Value| async move {
+//!         let title = given["title"].as_str().ok_or("`title` is missing")?;
+//!         Ok::<_, &str>(json!([{ "title": format!("All about {title}") }]))
+//!     });
+//! registry.register(shelf);
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! println!("http://{}/api/v1/tools", listener.local_addr()?);
@@ -51,6 +55,7 @@ mod router;
 pub use announce::{AnnounceError, Announced, Announcement};
 pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
 pub use parameter::Parameter;
-pub use provider::{Provider, StaticProvider};
+pub(crate) use provider::{Function, function};
+pub use provider::{Provider, Running, StaticProvider};
 pub use registry::{Registry, RegistryConfig, Shadowed};
 pub use router::{router, serve};

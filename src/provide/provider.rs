@@ -1,6 +1,33 @@
 //! Who contributes tools to a scenario.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
 use super::definition::{CategoryDefinition, ToolDefinition};
+
+/// A call under way: what the tool gives back, or what it says went wrong.
+pub type Running = BoxFuture<'static, Result<Value, String>>;
+
+/// Runs one tool.
+pub(crate) type Function = Arc<dyn Fn(Value) -> Running + Send + Sync>;
+
+/// The same, of a function whose error is any text.
+pub(crate) fn function<F, A, E>(run: F) -> Function
+where
+    F: Fn(Value) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Value, E>> + Send + 'static,
+    E: fmt::Display,
+{
+    Arc::new(move |arguments| {
+        let answer = run(arguments);
+        Box::pin(async move { answer.await.map_err(|error| error.to_string()) })
+    })
+}
 
 /// Contributes tools and categories to a [`Registry`](super::Registry). It is asked anew for each manifest, from any thread, and should
 /// answer from memory: the asker waits.
@@ -15,20 +42,28 @@ pub trait Provider: Send + Sync {
     fn categories(&self) -> Vec<CategoryDefinition> {
         Vec::new()
     }
+
+    /// Begins a call of one of its tools. The arguments come as they were sent, and the tool checks what it needs. Nothing when the tool is
+    /// only listed here and runs elsewhere, or not at all.
+    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+        let _ = (tool, arguments);
+        None
+    }
 }
 
 /// A provider whose offer never changes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct StaticProvider {
     name: String,
     tools: Vec<ToolDefinition>,
     categories: Vec<CategoryDefinition>,
+    functions: BTreeMap<String, Function>,
 }
 
 impl StaticProvider {
     /// A provider that offers nothing yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), tools: Vec::new(), categories: Vec::new() }
+        Self { name: name.into(), tools: Vec::new(), categories: Vec::new(), functions: BTreeMap::new() }
     }
 
     /// Adds a tool.
@@ -36,6 +71,18 @@ impl StaticProvider {
     pub fn tool(mut self, tool: ToolDefinition) -> Self {
         self.tools.push(tool);
         self
+    }
+
+    /// Adds a tool with the function that runs it. The function gets the arguments as they were sent: it checks what it needs.
+    #[must_use]
+    pub fn runs<F, A, E>(mut self, tool: ToolDefinition, run: F) -> Self
+    where
+        F: Fn(Value) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Value, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        self.functions.insert(tool.name().to_owned(), function(run));
+        self.tool(tool)
     }
 
     /// Adds tools.
@@ -64,5 +111,15 @@ impl Provider for StaticProvider {
 
     fn categories(&self) -> Vec<CategoryDefinition> {
         self.categories.clone()
+    }
+
+    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+        self.functions.get(tool).map(|function| function(arguments))
+    }
+}
+
+impl fmt::Debug for StaticProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticProvider").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::definition::InvalidDefinition;
-use super::provider::Provider;
+use super::provider::{Provider, Running};
 use crate::model::ScenarioName;
 use crate::runtime::Clock;
 
@@ -71,6 +71,16 @@ pub struct Shadowed {
     pub provider: String,
     /// The provider whose tool is served.
     pub kept: String,
+}
+
+/// What comes of a request to run a tool.
+pub(super) enum Call {
+    /// It runs.
+    Runs(Running),
+    /// It is listed, and that is all.
+    ListedOnly,
+    /// Nobody offers it.
+    Unknown,
 }
 
 /// One state of the offer, ready to be sent.
@@ -138,6 +148,18 @@ impl Registry {
     /// The tools that are left out because an earlier provider offers one of the same name.
     pub fn shadowed(&self) -> Vec<Shadowed> {
         self.offer().shadowed.clone()
+    }
+
+    /// Begins a call, by the provider whose tool of that name is served.
+    pub(super) fn run(&self, tool: &str, arguments: Value) -> Call {
+        // Asked outside the lock, as for a manifest.
+        let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let owner = providers.iter().find(|provider| provider.tools().iter().any(|own| own.name() == tool));
+        match owner.map(|provider| provider.run(tool, arguments)) {
+            Some(Some(running)) => Call::Runs(running),
+            Some(None) => Call::ListedOnly,
+            None => Call::Unknown,
+        }
     }
 
     /// The clock it was given.

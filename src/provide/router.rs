@@ -3,6 +3,9 @@
 //! Answers carry `Cache-Control` and a strong `ETag` over their content; a request whose `If-None-Match` names it gets 304 with the
 //! same headers (RFC 9110 section 15.4.5). The tag leaves `generated_at` out: a restarted scenario that offers the same has the same
 //! tag, so a consumer that knows the offer need not read it again.
+//!
+//! Calls are answered as the protocol's first implementations answer them: 200 with `success`, and `result` or `error` and `code`, also
+//! when the tool failed; 404 and 400 with the same members when nothing ran.
 
 use std::io;
 use std::time::Duration;
@@ -11,24 +14,31 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, Method, StatusCode, Uri};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-use super::registry::{Document, Registry};
+use super::registry::{Call, Document, Registry};
 use crate::conditional;
 use crate::runtime::Stop;
 
 /// How long requests that are under way may take once stopping was asked for.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}` and `GET /health`. Merge it with a program's own.
+/// The tool that has the name of a route.
+const EXECUTE: &str = "execute";
+
+/// The routes of a scenario: `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, `POST /api/v1/tools/execute` and `GET /health`. Merge it with
+/// a program's own.
 pub fn router(registry: Registry) -> Router {
     Router::new()
         .route("/api/v1/tools", get(manifest).options(options))
         .route("/api/v1/tools/", get(no_name).options(options))
         .route("/api/v1/tools/{name}", get(tool).options(options))
+        .route("/api/v1/tools/execute", get(tool_of_that_name).post(execute).options(options_of_calls))
         .route("/health", get(health).options(options))
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_route)
@@ -62,6 +72,49 @@ async fn tool(State(registry): State<Registry>, Path(name): Path<String>, header
     }
 }
 
+async fn tool_of_that_name(registry: State<Registry>, headers: HeaderMap) -> Response {
+    tool(registry, Path(EXECUTE.to_owned()), headers).await
+}
+
+/// What a call says. Members beyond these are ignored.
+#[derive(Deserialize)]
+struct Asked {
+    tool_name: String,
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+}
+
+async fn execute(State(registry): State<Registry>, body: Bytes) -> Response {
+    let asked: Asked = match serde_json::from_slice(&body) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let message = format!("this is no call: {error}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
+            return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
+        }
+    };
+    let Asked { tool_name, arguments } = asked;
+    match registry.run(&tool_name, arguments.unwrap_or_default().into()) {
+        Call::Unknown => failed(StatusCode::NOT_FOUND, "unknown_tool", &format!("tool not found: {tool_name}")),
+        Call::ListedOnly => {
+            let message = format!("{tool_name} is listed here, but this program does not run it");
+            failed(StatusCode::NOT_IMPLEMENTED, "not_callable", &message)
+        }
+        Call::Runs(running) => match running.await {
+            Ok(result) => called(StatusCode::OK, &json!({ "success": true, "result": result })),
+            // The tool's own failure is an answer.
+            Err(message) => failed(StatusCode::OK, "failed", &message),
+        },
+    }
+}
+
+fn failed(status: StatusCode, code: &str, message: &str) -> Response {
+    called(status, &json!({ "success": false, "error": message, "code": code }))
+}
+
+fn called(status: StatusCode, answer: &Value) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}
+
 async fn no_name() -> Response {
     refuse(StatusCode::BAD_REQUEST, "the tool's name is missing: ask for /api/v1/tools/{name}")
 }
@@ -74,6 +127,10 @@ async fn health(State(registry): State<Registry>) -> Response {
 
 async fn options() -> Response {
     (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, OPTIONS")]).into_response()
+}
+
+async fn options_of_calls() -> Response {
+    (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, POST, OPTIONS")]).into_response()
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {

@@ -27,15 +27,6 @@ pub(super) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<A
     }
 }
 
-/// The ids of the tools that `name` could stand for in the scope of `query`; none when there is no such tool.
-pub(super) fn meant(catalog: &Catalog, query: &ViewQuery, name: &str) -> Vec<String> {
-    match find_in_scope(catalog, query, &NameRef::read(name)) {
-        Found::One(tool) => vec![tool.id.to_string()],
-        Found::Ambiguous(tools) => tools.iter().map(|tool| tool.id.to_string()).collect(),
-        Found::None => Vec::new(),
-    }
-}
-
 /// Whether a tool of this name exists in the scope, whatever its standing.
 pub(super) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
     matches!(find_in_scope(catalog, query, &NameRef::read(name)), Found::One(_))

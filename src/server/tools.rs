@@ -16,7 +16,7 @@ use super::error::{Problem, excerpt};
 use super::params;
 use super::query::{ListQuery, Param, Query};
 use super::repeats::Ready;
-use super::{App, Shared, coding, lookup, routes, wire};
+use super::{App, Shared, coding, lookup, wire};
 use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
 use crate::formats::Format;
 use crate::model::ViewTool;
@@ -226,11 +226,6 @@ pub(super) async fn one_route(State(shared): State<App>, uri: Uri, headers: Head
     let rest = uri.path().strip_prefix(BELOW).unwrap_or_default();
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
-    if routes::RESERVED.contains(&rest) {
-        let candidates = lookup::meant(catalog, &everything(ViewQuery::default()), rest);
-        let detail = format!("`{rest}` is kept for a route; ask for a tool of this name as `scenario/{rest}`");
-        return Err(Problem::not_found(detail).with("candidates", candidates));
-    }
     if let Some(before) = rest.strip_suffix("/explain") {
         let (name, whole) = (read_name(before)?, read_name(rest)?);
         let asked = Query::read(uri.query(), ONE).and_then(|query| query.scope());

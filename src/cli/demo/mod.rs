@@ -114,4 +114,5 @@ fn suggest(url: &str) {
     output::line("\ntry in another terminal:");
     output::line(&format!("  curl '{url}/api/v1/tools?format=openai'"));
     output::line(&format!("  {} explain notes/search --url {url}", program.display()));
+    output::line(&format!("  {} call notes/search --words lemons --url {url}", program.display()));
 }

@@ -1,7 +1,11 @@
 //! The sample scenarios, built with [`crate::provide`] like any scenario written in Rust.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -100,8 +104,12 @@ fn notes() -> Result<StaticProvider, InvalidDefinition> {
         .category("notes")
         .enabled_by_default(false)
         .requires_approval(true);
+    let shelf = Shelf::new([json!({ "text": "two lemons", "tags": ["shopping"] })]);
+    let (writes, wiped) = (shelf.clone(), shelf.clone());
     Ok(StaticProvider::new("notes")
-        .with_tools([add, search, wipe])
+        .runs(add, move |note| done(json!({ "notes": writes.put(note) })))
+        .runs(search, move |given| done(shelf.find(&given, &["text"])))
+        .runs(wipe, move |_| done(json!({ "deleted": wiped.clear() })))
         .category(CategoryDefinition::new("notes", "Notes")?.icon("pencil")))
 }
 
@@ -117,8 +125,11 @@ fn mail() -> Result<StaticProvider, InvalidDefinition> {
         .parameter("subject", Parameter::string("In a few words"))
         .parameter("body", Parameter::string("The letter").required())
         .requires_approval(true);
+    let shelf = Shelf::new([json!({ "from": "ada@example.org", "subject": "Lunch", "body": "At noon, at the lake?" })]);
+    let outbox = shelf.clone();
     Ok(StaticProvider::new("mail")
-        .with_tools([search, send])
+        .runs(search, move |given| done(shelf.find(&given, &["from", "subject", "body"])))
+        .runs(send, move |letter| done(json!({ "letters": outbox.put(letter) })))
         .category(CategoryDefinition::new("mail", "Mail")?.icon("envelope")))
 }
 
@@ -129,6 +140,58 @@ fn weather() -> Result<StaticProvider, InvalidDefinition> {
         .parameter("days", Parameter::integer("How many days").minimum(1).maximum(10).default_value(3))
         .idempotent(true);
     Ok(StaticProvider::new("weather")
-        .with_tools([forecast])
+        .runs(forecast, |given| done(forecast_of(&given)))
         .category(CategoryDefinition::new("weather", "Weather")?.icon("cloud")))
+}
+
+/// Made up, but the same for the same place.
+fn forecast_of(given: &Value) -> Value {
+    const SKIES: [&str; 4] = ["sunny", "cloudy", "rainy", "windy"];
+    let days = usize::try_from(given["days"].as_u64().unwrap_or(3)).unwrap_or(3).min(10);
+    let start = given["place"].as_str().map_or(0, str::len);
+    json!({ "place": given["place"], "days": SKIES.iter().cycle().skip(start).take(days).collect::<Vec<_>>() })
+}
+
+fn done(result: Value) -> Ready<Result<Value, Infallible>> {
+    ready(Ok(result))
+}
+
+/// What a sample keeps while the demo runs.
+#[derive(Clone)]
+struct Shelf(Arc<Mutex<Vec<Value>>>);
+
+impl Shelf {
+    /// Things on it at most; a demo that is called all day keeps the first.
+    const MOST: usize = 1000;
+
+    fn new(first: [Value; 1]) -> Self {
+        Self(Arc::new(Mutex::new(first.into())))
+    }
+
+    fn things(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a thing on it, and answers how many there are.
+    fn put(&self, thing: Value) -> usize {
+        let mut things = self.things();
+        if things.len() < Self::MOST {
+            things.push(thing);
+        }
+        things.len()
+    }
+
+    /// The things with these words in one of their members.
+    fn find(&self, given: &Value, members: &[&str]) -> Value {
+        let words = given["words"].as_str().unwrap_or_default().to_lowercase();
+        let has = |thing: &&Value| {
+            members.iter().filter_map(|member| thing[*member].as_str()).any(|text| text.to_lowercase().contains(&words))
+        };
+        json!({ "found": self.things().iter().filter(has).collect::<Vec<_>>() })
+    }
+
+    /// Empties it, and answers how many there were.
+    fn clear(&self) -> usize {
+        std::mem::take(&mut *self.things()).len()
+    }
 }
