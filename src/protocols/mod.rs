@@ -15,6 +15,7 @@ use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::{AskError, Freshness, Upstream, Validators};
 
 mod call;
+mod fetch;
 pub mod module;
 pub mod probe;
 pub mod tool_discovery;

@@ -9,8 +9,8 @@ use http::StatusCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::AT_ONCE;
 use crate::model::JsonText;
+use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome};
 use crate::upstream::{Answer, AskError, CallLimits, Upstream};
 
@@ -29,11 +29,8 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     let limits =
         CallLimits { timeout: call.limit(default), max_body: call.max_body, headers: upstream.authorization() };
     let answer = upstream.post(PATH, body(call), &limits).await?;
-    if answer.body.len() <= AT_ONCE {
-        return read(&answer);
-    }
     let answer = Arc::new(answer);
-    upstream.tasks().off_thread(move || read(&answer)).await
+    fetch::read(upstream, answer.body.len(), move || read(&answer)).await
 }
 
 /// Why there was no answer, in the words of the modules' first consumer.

@@ -15,10 +15,9 @@ mod decode;
 mod inspect;
 mod parameters;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
 
+use super::fetch::{Fetched, fetch, read};
 use super::tool_discovery::Decoded;
 use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::Accept;
@@ -34,9 +33,6 @@ pub const ID: ProtocolId = "module";
 pub const PATH: &str = "/manifest";
 /// Where a module says that it lives.
 pub const HEALTH_PATH: &str = "/health";
-
-/// Bytes of a body that is decoded on the thread that received it; a larger one goes to the blocking pool.
-const AT_ONCE: usize = 256 * 1024;
 
 /// See the module.
 #[derive(Debug)]
@@ -59,16 +55,13 @@ impl Protocol for Module {
         known: Option<&'a Known>,
     ) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
-            let answer = upstream.get(PATH, known.map(|known| &known.validators)).await?;
-            let freshness = upstream.freshness(&answer);
-            if answer.head.status == StatusCode::NOT_MODIFIED {
-                return if known.is_some() {
-                    Ok(Listing::Unchanged(freshness))
-                } else {
-                    Err(ListError::Malformed(format!("{PATH} answered 304 to a request without conditions")))
-                };
-            }
-            let Decoded { manifest, findings, quarantined } = read(upstream, answer.body).await?;
+            let (body, freshness) = match fetch(upstream, PATH, known).await? {
+                Fetched::Unchanged(freshness) => return Ok(Listing::Unchanged(freshness)),
+                Fetched::Document(body, freshness) => (body, freshness),
+            };
+            let bounds = upstream.bounds();
+            let decoded = read(upstream, body.len(), move || decode_within(&body, bounds)).await?;
+            let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
         })
     }
@@ -76,13 +69,4 @@ impl Protocol for Module {
     fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(upstream, call))
     }
-}
-
-/// Decodes a body where it holds nobody up.
-async fn read(upstream: &Upstream, body: Bytes) -> Result<Decoded, ListError> {
-    let bounds = upstream.bounds();
-    if body.len() <= AT_ONCE {
-        return decode_within(&body, bounds);
-    }
-    upstream.tasks().off_thread(move || decode_within(&body, bounds)).await
 }

@@ -8,8 +8,8 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::AT_ONCE;
 use crate::model::JsonText;
+use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome, Running};
 use crate::upstream::{Answer, CallLimits, Upstream};
 
@@ -23,11 +23,8 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
 pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     let limits = CallLimits { timeout: call.limit(TIMEOUT), max_body: call.max_body, headers: HeaderMap::new() };
     let answer = upstream.post(PATH, body(call), &limits).await?;
-    if answer.body.len() <= AT_ONCE {
-        return read(&answer);
-    }
     let answer = std::sync::Arc::new(answer);
-    upstream.tasks().off_thread(move || read(&answer)).await
+    fetch::read(upstream, answer.body.len(), move || read(&answer)).await
 }
 
 /// Arguments go on as they came.

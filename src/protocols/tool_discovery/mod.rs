@@ -27,10 +27,9 @@ pub(super) mod text;
 mod tool;
 mod via;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
 
+use super::fetch::{Fetched, fetch, read};
 use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
@@ -50,10 +49,6 @@ pub fn digest(manifest: &Manifest) -> Digest {
 pub const ID: ProtocolId = "tool-discovery";
 /// Where the manifest is, below the base address.
 pub const PATH: &str = "/api/v1/tools";
-
-/// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the slowest spelling, while most
-/// manifests take a tenth of one. A larger one goes to the blocking pool.
-const AT_ONCE: usize = 256 * 1024;
 
 /// See the module.
 #[derive(Debug)]
@@ -75,16 +70,12 @@ impl Protocol for ToolDiscovery {
         known: Option<&'a Known>,
     ) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
-            let answer = upstream.get(PATH, known.map(|known| &known.validators)).await?;
-            let freshness = upstream.freshness(&answer);
-            if answer.head.status == StatusCode::NOT_MODIFIED {
-                return if known.is_some() {
-                    Ok(Listing::Unchanged(freshness))
-                } else {
-                    Err(ListError::Malformed(format!("{PATH} answered 304 to a request without conditions")))
-                };
-            }
-            let mut decoded = read(upstream, answer.body, accept).await?;
+            let (body, freshness) = match fetch(upstream, PATH, known).await? {
+                Fetched::Unchanged(freshness) => return Ok(Listing::Unchanged(freshness)),
+                Fetched::Document(body, freshness) => (body, freshness),
+            };
+            let (accept, bounds) = (accept.clone(), upstream.bounds());
+            let mut decoded = read(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
             via::follow(&mut decoded, upstream.own_id())?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
@@ -94,16 +85,6 @@ impl Protocol for ToolDiscovery {
     fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(upstream, call))
     }
-}
-
-/// Decodes a body where it holds nobody up.
-async fn read(upstream: &Upstream, body: Bytes, accept: &Accept) -> Result<Decoded, ListError> {
-    let bounds = upstream.bounds();
-    if body.len() <= AT_ONCE {
-        return decode_within(&body, accept, bounds);
-    }
-    let accept = accept.clone();
-    upstream.tasks().off_thread(move || decode_within(&body, &accept, bounds)).await
 }
 
 /// A decoded document.
