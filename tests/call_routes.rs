@@ -6,7 +6,7 @@ use callsheet::Callsheet;
 use callsheet::config::Config;
 use callsheet::discovery::Trust;
 use callsheet::engine::CallReport;
-use callsheet::model::{JsonText, ScenarioState};
+use callsheet::model::ScenarioState;
 use callsheet::native::NativeTools;
 use callsheet::protocols::Call;
 use callsheet::provide::ToolDefinition;
@@ -14,24 +14,16 @@ use callsheet::runtime::Clock;
 use callsheet::state::Decision;
 use serde_json::{Value, json};
 
+#[path = "support/call_of.rs"]
+mod call_of;
 #[path = "support/callee.rs"]
 mod callee;
 #[path = "support/house.rs"]
 mod house;
 
+use call_of::call_of;
 use callee::{Callee, PATIENCE, manifest, tool};
 use house::{House, scenario};
-
-fn call_of(tool: &str, arguments: &Value) -> Call {
-    Call {
-        tool: tool.into(),
-        arguments: JsonText::read(&arguments.to_string()).unwrap(),
-        user_id: None,
-        timeout: None,
-        longest: PATIENCE,
-        max_body: 64 * 1024,
-    }
-}
 
 #[tokio::test]
 async fn a_listed_scenario_can_be_called_where_it_is() {

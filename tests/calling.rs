@@ -17,24 +17,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
+#[path = "support/call_of.rs"]
+mod call_of;
 #[path = "support/callee.rs"]
 mod callee;
 #[path = "support/upstream_server.rs"]
 mod upstream_server;
 
+use call_of::call_of;
 use callee::{Callee, PATIENCE, manifest, text, tool};
 use upstream_server::{UpstreamServer, answer, hang, limits, upstream};
-
-fn call_of(tool: &str, arguments: &Value) -> Call {
-    Call {
-        tool: tool.into(),
-        arguments: JsonText::read(&arguments.to_string()).unwrap(),
-        user_id: None,
-        timeout: None,
-        longest: PATIENCE,
-        max_body: 64 * 1024,
-    }
-}
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     tokio::time::timeout(PATIENCE, ToolDiscovery.call(upstream, call)).await.unwrap()

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use callsheet::model::{JsonText, Secret};
+use callsheet::model::Secret;
 use callsheet::protocols::module::{Module as Modules, told};
 use callsheet::protocols::{Call, CallError, Outcome, Protocol};
 use callsheet::runtime::Clock;
@@ -15,26 +15,18 @@ use callsheet::upstream::Upstream;
 use serde_json::{Value, json};
 use url::Url;
 
+#[path = "support/call_of.rs"]
+mod call_of;
 #[path = "support/module.rs"]
 mod module;
 #[path = "support/upstream_server.rs"]
 mod upstream_server;
 
+use call_of::call_of;
 use module::{Module, tool};
 use upstream_server::{UpstreamServer, answer, hang, upstream};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn call_of(tool: &str, arguments: &Value) -> Call {
-    Call {
-        tool: tool.into(),
-        arguments: JsonText::read(&arguments.to_string()).unwrap(),
-        user_id: None,
-        timeout: None,
-        longest: PATIENCE,
-        max_body: 64 * 1024,
-    }
-}
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
     tokio::time::timeout(PATIENCE, Modules.call(upstream, call)).await.unwrap()

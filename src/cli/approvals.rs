@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::by_id::{self, asker, json_text, whole};
 use super::client::{Answer, Daemon, Query};
 use super::table::{Fit, Sheet, cell};
 use super::{Failure, Remote, output};
@@ -77,25 +78,22 @@ impl Approvals {
         match self.command {
             None => self.list.run().await,
             Some(Command::Approve(Approve { id, by, remote })) => {
-                let daemon = Daemon::of(&remote)?;
-                let id = whole(&daemon, "approvals", &id).await?;
-                let body = json!({"by": by});
-                let path = ["approvals", &id, "approve"];
-                let answer = daemon.send(http::Method::POST, &path, Query::new(), Some(&body), "state").await?;
-                shown(&answer, &remote);
-                Ok(())
+                decide(&remote, &id, "approve", &json!({"by": by})).await
             }
             Some(Command::Reject(Reject { id, reason, by, remote })) => {
-                let daemon = Daemon::of(&remote)?;
-                let id = whole(&daemon, "approvals", &id).await?;
-                let body = json!({"by": by, "reason": reason});
-                let path = ["approvals", &id, "reject"];
-                let answer = daemon.send(http::Method::POST, &path, Query::new(), Some(&body), "state").await?;
-                shown(&answer, &remote);
-                Ok(())
+                decide(&remote, &id, "reject", &json!({"by": by, "reason": reason})).await
             }
         }
     }
+}
+
+/// Says yes or no, and prints what came of it.
+async fn decide(remote: &Remote, id: &str, verdict: &str, body: &Value) -> Result<(), Failure> {
+    let daemon = Daemon::of(remote)?;
+    let id = whole(&daemon, "approvals", id).await?;
+    let path = ["approvals", &id, verdict];
+    shown(&daemon.send(http::Method::POST, &path, Query::new(), Some(body), "state").await?, remote);
+    Ok(())
 }
 
 impl List {
@@ -125,23 +123,6 @@ impl List {
     }
 }
 
-/// The id that begins so; ids are long, and only few wait at a time.
-pub(super) async fn whole(daemon: &Daemon, kind: &'static str, id: &str) -> Result<String, Failure> {
-    let listed = daemon.get(&[kind], Query::new(), kind).await?;
-    let ids = output::list(&listed.value, kind).iter().filter_map(|one| one["id"].as_str());
-    let mut meant: Vec<&str> = ids.filter(|known| !id.is_empty() && known.starts_with(id)).collect();
-    match meant[..] {
-        [one] => Ok(one.to_owned()),
-        // The daemon says that there is none.
-        [] => Ok(id.to_owned()),
-        _ => {
-            meant.truncate(5);
-            let message = format!("several of the {kind} have ids that begin with `{id}`");
-            Err(Failure::Usage { message, hint: format!("write more of it: {}", meant.join(", ")) })
-        }
-    }
-}
-
 fn table(rows: &[Value], now: Timestamp) {
     let columns = [
         ("ID", Fit::Whole),
@@ -162,8 +143,8 @@ fn table(rows: &[Value], now: Timestamp) {
             output::plain(&row["arguments"].to_string())
         };
         sheet.row([
-            cell(&text("/id")[..text("/id").len().min(12)]),
-            cell(format!("{}/{}", text("/scenario"), text("/tool"))),
+            cell(by_id::short(row)),
+            cell(by_id::tool(row)),
             cell(text("/state")),
             cell(&expires),
             cell(asker(row)),
@@ -173,16 +154,6 @@ fn table(rows: &[Value], now: Timestamp) {
     sheet.print();
 }
 
-/// Who asked, in a few words.
-pub(super) fn asker(row: &Value) -> String {
-    let part = |name: &str, pointer| match output::text(row, pointer) {
-        text if text.is_empty() => None,
-        text => Some(format!("{name} {text}")),
-    };
-    let parts = [part("user", "/user_id"), part("profile", "/profile"), part("chat", "/chat_id")];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
 /// Prints everything about one.
 fn shown(answer: &Answer, remote: &Remote) {
     if remote.json {
@@ -190,30 +161,24 @@ fn shown(answer: &Answer, remote: &Remote) {
     }
     let (one, now) = (&answer.value, Clock::system().wall());
     let text = |pointer| output::text(one, pointer);
-    let pretty = |pointer: &str| match one.pointer(pointer) {
-        None | Some(Value::Null) => String::new(),
-        Some(value) => output::plain(&value.to_string()),
-    };
     let decided = match text("/decided_by") {
         by if by.is_empty() => by,
         by => format!("by {by}, {}", output::when(one, "/decided_at", now)),
     };
     let rows = [
         ("id", text("/id")),
-        ("tool", format!("{}/{}", text("/scenario"), text("/tool"))),
+        ("tool", by_id::tool(one)),
         ("state", text("/state")),
         ("asked by", asker(one)),
         ("asked", output::when(one, "/asked_at", now)),
         ("expires", if text("/state") == "waiting" { output::when(one, "/expires_at", now) } else { String::new() }),
         ("decided", decided),
         ("reason", text("/reason")),
-        ("arguments", pretty("/arguments")),
-        ("result", pretty("/answer/result")),
+        ("arguments", json_text(one, "/arguments")),
+        ("result", json_text(one, "/answer/result")),
         ("error", text("/answer/error")),
         ("code", text("/answer/code")),
         ("operation", text("/answer/operation_id")),
     ];
-    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("{key:>11}  {value}"));
-    }
+    by_id::page(&rows);
 }

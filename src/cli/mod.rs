@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::runtime::Tasks;
 
 mod approvals;
+mod by_id;
 mod call;
 mod check;
 mod client;

@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::approvals::{asker, whole};
+use super::by_id::{self, asker, json_text, whole};
 use super::client::{Answer, Daemon, Query};
 use super::table::{Fit, Sheet, cell};
 use super::{Failure, Remote, output};
@@ -102,11 +102,10 @@ fn table(rows: &[Value]) {
     let mut sheet = Sheet::new(&columns);
     for row in rows {
         let text = |pointer| output::text(row, pointer);
-        let id = text("/id");
         let note = [text("/error"), text("/note"), text("/progress/message")];
         sheet.row([
-            cell(&id[..id.len().min(12)]),
-            cell(format!("{}/{}", text("/scenario"), text("/tool"))),
+            cell(by_id::short(row)),
+            cell(by_id::tool(row)),
             cell(text("/state")),
             cell(progress(row)),
             cell(output::relative(row, "/started_at", now)),
@@ -133,16 +132,12 @@ fn shown(answer: &Answer, remote: &Remote) {
     }
     let (one, now) = (&answer.value, Clock::system().wall());
     let text = |pointer| output::text(one, pointer);
-    let any = |pointer: &str| match one.pointer(pointer) {
-        None | Some(Value::Null) => String::new(),
-        Some(value) => output::plain(&value.to_string()),
-    };
     let rows = [
         ("id", text("/id")),
-        ("tool", format!("{}/{}", text("/scenario"), text("/tool"))),
+        ("tool", by_id::tool(one)),
         ("state", text("/state")),
         ("asked by", asker(one)),
-        ("its own id", any("/reference")),
+        ("its own id", json_text(one, "/reference")),
         ("status", text("/status")),
         ("progress", progress(one)),
         ("message", text("/progress/message")),
@@ -152,9 +147,7 @@ fn shown(answer: &Answer, remote: &Remote) {
         ("until", output::when(one, "/deadline_at", now)),
         ("ended", output::when(one, "/ended_at", now)),
         ("error", text("/error")),
-        ("result", any("/result")),
+        ("result", json_text(one, "/result")),
     ];
-    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(&format!("{key:>11}  {value}"));
-    }
+    by_id::page(&rows);
 }

@@ -1,0 +1,61 @@
+//! What the commands for approvals and operations have in common: things with long ids, of which few are known at a time.
+
+use serde_json::Value;
+
+use super::client::{Daemon, Query};
+use super::{Failure, output};
+
+/// Characters of an id that a table shows.
+const SHOWN: usize = 12;
+
+/// The id that begins so; ids are long, and only few wait at a time.
+pub(super) async fn whole(daemon: &Daemon, kind: &'static str, id: &str) -> Result<String, Failure> {
+    let listed = daemon.get(&[kind], Query::new(), kind).await?;
+    let ids = output::list(&listed.value, kind).iter().filter_map(|one| one["id"].as_str());
+    let mut meant: Vec<&str> = ids.filter(|known| !id.is_empty() && known.starts_with(id)).collect();
+    match meant[..] {
+        [one] => Ok(one.to_owned()),
+        // The daemon says that there is none.
+        [] => Ok(id.to_owned()),
+        _ => {
+            meant.truncate(5);
+            let message = format!("several of the {kind} have ids that begin with `{id}`");
+            Err(Failure::Usage { message, hint: format!("write more of it: {}", meant.join(", ")) })
+        }
+    }
+}
+
+/// The beginning of its id, enough to name it by.
+pub(super) fn short(row: &Value) -> String {
+    output::text(row, "/id").chars().take(SHOWN).collect()
+}
+
+/// Its tool, as `scenario/tool`.
+pub(super) fn tool(row: &Value) -> String {
+    format!("{}/{}", output::text(row, "/scenario"), output::text(row, "/tool"))
+}
+
+/// Who asked, in a few words.
+pub(super) fn asker(row: &Value) -> String {
+    let part = |name: &str, pointer| match output::text(row, pointer) {
+        text if text.is_empty() => None,
+        text => Some(format!("{name} {text}")),
+    };
+    let parts = [part("user", "/user_id"), part("profile", "/profile"), part("chat", "/chat_id")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// A foreign value as JSON; nothing where there is none.
+pub(super) fn json_text(row: &Value, pointer: &str) -> String {
+    match row.pointer(pointer) {
+        None | Some(Value::Null) => String::new(),
+        Some(value) => output::plain(&value.to_string()),
+    }
+}
+
+/// Prints what is known of one, a line for each thing.
+pub(super) fn page(rows: &[(&str, String)]) {
+    for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        output::line(&format!("{key:>11}  {value}"));
+    }
+}
