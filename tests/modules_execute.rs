@@ -146,6 +146,25 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     daemon.stop().await;
 }
 
+/// A preference may ask for a human's yes to a module's tool as to any other.
+#[tokio::test]
+async fn a_call_that_needs_a_yes_waits_and_runs_once_when_it_is_given() {
+    let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
+    let home = Home::new();
+    let daemon = Daemon::ready(config(&home, &[&desk])).await;
+    let ask = json!({"scope": "global", "target": "tool:desk/desk.try", "approval": "require"});
+    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &ask).await.status, 200);
+    let body = json!({"tool_name": "desk.try", "arguments": {"a": 1}});
+    let answer = daemon.send_json("POST", "/api/modules/desk/execute", &body).await;
+    let waiting = daemon.json("/api/v1/approvals").await["approvals"][0]["id"].as_str().unwrap().to_owned();
+    let told = answer.json();
+    assert_eq!((answer.status, &told["success"], &told["result"]), (202, &json!(false), &Value::Null));
+    assert!(told["error"].as_str().unwrap().contains(&waiting), "{told}");
+    let yes = daemon.send_json("POST", &format!("/api/v1/approvals/{waiting}/approve"), &json!({})).await.json();
+    assert_eq!(yes["answer"]["result"], json!({"received": body, "runs": 1}), "{yes}");
+    daemon.stop().await;
+}
+
 /// S4-33, the safe way and the original's, at call time too.
 #[tokio::test]
 async fn a_level_that_nobody_knows_is_called_by_nobody() {

@@ -105,7 +105,7 @@ pub(super) async fn refresh(State(shared): State<App>, _: NoQuery) -> Result<Res
 
 /// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
 /// the way of every call. Answers `{"tool_name", "success", "result", "error"}` with 200 whatever came of it, as modules do, and 202 for
-/// what goes on. Only a body that is no call is a problem.
+/// what goes on or waits for a human's yes. Only a body that is no call is a problem.
 pub(super) async fn execute(
     State(shared): State<App>,
     Path(name): Path<String>,
@@ -134,6 +134,9 @@ pub(super) async fn execute(
         Err(Refused::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
         Err(Refused::OutOfBounds { id, reason }) => failed(&denied(&snapshot, &scope, &id, &reason)),
         Err(Refused::Failed { error, .. }) => failed(&module::told(&error)),
+        Err(refused @ Refused::ApprovalRequired { waiting: Some(_), .. }) => {
+            Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string())))
+        }
         Err(refused) => failed(&refused.to_string()),
     }
 }

@@ -279,7 +279,7 @@ pub(super) const ROUTES: &[Route] = &[
         operation(Post, Modules, "callModule", "calls a tool of one module", json::<modules::ToolResult>("what came of it, whatever it was"), || post(modules::execute))
             .about("By the way of every call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is no call is refused.")
             .body::<CallBody>()
-            .also(&[json::<modules::ToolResult>("it goes on").status(202)]),
+            .also(&[json::<modules::ToolResult>("it goes on, or waits for a human's yes: `error` says under which id").status(202)]),
     ]),
     route("/refresh-tools", &[], &[
         operation(Post, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
