@@ -12,10 +12,14 @@ use super::{Catalog, Entry, ViewQuery};
 
 /// Catalogs remembered at most.
 pub const KEPT: usize = 64;
-/// Bytes of texts that only former catalogs hold, at most; a scenario whose manifest is large and changes all the time must not cost more.
+/// Bytes that only former catalogs hold, at most: a scenario whose manifest is large and changes all the time must not cost more, nor the
+/// first sweep of a large fleet.
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
 /// What a tool costs besides its texts, roughly.
 const TOOL_BYTES: usize = 512;
+/// What a name that is claimed or given back leaves behind, roughly: names stand in no order, so each is in another node of the map of claims,
+/// and a tool claims two.
+const CLAIMS_BYTES: usize = 4096;
 
 /// Former catalogs, the newest last. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -41,9 +45,11 @@ impl Past {
         {
             return;
         }
-        let left = before.entries.diff(&after.entries).filter_map(|change| match change {
-            DiffItem::Update { old: (_, entry), .. } | DiffItem::Remove(_, entry) => Some(weight(entry)),
-            DiffItem::Add(..) => None,
+        let left = before.entries.diff(&after.entries).map(|change| match change {
+            DiffItem::Update { old: (_, old), new: (_, new) } if same_names(old, new) => weight(old),
+            DiffItem::Update { old: (_, old), new: (_, new) } => weight(old) + claims(old) + claims(new),
+            DiffItem::Remove(_, old) => weight(old) + claims(old),
+            DiffItem::Add(_, new) => claims(new),
         });
         let bytes = left.sum();
         self.former.push_back(Arc::new(Former { catalog: before.clone(), bytes }));
@@ -77,6 +83,16 @@ impl Catalog {
     }
 }
 
+fn same_names(old: &Entry, new: &Entry) -> bool {
+    old.tools.iter().map(|tool| &tool.id).eq(new.tools.iter().map(|tool| &tool.id))
+}
+
+/// What the claims of an entry leave behind when they come or go.
+fn claims(entry: &Entry) -> usize {
+    entry.tools.len() * CLAIMS_BYTES
+}
+
+/// What an entry holds by itself.
 fn weight(entry: &Entry) -> usize {
     let tools = entry.manifest.tools.iter();
     let bytes = tools.map(|tool| {
