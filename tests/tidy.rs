@@ -165,8 +165,7 @@ fn each_library_lives_in_its_room() {
         ("prometheus_client::", &["src/metrics/"]),
         ("rusqlite::", &["src/state/sqlite"]),
         ("axum::", &["src/server/", "src/provide/"]),
-        // `upstream/failure.rs` reads the error that reqwest wraps.
-        ("hyper::", &["src/server/", "src/provide/", "src/upstream/failure.rs"]),
+        ("hyper::", &["src/server/", "src/provide/", "src/upstream/"]),
         ("notify::", &["src/discovery/", "src/runtime/files.rs"]),
         ("clap::", &["src/cli/"]),
         ("clap_mangen::", &["src/cli/man.rs"]),

@@ -202,9 +202,9 @@ impl Calls {
         let (name, schema) = (tool.name.as_str(), &tool.tool.parameters);
         self.0.validators.check(name, schema, &request.arguments, most, &self.0.tasks).await?;
         if approval::needed(&tool) {
-            return Err(self
-                .wait_for_yes(&request.name, Ready::new(tool, scope, request.arguments, request.user_id))
-                .await);
+            let ready = Ready::new(tool, scope, request.arguments, request.user_id);
+            // In a box, as whatever is rare and large on this way: what stands in a future is moved with every call.
+            return Err(Box::pin(self.wait_for_yes(&request.name, ready)).await);
         }
         Ok(Ready::new(tool, scope, request.arguments, request.user_id))
     }

@@ -3,9 +3,11 @@
 //! Sent once, with two exceptions that cannot have it run twice unasked: nothing of it was sent (then it waits a moment to hear where the
 //! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -16,6 +18,7 @@ use crate::config;
 use crate::engine::{CallReport, Route};
 use crate::model::{ScenarioName, ToolId};
 use crate::protocols::{Call, CallError, Outcome};
+use crate::runtime::tasks::panic_text;
 use crate::upstream::AskError;
 
 /// How long a call that may be repeated waits before it is.
@@ -47,9 +50,9 @@ impl Calls {
             });
             put_down(sending.run(tracing::Span::current()).await, note)
         };
-        let sent = self.0.tasks.spawn(run.instrument(span)).await;
-        sent.unwrap_or_else(|error| {
-            tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = %error, "a call failed inside callsheet");
+        let sent = self.0.tasks.to_the_end(AssertUnwindSafe(run.instrument(span)).catch_unwind()).await;
+        sent.unwrap_or_else(|panic| {
+            tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = panic_text(&*panic), "a call failed inside callsheet");
             Err(Refused::Ours(id))
         })
     }

@@ -106,6 +106,8 @@ impl HttpClient for Sender {
 async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     let answer = client.execute(reqwest::Request::try_from(request)?).await?;
     let status = answer.status();
-    let body = body::read(answer, LONGEST_ANSWER).await.map_err(|_| "the collector's answer cannot be read")?;
+    let body = body::read(reqwest::Body::from(answer), LONGEST_ANSWER)
+        .await
+        .map_err(|_| "the collector's answer cannot be read")?;
     Ok(Response::builder().status(status).body(body)?)
 }

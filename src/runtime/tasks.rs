@@ -1,6 +1,9 @@
 //! The only spawner of tasks and threads, so that stopping can wait for all of them.
 
+use std::any::Any;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -41,6 +44,12 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     })
 }
 
+/// What a caught panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("without a text"))
+}
+
 /// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a runtime.
 pub fn alive() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
@@ -59,6 +68,50 @@ pub enum Finish {
     Cut(usize),
 }
 
+/// See [`Tasks::to_the_end`].
+#[must_use = "nothing is done before it is waited for or dropped"]
+pub struct ToTheEnd<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    /// Taken out while it is polled, so that one that panicked is not polled again.
+    future: Option<Pin<Box<F>>>,
+    tasks: Tasks,
+}
+
+impl<F> Future for ToTheEnd<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // Nobody polls a future that gave its output; whoever does waits for ever.
+        let Some(mut future) = self.future.take() else { return Poll::Pending };
+        let polled = future.as_mut().poll(context);
+        if polled.is_pending() {
+            self.future = Some(future);
+        }
+        polled
+    }
+}
+
+impl<F> Drop for ToTheEnd<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn drop(&mut self) {
+        let Some(future) = self.future.take() else { return };
+        // Outside a runtime there is nobody left to run it.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.tasks.spawn(future);
+        }
+    }
+}
+
 impl Tasks {
     /// An empty set.
     pub fn new() -> Self {
@@ -72,6 +125,16 @@ impl Tasks {
         F::Output: Send + 'static,
     {
         self.0.spawn(future)
+    }
+
+    /// A future that is run to its end whoever waits for it: when it is dropped before that, a task of its own goes on with it. Until then
+    /// it costs no task, and no other thread is woken for it. A panic in it goes on here, or ends that task.
+    pub fn to_the_end<F>(&self, future: F) -> ToTheEnd<F>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        ToTheEnd { future: Some(Box::pin(future)), tasks: self.clone() }
     }
 
     /// Runs blocking work on the blocking pool and counts it until it ends.
@@ -118,5 +181,20 @@ mod tests {
         let panicked =
             std::panic::catch_unwind(|| in_parallel((0..10 * SHARE).collect(), |item| assert!(item < SHARE)));
         assert!(panicked.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_is_begun_goes_to_its_end_also_when_nobody_waits_any_more() {
+        let (tasks, (go, gone)) = (Tasks::new(), tokio::sync::oneshot::channel());
+        assert_eq!(tasks.to_the_end(std::future::ready(7)).await, 7);
+        assert!(tasks.0.is_empty(), "no task was needed");
+
+        let (told, hears) = tokio::sync::oneshot::channel();
+        let mut begun = Box::pin(tasks.to_the_end(async move { told.send(gone.await) }));
+        assert!(futures_util::poll!(begun.as_mut()).is_pending());
+        drop(begun);
+        go.send(8).unwrap();
+        assert_eq!(hears.await.unwrap(), Ok(8));
+        assert_eq!(tasks.finish(Duration::from_secs(10)).await, Finish::Clean);
     }
 }

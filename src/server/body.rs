@@ -5,6 +5,8 @@ use std::time::Duration;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use serde_json::{Map, Value};
 
 use super::error::{Problem, excerpt};
@@ -20,6 +22,16 @@ pub(super) struct JsonBody(pub(super) Map<String, Value>);
 #[derive(Debug)]
 pub(super) struct RawBody(pub(super) Bytes);
 
+/// Reads a body of at most `most` bytes that did not go through the router.
+pub(super) async fn read(body: Incoming, most: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, most).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(unreadable(&error)),
+        Err(_) => Err(late()),
+    }
+}
+
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
@@ -28,11 +40,8 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
         let read = Bytes::from_request(request, state);
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, read).await {
             Ok(Ok(bytes)) => bytes,
-            Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                let detail = "the body is larger than `server.max_body` allows";
-                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-            }
-            Ok(Err(refused)) => return Err(Problem::bad_request(format!("the body could not be read: {refused}"))),
+            Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
+            Ok(Err(refused)) => return Err(unreadable(&refused)),
             Err(_) => return Err(late()),
         };
         Ok(Self(bytes))
@@ -46,6 +55,15 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
         read_object(&bytes).map(Self)
     }
+}
+
+/// 413: the body turned out to be larger than it said.
+fn too_large() -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than `server.max_body` allows")
+}
+
+fn unreadable(why: &dyn std::fmt::Display) -> Problem {
+    Problem::bad_request(format!("the body could not be read: {why}"))
 }
 
 /// 408: the body did not arrive in time.

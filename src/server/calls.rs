@@ -3,27 +3,30 @@
 //! A tool's own failure is an answer (200 with `success: false`). What was not called, or came to nothing, is a problem, which also has
 //! `success`, `error` and `code`.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde::Deserialize;
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::api::{Refusal, refusal};
-use super::body::RawBody;
+use super::body::{self, RawBody};
 use super::error::{Problem, excerpt};
-use super::query::NoQuery;
+use super::query::{NoQuery, Query};
 use super::{App, Shared, lookup};
 use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
 use crate::protocols::CallError;
 use crate::upstream::AskError;
+
+type Answer = Response<Full<Bytes>>;
 
 /// What is asked for. Members that nobody knows are ignored, as they always were.
 #[derive(Deserialize)]
@@ -47,13 +50,28 @@ struct Asked<'a> {
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
 /// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
 /// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
-pub(super) async fn execute(State(shared): State<App>, _: NoQuery, body: RawBody) -> Result<Response, Problem> {
-    let request = read(&body.0)?;
+pub(super) async fn execute(State(shared): State<App>, _: NoQuery, RawBody(body): RawBody) -> Answer {
+    call(&shared, &body).await.unwrap_or_else(Problem::into_answer)
+}
+
+/// The same for a request that did not go through the router.
+pub(super) async fn execute_thin(shared: &Shared, query: Option<&str>, body: Incoming, most: usize) -> Answer {
+    if let Err(problem) = Query::read(query, &[]) {
+        return problem.into_answer();
+    }
+    match body::read(body, most).await {
+        Ok(body) => call(shared, &body).await.unwrap_or_else(Problem::into_answer),
+        Err(problem) => problem.into_answer(),
+    }
+}
+
+async fn call(shared: &Shared, body: &[u8]) -> Result<Answer, Problem> {
+    let request = read(body)?;
     let scope = request.scope();
     match shared.calls.execute(request).await {
         Ok(answered) => Ok(answer(&answered)),
         Err(Refused::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waits(&id, &waiting)),
-        Err(refused) => Err(problem(&shared, &scope, &refused)),
+        Err(refused) => Err(problem(shared, &scope, &refused)),
     }
 }
 
@@ -138,7 +156,7 @@ fn object(arguments: JsonText) -> Result<JsonText, Problem> {
 }
 
 /// The answer of a scenario, whose result goes on as it came.
-fn answer(answered: &Answered) -> Response {
+fn answer(answered: &Answered) -> Answer {
     let outcome = &answered.outcome;
     let goes_on = !matches!(answered.going, Begun::Over);
     let (status, word) = match &outcome.running {
@@ -148,42 +166,83 @@ fn answer(answered: &Answered) -> Response {
         None => (StatusCode::OK, "failed"),
     };
     let id = &answered.tool.id;
-    let mut body = format!(r#"{{"success":{},"result":"#, outcome.success);
-    body.push_str(outcome.result.as_ref().map_or("null", JsonText::get));
-    let mut member = |name: &str, value: Value| {
-        // Writing into a text cannot fail.
-        let _ = write!(body, r#","{name}":{value}"#);
-    };
+    let mut body = Body::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
+    body.member("success", &outcome.success);
+    body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
     if let Some(error) = &outcome.error {
-        member("error", error.as_str().into());
+        body.member("error", error);
     }
     if let Some(code) = &outcome.code {
-        member("code", code.as_str().into());
+        body.member("code", code);
     }
-    member("status", word.into());
-    member("execution_time_ms", u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX).into());
-    member("scenario", id.scenario.as_str().into());
-    member("tool_name", (*id.tool).into());
-    member("name", answered.tool.name.as_str().into());
-    member("url", answered.url.as_str().into());
-    member("attempts", answered.attempts.into());
+    body.member("status", word);
+    body.member("execution_time_ms", &u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX));
+    body.member("scenario", id.scenario.as_str());
+    body.member("tool_name", &*id.tool);
+    body.member("name", answered.tool.name.as_str());
+    body.member("url", &answered.url);
+    body.member("attempts", &answered.attempts);
     if let Some(running) = &outcome.running {
-        member("is_async", true.into());
-        member("run_id", running.run_id.as_deref().into());
+        body.member("is_async", &true);
+        body.member("run_id", &running.run_id);
     } else if goes_on {
-        member("is_async", true.into());
+        body.member("is_async", &true);
     }
     match &answered.going {
         Begun::Over => {}
-        Begun::Followed(operation) => member("operation_id", (*operation.id).into()),
-        Begun::Untracked(why) => member("untracked", why.to_string().into()),
+        Begun::Followed(operation) => body.member("operation_id", &*operation.id),
+        Begun::Untracked(why) => body.member("untracked", &why.to_string()),
     }
-    body.push('}');
-    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+    json_answer(status, body.finish())
+}
+
+/// Bytes of an answer without its result, usually.
+const SMALL: usize = 320;
+
+/// A JSON object that is written member by member: a tree of values, with the result in it, would take longer than all else here.
+struct Body(Vec<u8>);
+
+impl Body {
+    fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.name(name);
+        // Texts, numbers and flags can be written, and a buffer takes all of them.
+        let _ = serde_json::to_writer(&mut self.0, value);
+    }
+
+    /// A member whose value is JSON already.
+    fn raw(&mut self, name: &str, value: &str) {
+        self.name(name);
+        self.0.extend_from_slice(value.as_bytes());
+    }
+
+    /// The names are ours, without anything to escape.
+    fn name(&mut self, name: &str) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        for part in ["\"", name, "\":"] {
+            self.0.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+}
+
+fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }
 
 /// A call that waits for a human's yes: 202, with the id under which its answer will be.
-fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Response {
+fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Answer {
     let body = json!({
         "success": false,
         "result": null,
@@ -195,8 +254,7 @@ fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Response {
         "approval_id": &*waiting.id,
         "expires_at": waiting.expires_at.to_string(),
     });
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-    (StatusCode::ACCEPTED, headers, body.to_string()).into_response()
+    json_answer(StatusCode::ACCEPTED, body.to_string())
 }
 
 /// What a client is told of a call that was refused or came to nothing.

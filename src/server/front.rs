@@ -1,7 +1,7 @@
 //! The thin way in: the guard for every request, and the prepared routes without the router.
 //!
-//! The usual middleware halves the requests per second, so `GET` and `HEAD` of the list and of single tools are answered here, in a bare
-//! hyper service. Everything else goes on to the router. Both ways call the same handlers and give the same answers.
+//! The usual middleware halves the requests per second, so `GET` and `HEAD` of the list and of single tools, and calls of tools, are answered
+//! here, in a bare hyper service. Everything else goes on to the router. Both ways call the same handlers and give the same answers.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -30,14 +30,17 @@ use tracing::{Instrument as _, field};
 use super::error::Problem;
 use super::events::LetGo;
 use super::guard::Pass;
-use super::{App, routes, tools};
+use super::{App, calls, routes, tools};
 use crate::metrics::Requests;
 use crate::metrics::requests::{MethodPlace, RoutePlace};
+use crate::runtime::tasks::panic_text;
 
 /// Where the prepared routes live.
 const TOOLS: &str = "/api/v1/tools";
 /// The route of single tools, as it stands in the table.
 const TOOL: &str = "/api/v1/tools/{*name}";
+/// Where calls go.
+const CALL: &str = "/api/v1/tools/execute";
 
 type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 type Answer = Response<AnswerBody>;
@@ -50,6 +53,7 @@ pub(super) struct Front(Arc<Inner>);
 struct Inner {
     shared: App,
     router: Router,
+    max_body: usize,
     places: Places,
 }
 
@@ -58,6 +62,7 @@ struct Inner {
 struct Places {
     list: RoutePlace,
     tool: RoutePlace,
+    call: RoutePlace,
     refused: RoutePlace,
     preflight: RoutePlace,
     slip: RoutePlace,
@@ -77,6 +82,8 @@ enum Thin<'a> {
     List,
     /// One tool, by the rest of the path as written.
     Tool(&'a str),
+    /// A call of a tool.
+    Call,
 }
 
 impl Front {
@@ -87,11 +94,12 @@ impl Front {
         let places = Places {
             list: place(TOOLS),
             tool: place(TOOL),
+            call: place(CALL),
             refused: place(routes::REFUSED),
             preflight: place(routes::PREFLIGHT),
             slip: place(routes::UNMATCHED),
         };
-        Self(Arc::new(Inner { shared, router, places }))
+        Self(Arc::new(Inner { shared, router, max_body, places }))
     }
 
     /// The service of one connection, which came to the address `local` and is ended by `let_go`.
@@ -159,7 +167,7 @@ impl Inner {
                 Some(Thin::Tool(rest)) => {
                     Some((tools::one(&self.shared, rest, head.uri.query(), &head.headers), self.places.tool))
                 }
-                None => None,
+                Some(Thin::Call) | None => None,
             }
         };
         match at_hand {
@@ -177,15 +185,24 @@ impl Inner {
         (answer, route)
     }
 
+    /// Each way is in a box of its own: together they would be moved with every request, whichever it takes.
     async fn route(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
-        let (answer, route) = if thin(&head.method, head.uri.path()) == Some(Thin::List) {
-            (short(tools::list(&self.shared, head.uri.query(), &head.headers).await), self.places.list)
-        } else {
-            head.extensions.insert(let_go);
-            let routed = tower::Service::call(&mut self.router.clone(), Request::from_parts(head, body)).await;
-            let answer = routed.unwrap_or_else(|never: Infallible| match never {});
-            let route = self.shared.requests.route(routes::answered_by(&answer));
-            (answer.map(Either::Right), route)
+        let (answer, route) = match thin(&head.method, head.uri.path()) {
+            Some(Thin::List) => {
+                (short(Box::pin(tools::list(&self.shared, head.uri.query(), &head.headers)).await), self.places.list)
+            }
+            Some(Thin::Call) => {
+                let called = Box::pin(calls::execute_thin(&self.shared, head.uri.query(), body, self.max_body));
+                (short(called.await), self.places.call)
+            }
+            Some(Thin::Tool(_)) | None => {
+                head.extensions.insert(let_go);
+                let routed = tower::Service::call(&mut self.router.clone(), Request::from_parts(head, body));
+                let routed = Box::pin(routed).await;
+                let answer = routed.unwrap_or_else(|never: Infallible| match never {});
+                let route = self.shared.requests.route(routes::answered_by(&answer));
+                (answer.map(Either::Right), route)
+            }
         };
         (self.shared_with(pass, answer), route)
     }
@@ -218,6 +235,9 @@ fn slip(panic: &(dyn Any + Send)) -> Answer {
 
 fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {
     let rest = path.strip_prefix(TOOLS)?;
+    if *method == Method::POST {
+        return (path == CALL).then_some(Thin::Call);
+    }
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
@@ -269,11 +289,6 @@ fn share_with(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a text"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,6 +302,7 @@ mod tests {
         assert_eq!(get("/api/v1/tools/files/read"), Some(Thin::Tool("files/read")));
         assert_eq!(get("/api/v1/tools/config/read"), Some(Thin::Tool("config/read")));
         assert_eq!(get("/api/v1/tools/files%2Fexplain"), Some(Thin::Tool("files%2Fexplain")));
+        assert_eq!(thin(&Method::POST, CALL), Some(Thin::Call));
     }
 
     #[test]
@@ -305,5 +321,7 @@ mod tests {
             assert_eq!(thin(&Method::GET, path), None, "{path}");
         }
         assert_eq!(thin(&Method::POST, "/api/v1/tools"), None);
+        assert_eq!(thin(&Method::POST, "/api/v1/tools/execute/"), None);
+        assert_eq!(thin(&Method::GET, "/api/v1/tools/execute"), None);
     }
 }

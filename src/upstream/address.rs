@@ -77,6 +77,13 @@ impl Address {
         (self.0.scheme() == LOCAL).then(|| self.0.path())
     }
 
+    /// The address for a client that knows neither TLS nor credentials; nothing where either is needed.
+    pub(super) fn plain(&self) -> Option<http::Uri> {
+        let url = &self.0;
+        let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
+        plain.then(|| url.as_str().parse().ok()).flatten()
+    }
+
     /// The address with its credentials, for sending.
     pub(super) fn url(&self) -> Url {
         self.0.clone()
@@ -143,6 +150,14 @@ mod tests {
             let error = address("http://u:secret@h:1/x").join(path).unwrap_err();
             assert_eq!(error.kind(), "address", "{path}");
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_needs_tls_or_credentials_is_not_plain() {
+        assert_eq!(address("http://h:1/x?y").plain().unwrap().to_string(), "http://h:1/x?y");
+        for other in ["https://h/", "http://u@h/", "http://u:p@h/", "http://:p@h/"] {
+            assert_eq!(address(other).plain(), None, "{other}");
         }
     }
 

@@ -3,14 +3,17 @@
 //! It asks with GET only (a call is [`post`](super::post)'s), decides nothing about when to ask, and repeats a request in one case alone:
 //! the connection was closed before an answer came.
 
+use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use hyper::body::Body;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
@@ -127,9 +130,9 @@ impl Client {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
-            let (response, head) = self.send(limits, http, &address, &headers, &mut may_retry).await?;
+            let (body, head) = self.send(limits, http, &address, &headers, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                Verdict::Take => return read(limits.max_body, &address, response, head).await,
+                Verdict::Take => return read(limits.max_body, &address, body, head).await,
                 Verdict::Follow(location) => {
                     let refuse = |target| AskError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
@@ -143,7 +146,7 @@ impl Client {
                     let message = "it answered 304 to a request without conditions".to_owned();
                     return Err(AskError::Broken { url: address.to_string(), message });
                 }
-                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, response, head).await,
+                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, body, head).await,
                 Verdict::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
                     return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
@@ -161,13 +164,13 @@ impl Client {
         address: &Address,
         headers: &HeaderMap,
         may_retry: &mut bool,
-    ) -> Result<(reqwest::Response, ResponseHead), AskError> {
+    ) -> Result<(reqwest::Body, ResponseHead), AskError> {
         loop {
             let requested = self.clock.now();
             match http.get(address.url()).headers(headers.clone()).send().await {
                 Ok(response) => {
-                    let head = self.head(&response, requested);
-                    return Ok((response, head));
+                    let (head, body) = http::Response::from(response).into_parts();
+                    return Ok((body, self.head(head, requested)));
                 }
                 Err(error) if *may_retry && failure::closed_before_answer(&error) => {
                     tracing::debug!(%address, "the connection was closed before an answer, asking once more");
@@ -178,10 +181,11 @@ impl Client {
         }
     }
 
-    pub(super) fn head(&self, response: &reqwest::Response, requested: Instant) -> ResponseHead {
+    /// The head of an answer that was asked for at `requested`.
+    pub(super) fn head(&self, head: http::response::Parts, requested: Instant) -> ResponseHead {
         ResponseHead {
-            status: response.status(),
-            headers: response.headers().clone(),
+            status: head.status,
+            headers: head.headers,
             requested,
             received: self.clock.now(),
             received_at: self.clock.wall(),
@@ -319,19 +323,17 @@ fn is_conditional(headers: &HeaderMap) -> bool {
 }
 
 /// Reads the body of an answer, at most `limit` bytes.
-pub(super) async fn read(
-    limit: usize,
-    address: &Address,
-    response: reqwest::Response,
-    head: ResponseHead,
-) -> Result<Answer, AskError> {
+pub(super) async fn read<B>(limit: usize, address: &Address, body: B, head: ResponseHead) -> Result<Answer, AskError>
+where
+    B: Body<Data = Bytes, Error: Error + 'static> + Unpin,
+{
     let url = || address.to_string();
     // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
     if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let message = format!("its content coding {coding:?} was not asked for");
         return Err(AskError::Broken { url: url(), message });
     }
-    let body = body::read(response, limit).await.map_err(|error| match error {
+    let body = body::read(body, limit).await.map_err(|error| match error {
         BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
         BodyError::Broken(error) => failure::broken(address, &error),
     })?;

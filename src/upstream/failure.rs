@@ -1,4 +1,4 @@
-//! What a failed exchange was: reads reqwest's error chain.
+//! What a failed exchange was: reads the error chains of both clients.
 //!
 //! Texts take only the innermost cause, since the outer levels repeat the address, credentials included.
 
@@ -6,16 +6,67 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use hyper_util::client::legacy;
+
+use super::plain::Unresolved;
 use super::{Address, AskError};
 
+/// What a client tells of a request that failed.
+pub(super) trait Failure: Error + 'static {
+    /// There was nothing to send.
+    fn is_unmade(&self) -> bool;
+    /// There was no connection.
+    fn is_connect(&self) -> bool;
+    /// It took too long.
+    fn is_late(&self) -> bool;
+    /// The host has no address.
+    fn is_unresolved(&self) -> bool;
+}
+
+impl Failure for reqwest::Error {
+    fn is_unmade(&self) -> bool {
+        self.is_builder()
+    }
+
+    fn is_connect(&self) -> bool {
+        self.is_connect()
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_timeout()
+    }
+
+    fn is_unresolved(&self) -> bool {
+        self.is_dns()
+    }
+}
+
+impl Failure for legacy::Error {
+    fn is_unmade(&self) -> bool {
+        false
+    }
+
+    fn is_connect(&self) -> bool {
+        self.is_connect()
+    }
+
+    fn is_late(&self) -> bool {
+        io_kinds(self).any(|kind| kind == io::ErrorKind::TimedOut)
+    }
+
+    fn is_unresolved(&self) -> bool {
+        causes(self).any(|cause| cause.is::<Unresolved>())
+    }
+}
+
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout means.
-pub(super) fn explain(address: &Address, error: &reqwest::Error, connect: Duration) -> AskError {
+pub(super) fn explain(address: &Address, error: &impl Failure, connect: Duration) -> AskError {
     let url = address.to_string();
-    if error.is_builder() {
+    if error.is_unmade() {
         AskError::Address(format!("{url} cannot be asked: {}", innermost(error)))
-    } else if error.is_dns() {
+    } else if error.is_unresolved() {
         AskError::Unresolved(url)
-    } else if error.is_connect() && error.is_timeout() {
+    } else if error.is_connect() && error.is_late() {
         AskError::Timeout { url, limit: connect }
     } else if error.is_connect() && io_kinds(error).any(|kind| kind == io::ErrorKind::ConnectionRefused) {
         AskError::Refused(url)
@@ -25,7 +76,7 @@ pub(super) fn explain(address: &Address, error: &reqwest::Error, connect: Durati
 }
 
 /// The connection or the body broke.
-pub(super) fn broken(address: &Address, error: &reqwest::Error) -> AskError {
+pub(super) fn broken(address: &Address, error: &(impl Error + 'static)) -> AskError {
     AskError::Broken { url: address.to_string(), message: innermost(error) }
 }
 
@@ -47,19 +98,25 @@ pub(super) fn closed_before_answer(error: &reqwest::Error) -> bool {
 }
 
 /// Whether nothing of the request can have reached anybody: there was no connection, or it was gone before the first byte was written.
-pub(super) fn unsent(error: &reqwest::Error) -> bool {
+pub(super) fn unsent(error: &impl Failure) -> bool {
     let gone = |cause: &hyper::Error| cause.is_canceled();
-    error.is_connect() || error.is_builder() || causes(error).filter_map(|cause| cause.downcast_ref()).any(gone)
+    error.is_connect() || error.is_unmade() || causes(error).filter_map(|cause| cause.downcast_ref()).any(gone)
 }
 
-fn io_kinds(error: &reqwest::Error) -> impl Iterator<Item = io::ErrorKind> {
+fn io_kinds(error: &(impl Error + 'static)) -> impl Iterator<Item = io::ErrorKind> {
     causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+fn causes(error: &(impl Error + 'static)) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(error.source(), |&cause| cause.source())
 }
 
-fn innermost(error: &reqwest::Error) -> String {
-    causes(error).last().map_or_else(|| "no cause was given".to_owned(), ToString::to_string)
+fn innermost(error: &(impl Error + 'static)) -> String {
+    let outermost: &(dyn Error + 'static) = error;
+    match causes(error).last() {
+        Some(cause) => cause.to_string(),
+        // reqwest's own words repeat the address.
+        None if outermost.is::<reqwest::Error>() => "no cause was given".to_owned(),
+        None => outermost.to_string(),
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, [`body`] reads what comes, [`error`] names what can go wrong,
+//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls (most of them by `plain`), [`body`] reads what comes, [`error`] names what can go wrong,
 //! [`cache_policy`] judges the answer.
 
 use std::net::SocketAddr;
@@ -24,6 +24,7 @@ pub mod client;
 mod dial;
 pub mod error;
 mod failure;
+mod plain;
 pub mod post;
 pub(crate) mod settings;
 mod status;

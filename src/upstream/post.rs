@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Uri;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
 use super::dial::TARGET;
+use super::failure::Failure;
+use super::plain::Plain;
 use super::{Address, Answer, AskError, Client, Upstream, failure};
 
 /// What one request may cost, and what goes with it.
@@ -56,14 +59,16 @@ impl Upstream {
         let (client, settings, body) = (&self.client, self.client.settings.load_full(), body.into());
         let connect = settings.limits.connect;
         let exchange = async {
-            match self.dial {
-                None => {
+            match (self.dial, address.plain()) {
+                (None, Some(to)) => client.post_plainly(settings.plain(), to, connect, &address, body, limits).await,
+                // In boxes: reqwest's futures are large, and would be moved with the others, too.
+                (None, None) => {
                     let http = settings.calling().map_err(Unanswered::unsent)?;
-                    client.send_call(http, connect, &address, body, limits).await
+                    Box::pin(client.send_call(http, connect, &address, body, limits)).await
                 }
-                Some(target) => {
+                (Some(target), _) => {
                     let http = settings.dialling().map_err(Unanswered::unsent)?;
-                    TARGET.scope(target, client.send_call(http, connect, &address, body, limits)).await
+                    Box::pin(TARGET.scope(target, client.send_call(http, connect, &address, body, limits))).await
                 }
             }
         };
@@ -76,6 +81,21 @@ impl Upstream {
 }
 
 impl Client {
+    async fn post_plainly(
+        &self,
+        http: &Plain,
+        to: Uri,
+        connect: Duration,
+        address: &Address,
+        body: Bytes,
+        limits: &CallLimits,
+    ) -> Result<Answer, Unanswered> {
+        let requested = self.now();
+        let answered = http.post(to, &limits.headers, body).await;
+        let (head, body) = answered.map_err(|error| unanswered(address, &error, connect))?.into_parts();
+        read(limits.max_body, address, body, self.head(head, requested)).await.map_err(Unanswered::sent)
+    }
+
     async fn send_call(
         &self,
         http: &reqwest::Client,
@@ -90,11 +110,12 @@ impl Client {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .headers(limits.headers.clone())
             .body(body);
-        let response = request.send().await.map_err(|error| {
-            let sent = !failure::unsent(&error);
-            Unanswered { error: failure::explain(address, &error, connect), sent }
-        })?;
-        let head = self.head(&response, requested);
-        read(limits.max_body, address, response, head).await.map_err(Unanswered::sent)
+        let response = request.send().await.map_err(|error| unanswered(address, &error, connect))?;
+        let (head, body) = http::Response::from(response).into_parts();
+        read(limits.max_body, address, body, self.head(head, requested)).await.map_err(Unanswered::sent)
     }
+}
+
+fn unanswered(address: &Address, error: &impl Failure, connect: Duration) -> Unanswered {
+    Unanswered { sent: !failure::unsent(error), error: failure::explain(address, error, connect) }
 }

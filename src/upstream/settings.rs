@@ -10,11 +10,12 @@ use tokio::sync::Semaphore;
 
 use super::cache_policy::Rules;
 use super::dial::Given;
+use super::plain::Plain;
 use super::{AskError, Limits};
 use crate::model::Bounds;
 
 /// How scenarios see us.
-const USER_AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
+pub(super) const OURS: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
 
 /// Idle connections kept per host. None: a poll per minute would hold one open per scenario (24 KB each) and find it closed by the
 /// server most times, and a fresh connection costs no more.
@@ -23,16 +24,18 @@ const IDLE_PER_HOST: usize = 0;
 /// Idle connections for calls kept per host, and for how long. Calls come in bursts and are waited for, so a connection is worth keeping for
 /// the next one; many servers close theirs after five seconds, and a request that meets a closing connection is lost, for a call is not
 /// repeated. So ours are given up before that, which also bounds how many are open.
-const CALLS_IDLE_PER_HOST: usize = 32;
-const CALLS_IDLE: Duration = Duration::from_secs(4);
+pub(super) const CALLS_IDLE_PER_HOST: usize = 32;
+pub(super) const CALLS_IDLE: Duration = Duration::from_secs(4);
 
 /// What may be exchanged while requests are under way, which keep what they began with.
 pub(super) struct Settings {
     pub(super) http: reqwest::Client,
     /// The same, but connecting where each request says; made when the first is needed.
     pub(super) dialling: Arc<OnceLock<reqwest::Client>>,
-    /// For calls; made when the first comes.
+    /// For calls that need TLS or credentials; made when the first comes.
     pub(super) calling: Arc<OnceLock<reqwest::Client>>,
+    /// For the other calls; made when the first comes.
+    pub(super) plain: Arc<OnceLock<Plain>>,
     pub(super) limits: Limits,
     pub(super) permits: Arc<Semaphore>,
     pub(super) concurrency: usize,
@@ -43,18 +46,20 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<Self, AskError> {
-        let (http, dialling, calling) = (set_up(limits.connect, Use::Asks)?, Arc::default(), Arc::default());
-        Ok(Self { http, dialling, calling, limits, permits: places(concurrency), concurrency, rules, bounds })
+        let http = set_up(limits.connect, Use::Asks)?;
+        let (dialling, calling, plain) = (Arc::default(), Arc::default(), Arc::default());
+        Ok(Self { http, dialling, calling, plain, limits, permits: places(concurrency), concurrency, rules, bounds })
     }
 
     /// The same once more; places and connections are shared.
     pub(super) fn share(&self) -> Self {
-        let Self { http, dialling, calling, limits, permits, concurrency, rules, bounds } = self;
+        let Self { http, dialling, calling, plain, limits, permits, concurrency, rules, bounds } = self;
         let (http, dialling, permits) = (http.clone(), Arc::clone(dialling), Arc::clone(permits));
         Self {
             http,
             dialling,
             calling: Arc::clone(calling),
+            plain: Arc::clone(plain),
             limits: limits.clone(),
             permits,
             concurrency: *concurrency,
@@ -72,6 +77,11 @@ impl Settings {
     /// name in the request, which may have led elsewhere before.
     pub(super) fn calling(&self) -> Result<&reqwest::Client, AskError> {
         self.once(&self.calling, Use::Calls)
+    }
+
+    /// The client for calls that need neither TLS nor credentials nor a target of their own.
+    pub(super) fn plain(&self) -> &Plain {
+        self.plain.get_or_init(|| Plain::new(self.limits.connect))
     }
 
     fn once<'a>(&self, made: &'a OnceLock<reqwest::Client>, what_for: Use) -> Result<&'a reqwest::Client, AskError> {
@@ -130,7 +140,7 @@ fn set_up(connect: Duration, what_for: Use) -> Result<reqwest::Client, AskError>
 
 fn builder(connect: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
-        .user_agent(USER_AGENT)
+        .user_agent(OURS)
         .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
         // HTTP_PROXY in the environment would send even loopback requests to a stranger.
         .no_proxy()
