@@ -8,6 +8,7 @@ mod command;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
 use command::{Home, Running, Scenario, json, tool, until};
 
@@ -37,6 +38,22 @@ fn serves_until_sigterm_and_ends_with_zero() {
         assert!(log.contains(told), "{told}: {log}");
     }
     assert!(!log.contains('\u{1b}'), "{log}");
+}
+
+#[test]
+fn it_may_open_as_many_files_as_the_system_allows() {
+    let home = Home::with("");
+    let serve = home.command(&["serve"]);
+    let mut limited = Command::new("/bin/sh");
+    limited.args(["-c", "ulimit -Sn 300 && exec \"$0\" serve", env!("CARGO_BIN_EXE_callsheet")]);
+    limited
+        .env_clear()
+        .envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(home.path(""));
+    let daemon = Running::start(limited, "callsheet listens on ");
+    let metrics = String::from_utf8(daemon.get("/metrics").1).unwrap();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("process_max_fds ")).unwrap();
+    assert!(line.parse::<f64>().unwrap() > 300.0, "{line}");
 }
 
 #[test]

@@ -127,6 +127,7 @@ listen = "[::1]:0"
 allowed_hosts = ["Tools.Example", "[::2]"]
 allowed_origins = ["https://Chat.example:443/", "http://localhost:3000"]
 max_body = 101
+max_connections = 103
 stop_timeout = "102ms"
 ready_timeout = "0s"
 [[scenarios]]
@@ -221,7 +222,8 @@ fn everything(machine: &Machine) -> Config {
     server.listen = "[::1]:0".parse().unwrap();
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
-    (server.max_body, server.stop_timeout, server.ready_timeout) = (101, millis(102), secs(0));
+    (server.max_body, server.max_connections) = (101, 103);
+    (server.stop_timeout, server.ready_timeout) = (millis(102), secs(0));
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
         url: url.parse().unwrap(),

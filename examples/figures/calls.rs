@@ -88,7 +88,10 @@ fn compare(connections: usize, direct: SocketAddr, proxy: SocketAddr, daemon: So
 /// The memory of the daemon that calls take which wait for their turn, the connections of those who wait included.
 fn waiting() -> Result<Row> {
     let scenario = Process::scenario(OURS, true)?;
-    let daemon = daemon(scenario.address, "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\n")?;
+    let daemon = daemon(
+        scenario.address,
+        "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 12000\n",
+    )?;
     let before = daemon.child.memory("VmRSS")?;
     let arguments = ["waiters".to_owned(), daemon.address.to_string(), (WAITERS + 32).to_string()];
     let mut waiters = Child::start(Some(LOAD), &arguments)?;

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use super::{Failure, log};
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
+use crate::runtime::open_files;
 use crate::runtime::tasks::Finish;
 use crate::server::ServeError;
 
@@ -42,7 +43,8 @@ impl Serve {
         let app = Callsheet::builder(loaded.config.clone()).start().await?;
         app.follow_configuration(options, loaded)?;
         app.return_memory();
-        tracing::info!(configuration = file, state, "started");
+        let open_files = open_files::raise();
+        tracing::info!(configuration = file, state, open_files, "started");
         super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
         app.stop_on_signal()?;
         app.tell_service_manager();

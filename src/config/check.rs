@@ -161,6 +161,7 @@ fn server(raw: raw::Server, server: &mut Server, mut at: Section<'_>) {
     at.set_list("allowed_hosts", raw.allowed_hosts, &mut server.allowed_hosts, host);
     at.set_list("allowed_origins", raw.allowed_origins, &mut server.allowed_origins, web_origin);
     at.set("max_body", raw.max_body, &mut server.max_body, body_size);
+    at.set("max_connections", raw.max_connections, &mut server.max_connections, count(1..=MOST_EVENTS));
     at.set_text("stop_timeout", raw.stop_timeout, &mut server.stop_timeout, duration);
     at.set_text("ready_timeout", raw.ready_timeout, &mut server.ready_timeout, duration);
 }

@@ -51,6 +51,7 @@ impl Default for Server {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_body: MIB as usize,
+            max_connections: 4_096,
             stop_timeout: Duration::from_secs(10),
             ready_timeout: Duration::from_secs(1),
         }

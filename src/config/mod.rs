@@ -95,6 +95,8 @@ pub struct Server {
     pub allowed_origins: Vec<String>,
     /// `max_body`: bytes of a request body.
     pub max_body: usize,
+    /// `max_connections`: how many connections are open at once; further ones wait.
+    pub max_connections: usize,
     /// `stop_timeout`: how long answers under way may take after a stop was asked for.
     pub stop_timeout: Duration,
     /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not asked yet.

@@ -38,6 +38,7 @@ pub(super) struct Server {
     pub(super) allowed_hosts: Option<Vec<String>>,
     pub(super) allowed_origins: Option<Vec<String>>,
     pub(super) max_body: Option<Size>,
+    pub(super) max_connections: Option<u64>,
     pub(super) stop_timeout: Option<String>,
     pub(super) ready_timeout: Option<String>,
 }

@@ -48,6 +48,7 @@ rules! {
     "server.allowed_hosts" restart server.allowed_hosts;
     "server.allowed_origins" restart server.allowed_origins;
     "server.max_body" restart server.max_body;
+    "server.max_connections" restart server.max_connections;
     "server.stop_timeout" restart server.stop_timeout;
     "server.ready_timeout" restart server.ready_timeout;
     "scenarios" live scenarios;

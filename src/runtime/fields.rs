@@ -19,6 +19,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("lost", "scenarios that were lost"),
     ("method", "the method of a request"),
     ("of", "scenarios that answered before some of them were lost"),
+    ("open_files", "how many files and connections may be open at once"),
     ("origin", "a web origin"),
     ("outcome", "what came of it, as metrics count it"),
     ("path", "a file"),

@@ -1,4 +1,4 @@
-//! What every part needs to live in one process: the clock, the tasks, stopping, signals, watched files and readiness.
+//! What every part needs to live in one process: the clock, the tasks, stopping, signals, watched files, the limit of open ones, readiness.
 //!
 //! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml` refuses both elsewhere.
 //! It never knows what the tasks do. The one call of C in this crate is in [`memory`].
@@ -7,6 +7,7 @@ pub mod clock;
 pub mod fields;
 pub mod files;
 pub mod memory;
+pub mod open_files;
 pub mod ready;
 pub mod service;
 pub mod signal;

@@ -28,8 +28,8 @@ const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections at once; further ones wait in the kernel's queue. 4,096 at about 20 KB each are 80 MB at the worst, and four times
-    /// the usual limit of open files, which then is the bound that is met first and waited out.
+    /// Connections at once; further ones wait in the kernel's queue. At about 20 KB each the usual 4,096 are 80 MB at the worst. Where the
+    /// system allows fewer open files, that bound is met first and waited out.
     pub(super) connections: usize,
     /// How long a client may take for a request's head, and may keep a connection without any request. 30 s is what proxies and
     /// client pools reckon with.

@@ -238,6 +238,7 @@ mod tests {
             allowed_hosts: vec!["Tools.Example".into()],
             allowed_origins: vec!["https://ui.example".into(), "nonsense".into()],
             max_body: 100,
+            max_connections: 1,
             stop_timeout: Duration::ZERO,
             ready_timeout: Duration::ZERO,
         })

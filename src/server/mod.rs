@@ -125,7 +125,11 @@ type App = Arc<Shared>;
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
-    let limits = accept::Limits { stop_timeout: config.stop_timeout, ..accept::Limits::default() };
+    let limits = accept::Limits {
+        connections: config.max_connections,
+        stop_timeout: config.stop_timeout,
+        ..accept::Limits::default()
+    };
     let guard = guard::Guard::new(&config);
     let (repeats, requests, of_all) = (repeats::Repeats::default(), routes::counted(), tasks.clone());
     let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());

@@ -48,6 +48,7 @@ pub(crate) fn configured() -> config::Server {
         allowed_hosts: vec!["tools.example".into()],
         allowed_origins: vec!["https://ui.example".into()],
         max_body: 1_000,
+        max_connections: 4_096,
         stop_timeout: Duration::from_secs(10),
         ready_timeout: Duration::from_secs(10),
     }
