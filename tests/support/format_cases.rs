@@ -10,7 +10,7 @@ use callsheet::model::{Provenance, PublishedName, Scope, Target};
 
 use serde_json::Value;
 
-use crate::view_tools::{category, extra, offered, part, raw, tool, view};
+use super::view_tools::{category, extra, offered, part, raw, tool, view};
 
 /// Every case by name.
 pub(crate) fn cases() -> Vec<(&'static str, View)> {
