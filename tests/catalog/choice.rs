@@ -250,6 +250,8 @@ fn queries() -> impl Strategy<Value = ViewQuery> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn every_choice_is_within_its_budgets_and_explains_itself(
         catalog in catalogs(), query in queries(), most in 0..4_usize, again in queries(),

@@ -362,6 +362,8 @@ fn the_default_lifetime_is_a_rule_of_its_own() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_header_value_panics_or_outlives_the_limit(
         values in proptest::collection::vec((0..FIELDS.len(), proptest::collection::vec(any::<u8>(), 0..64)), 0..12),

@@ -124,6 +124,8 @@ fn read(lines: &[String], scope: CacheScope) -> Freshness {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_written_list_means_what_was_meant(
         all in prop::collection::vec(meant(), 0..8),

@@ -1,7 +1,5 @@
 //! Views that between them have everything that a format may meet. Each has one expected file per format.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::sync::Arc;
 
 use callsheet::catalog::View;
