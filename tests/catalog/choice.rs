@@ -196,6 +196,17 @@ fn what_a_conversation_carries_stays_first_in_its_order_and_newcomers_come_behin
 }
 
 #[test]
+fn what_the_target_cannot_say_is_not_the_one_that_is_loaded() {
+    let mut inputs = Inputs::default();
+    put(&mut inputs, offer("files", &[tool("read"), tool("unsaid")]));
+    inputs.preferences = preferences(&[("global", "tool:files/unsaid", pinned())]);
+    let query = query(|query| query.defer = Some(Defer::Relevance));
+    let view = View::select_for(&build(&inputs), &query, &Deferring(1));
+    assert_eq!(shown(&view), ["files/read", "files/unsaid"]);
+    assert_eq!(view.notes, [ViewNote::OneLoaded]);
+}
+
+#[test]
 fn what_cannot_be_read_carries_nothing() {
     let view = select_in(&office(), |query| query.sticky = Some(Carried::read("no selection")));
     assert_eq!(view.notes, [ViewNote::StickyUnknown]);
