@@ -1,24 +1,21 @@
 //! Readers of events that do not keep up, over either way: they are let go, are told why if they read at all, and cost little until then.
-//! In a file of its own, since it looks at the memory of the whole process.
+//! In a program of its own, since it looks at the memory of the whole process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-mod support {
-    pub(crate) mod daemon;
-    pub(crate) mod listener;
-    pub(crate) mod serving;
-}
+mod support;
 
 use std::net::SocketAddr;
 
 use callsheet::provide::ToolDefinition;
 use callsheet::runtime::memory;
 use serde_json::json;
-use support::daemon::{Daemon, Home, NEVER, PATIENCE, Scenario, tool};
-use support::listener::Listener;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+
+use support::daemon::{Daemon, Home, NEVER, PATIENCE, Scenario, tool};
+use support::listener::Listener;
 
 const STREAM: &str = "GET /api/v1/events?kind=catalog HTTP/1.1\r\n";
 const SOCKET: &str = "GET /api/v1/ws?kind=catalog HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\

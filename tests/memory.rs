@@ -1,4 +1,4 @@
-//! Memory that was needed for a moment goes back to the system.
+//! Memory that was needed for a moment goes back to the system. In a program of its own, since it looks at the memory of the whole process.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]

@@ -3,15 +3,14 @@
 #![cfg(all(unix, feature = "otlp"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
-#[path = "support/command.rs"]
-mod command;
+mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use command::{Home, Scenario, nobody, tool, until};
+use support::command::{Home, Scenario, nobody, tool, until};
 
 const PASSWORD: &str = "hunter2-password";
 

@@ -1,4 +1,5 @@
-//! House rules that no compiler checks: sizes, the direction of imports, which library lives where, and that fixtures are used.
+//! House rules that no compiler checks: sizes, the direction of imports, which library lives where, and that fixtures, helpers and tests are
+//! used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -212,10 +213,54 @@ fn every_fixture_is_used() {
     assert_none(&problems, "every fixture is used by a test");
 }
 
+/// Cargo takes what lies directly in `tests/` and the `main.rs` of each folder there for programs; what they do not name is silently not run.
+#[test]
+fn every_test_file_belongs_to_a_program() {
+    let programs = root().join("tests");
+    let mut problems = Vec::new();
+    for path in files("tests", "rs") {
+        let folder = path.parent().unwrap();
+        let head = folder.join(if folder.ends_with("support") { "mod.rs" } else { "main.rs" });
+        if folder == programs || (path == head && folder.parent() == Some(&programs)) {
+            continue;
+        }
+        let named = format!("mod {};", path.file_stem().unwrap().display());
+        let text = fs::read_to_string(&head).unwrap_or_default();
+        if !text.lines().any(|line| line.trim_start_matches("pub(crate) ") == named) {
+            problems.push(format!("{}: no `{named}` in {}", shown(&path), shown(&head)));
+        }
+    }
+    assert_none(&problems, "every file below a folder of tests is a module of its program");
+}
+
+/// The compiler cannot tell: what one program does not use another one does.
+#[test]
+fn every_helper_is_used() {
+    let tests: String = files("tests", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let mut words = BTreeMap::<&str, usize>::new();
+    for word in tests.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        *words.entry(word).or_default() += 1;
+    }
+    let mut problems = Vec::new();
+    for path in files("tests/support", "rs") {
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let Some((_, after)) = line.split_once("fn ").filter(|_| !line.trim_start().starts_with("//")) else {
+                continue;
+            };
+            let name = after.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            if words.get(name) == Some(&1) {
+                problems.push(format!("{}: {name}", shown(&path)));
+            }
+        }
+    }
+    assert_none(&problems, "every helper of the tests is used by one of them");
+}
+
 #[test]
 fn every_module_says_what_it_is() {
     let problems: Vec<_> = files("src", "rs")
         .iter()
+        .chain(&files("tests", "rs"))
         .filter(|path| !fs::read_to_string(path).unwrap().starts_with("//!"))
         .map(|path| shown(path))
         .collect();

@@ -1,7 +1,5 @@
 //! The daemon that the description of the API shows, and what reads that description.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use callsheet::provide::{Parameter, ToolDefinition};
 use serde_json::Value;
 

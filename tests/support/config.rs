@@ -1,7 +1,6 @@
 //! A machine of the test's own to load configurations on: real files, and an environment that is not the process's.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -2,8 +2,6 @@
 //!
 //! Waits follow what the daemon publishes and are bounded; nothing here sleeps for time.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Views that between them have everything that a format may meet. Each has one expected file per format.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::sync::Arc;
 
 use callsheet::catalog::View;
@@ -10,7 +8,7 @@ use callsheet::model::{Provenance, PublishedName, Scope, Target};
 
 use serde_json::Value;
 
-use crate::view_tools::{category, extra, offered, part, raw, tool, view};
+use super::view_tools::{category, extra, offered, part, raw, tool, view};
 
 /// Every case by name.
 pub(crate) fn cases() -> Vec<(&'static str, View)> {

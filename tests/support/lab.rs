@@ -1,7 +1,6 @@
 //! Hosts on one network, each in a network namespace of its own, joined by a bridge. Needs root, `ip` and what the tests start; nothing
 //! of it touches the network of this machine.
 
-#![allow(dead_code, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
 #![allow(clippy::unused_self, reason = "what a test does in its lab reads as such")]
 #![allow(clippy::disallowed_methods, reason = "what is waited for here takes real time")]

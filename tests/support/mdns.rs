@@ -1,8 +1,6 @@
 //! A local network of a test's own: mDNS on a free UDP port of the loopback interface. Nothing leaves the machine, and no test hears
 //! another.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::net::UdpSocket;
 use std::time::Duration;
 

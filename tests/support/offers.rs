@@ -1,5 +1,4 @@
 //! Small makers of tools, manifests, offers and preferences for tests of the merge.
-#![allow(dead_code, reason = "each test crate that includes this file uses its own part of it")]
 
 use std::sync::Arc;
 

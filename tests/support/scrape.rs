@@ -1,7 +1,5 @@
 //! A scrape of `/metrics`, read line by line.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::serving::Answer;

@@ -1,7 +1,5 @@
 //! A source that runs under test, and a real processes folder for it to look at.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

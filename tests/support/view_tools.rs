@@ -1,7 +1,5 @@
 //! Builds views by hand, for tests of what is made of them.
 
-#![allow(dead_code, reason = "each test file uses its share")]
-
 use std::sync::Arc;
 
 use callsheet::catalog::search::Indexed;

@@ -1,6 +1,5 @@
 //! A whole callsheet under test, in its own folder, with short times. What it publishes is waited for, never slept for.
 
-#![allow(dead_code, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::path::PathBuf;

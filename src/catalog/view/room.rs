@@ -33,7 +33,10 @@ pub(super) struct Room<'a> {
 impl<'a> Room<'a> {
     pub(super) fn new(query: &'a ViewQuery, target: &'a dyn Target, candidates: &[Candidate]) -> Self {
         let limits = [query.max_tools, query.cap];
-        let scarce = query.max_tokens.is_some() || limits.iter().flatten().any(|most| *most < candidates.len());
+        // Where tools are deferred, one that the target can say has to be loaded.
+        let scarce = query.defer.is_some()
+            || query.max_tokens.is_some()
+            || limits.iter().flatten().any(|most| *most < candidates.len());
         let (loaded, tokens, deferred, misses) = (0, 0, 0, 0);
         Self { query, target, scarce, loaded, tokens, deferred, misses, pinned_over: false, one_loaded: false }
     }

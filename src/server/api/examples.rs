@@ -1,4 +1,4 @@
-//! Examples: what a daemon answered to the requests in `examples.json`. `tests/openapi_examples.rs` asks them again and compares, and
+//! Examples: what a daemon answered to the requests in `examples.json`. `tests/http/openapi_examples.rs` asks them again and compares, and
 //! writes the answers anew when it is told to, so that none of them is invented.
 
 use serde::Deserialize;

@@ -1,0 +1,392 @@
+//! Calls that need a human's yes: what waits, who may decide it, and that a yes runs exactly that, once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callsheet::config::Config;
+use callsheet::model::{ApprovalRequest, ApprovalState, Asker, Decided, JsonText, Party};
+use callsheet::runtime::Clock;
+use callsheet::state::{Write, sqlite};
+use serde_json::{Value, json};
+
+use crate::support::callee::{Callee, answer, done, manifest, tool, tool_with};
+use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
+use crate::support::listener::Listener;
+use crate::support::serving::Answer;
+
+/// A disk that is wiped only with a human's yes, and looked at without.
+fn disks() -> Value {
+    let parameters = json!({"type": "object", "properties": {"disk": {"type": "string"}}, "required": ["disk"]});
+    let wipe = json!({"enabled_by_default": true, "requires_approval": true});
+    manifest("disks", &[tool("look"), tool_with("wipe", &parameters, &wipe)])
+}
+
+fn config(home: &Home, callee: &Callee) -> Config {
+    let mut config = home.config(&[]);
+    config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
+    config
+}
+
+async fn office(home: &Home, callee: &Callee) -> Daemon {
+    Daemon::ready(config(home, callee)).await
+}
+
+async fn call(daemon: &Daemon, body: &Value) -> Answer {
+    daemon.send_json("POST", "/api/v1/tools/execute", body).await
+}
+
+/// Asks for the disk to be wiped; the id of what waits.
+async fn ask(daemon: &Daemon, disk: &str) -> String {
+    let answer = call(daemon, &json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let answer = answer.json();
+    assert_eq!(answer["status"], "waiting_for_approval");
+    answer["approval_id"].as_str().unwrap().to_owned()
+}
+
+async fn decide(daemon: &Daemon, id: &str, action: &str, body: &Value) -> Answer {
+    daemon.send_json("POST", &format!("/api/v1/approvals/{id}/{action}"), body).await
+}
+
+async fn shown(daemon: &Daemon, id: &str) -> Value {
+    daemon.json(&format!("/api/v1/approvals/{id}")).await
+}
+
+/// Waits until it is in this state.
+async fn until(daemon: &Daemon, id: &str, state: &str) -> Value {
+    let deadline = Clock::system().now() + PATIENCE;
+    loop {
+        let now = shown(daemon, id).await;
+        if now["state"] == state {
+            return now;
+        }
+        assert!(Clock::system().now() < deadline, "never {state}: {now:#}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_yes_runs_exactly_what_was_asked_for_once() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    assert_eq!(call(&daemon, &json!({"tool_name": "look", "arguments": {}})).await.status, 200);
+    let id = ask(&daemon, "sda1").await;
+    let waits = daemon.json("/api/v1/approvals?state=waiting&chat_id=7&scenario=disks").await;
+    assert_eq!((&waits["waiting"], &waits["approvals"][0]["id"]), (&json!(1), &json!(id)));
+    let one = shown(&daemon, &id).await;
+    assert_eq!(
+        (&one["arguments"], &one["tool"], &one["answer"]),
+        (&json!({"disk": "sda1"}), &json!("wipe"), &Value::Null)
+    );
+    assert_eq!(daemon.json("/api/v1/approvals?chat_id=8").await["approvals"], json!([]));
+    assert_eq!(callee.ran().len(), 1, "only the look");
+
+    let approved = decide(&daemon, &id, "approve", &json!({"by": "kim", "digest": one["digest"]})).await;
+    assert_eq!(approved.status, 200, "{approved:?}");
+    let approved = approved.json();
+    assert_eq!((&approved["state"], &approved["decided_by"]), (&json!("answered"), &json!("kim")));
+    assert_eq!(
+        (&approved["answer"]["success"], &approved["answer"]["result"]),
+        (&json!(true), &json!({"disk": "sda1"}))
+    );
+    let ran = callee.ran();
+    assert_eq!((ran.len(), ran[1].tool.as_str(), &ran[1].arguments), (2, "wipe", &json!({"disk": "sda1"})));
+
+    for action in ["approve", "reject"] {
+        let again = decide(&daemon, &id, action, &json!({})).await;
+        assert_eq!((again.status, &again.json()["code"]), (409, &json!("already_decided")));
+    }
+    assert_eq!(callee.ran().len(), 2);
+    assert_eq!(shown(&daemon, &id).await, approved, "whoever asked reads the answer here");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_no_is_for_good_and_says_why() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    let rejected = decide(&daemon, &id, "reject", &json!({"by": "kim", "reason": "not today"})).await;
+    assert_eq!((rejected.status, &rejected.json()["state"]), (200, &json!("rejected")));
+    let approve = decide(&daemon, &id, "approve", &json!({})).await;
+    assert_eq!((approve.status, &approve.json()["state"]), (409, &json!("rejected")));
+    let kept = shown(&daemon, &id).await;
+    assert_eq!((&kept["reason"], &kept["decided_by"]), (&json!("not today"), &json!("kim")));
+    assert!(callee.ran().is_empty());
+    let unknown = decide(&daemon, "0123", "approve", &json!({})).await;
+    assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("unknown_approval")));
+    assert_eq!(decide(&daemon, &id, "approve", &json!({"by": 7})).await.status, 400);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_nobody_decides_in_time_is_never_run() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.approval_expiry = Duration::from_millis(50);
+    let daemon = Daemon::ready(config).await;
+    let id = ask(&daemon, "sda1").await;
+    let expired = until(&daemon, &id, "expired").await;
+    assert_eq!(expired["decided_by"], Value::Null);
+    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
+    assert!(callee.ran().is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn of_many_decisions_one_counts() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    let body = json!({});
+    let decisions = (0..16).map(|at| decide(&daemon, &id, if at % 4 == 3 { "reject" } else { "approve" }, &body));
+    let answers = futures_util::future::join_all(decisions).await;
+    let counted: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert_eq!(counted.len(), 1);
+    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 409)));
+    let approved = counted[0].json()["state"] == "answered";
+    assert_eq!(callee.ran().len(), usize::from(approved));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_call_waits_once_and_another_one_beside_it() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let first = ask(&daemon, "sda1").await;
+    assert_eq!(ask(&daemon, "sda1").await, first, "a client that tries again does not ask twice");
+    let other = ask(&daemon, "sda2").await;
+    let elsewhere =
+        call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}, "chat_id": "8"})).await.json();
+    assert!(other != first && elsewhere["approval_id"] != json!(first));
+    let as_looked_at = shown(&daemon, &other).await["digest"].clone();
+    let mixed_up = decide(&daemon, &first, "approve", &json!({"digest": as_looked_at})).await;
+    assert_eq!((mixed_up.status, &mixed_up.json()["code"]), (409, &json!("changed")));
+    assert!(callee.ran().is_empty());
+    // Once it was answered, the same call is another one.
+    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 200);
+    assert_ne!(ask(&daemon, "sda1").await, first);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn preferences_ask_for_a_yes_and_lift_it() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    for (scope, target, approval) in [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")] {
+        let body = json!({"scope": scope, "target": target, "approval": approval});
+        assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &body).await.status, 200);
+    }
+    let look = json!({"tool_name": "look", "arguments": {}});
+    assert_eq!(call(&daemon, &look).await.status, 202);
+    let wipe = json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}, "chat_id": "9"});
+    assert_eq!(call(&daemon, &wipe).await.status, 200);
+    assert_eq!(callee.ran().len(), 1);
+    // What does not fit the schema need not be decided by anybody.
+    let wrong = call(&daemon, &json!({"tool_name": "wipe", "arguments": {}})).await;
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    let revision = daemon.json("/api/v1/scenarios/disks").await["freshness"]["received_at"].clone();
+    let parameters = json!({"type": "object", "properties": {"disk": {"type": "string"}, "all": {"type": "boolean"}}});
+    let wipe = json!({"enabled_by_default": true, "requires_approval": true});
+    callee.lists(manifest("disks", &[tool_with("wipe", &parameters, &wipe)]));
+    daemon.until("/api/v1/tools", |answer| String::from_utf8_lossy(&answer.body).contains("\"all\"")).await;
+    assert_ne!(revision, Value::Null);
+    let refused = decide(&daemon, &id, "approve", &json!({})).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")));
+    assert!(refused.problem().contains("defined otherwise"), "{refused:?}");
+    callee.lists(manifest("disks", &[tool("look")]));
+    daemon.until_tools(&["look"]).await;
+    let refused = decide(&daemon, &id, "approve", &json!({})).await;
+    assert!(refused.status == 409 && refused.problem().contains("not offered"), "{refused:?}");
+    // As it was asked for, it may be approved again.
+    callee.lists(disks());
+    daemon.until_tools(&["look", "wipe"]).await;
+    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
+    assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_yes_does_not_count_for_another_owner_of_the_name() {
+    let (home, callee, stranger) = (Home::new(), Callee::echo(disks()).await, Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    daemon.stop().await;
+    // The same name at another address: perhaps another program.
+    let daemon = office(&home, &stranger).await;
+    daemon.until_state("disks", "live").await;
+    let refused = decide(&daemon, &id, "approve", &json!({})).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")), "{refused:?}");
+    assert!(refused.problem().contains("belonged to"), "{refused:?}");
+    assert_eq!(shown(&daemon, &id).await["state"], "waiting");
+    assert!(callee.ran().is_empty() && stranger.ran().is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_outlives_the_daemon() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
+    let before = shown(&daemon, &first).await;
+    decide(&daemon, &second, "reject", &json!({"by": "kim"})).await;
+    daemon.stop().await;
+    let daemon = office(&home, &callee).await;
+    assert_eq!(shown(&daemon, &first).await, before);
+    assert_eq!(shown(&daemon, &second).await["state"], "rejected");
+    assert_eq!(decide(&daemon, &second, "approve", &json!({})).await.status, 409);
+    daemon.until_state("disks", "live").await;
+    assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.json()["state"], "answered");
+    daemon.stop().await;
+    let daemon = office(&home, &callee).await;
+    assert_eq!(shown(&daemon, &first).await["answer"]["result"], json!({"disk": "sda1"}));
+    assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+/// One that a daemon had begun to run when it ended.
+fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> ApprovalRequest {
+    let text = |name: &str| Arc::<str>::from(waiting[name].as_str().unwrap());
+    let now = Clock::system().wall();
+    ApprovalRequest {
+        id: id.into(),
+        tool: "disks/wipe".parse().unwrap(),
+        name: "wipe".into(),
+        arguments: JsonText::read(&waiting["arguments"].to_string()).unwrap(),
+        asker: Asker { chat: Some("7".into()), ..Asker::default() },
+        owner: Party { identity: None, origin: Some(format!("http://localhost:{}", owner.port()).into()) },
+        definition: text("definition"),
+        digest: text("digest"),
+        idempotent,
+        asked_at: now,
+        expires_at: now.saturating_add(Duration::from_secs(60)).unwrap(),
+        state: ApprovalState::Started,
+        decided: Some(Decided { by: "kim".into(), at: now, reason: None }),
+        ended_at: None,
+        answer: None,
+    }
+}
+
+#[tokio::test]
+async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_safe() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let waiting = shown(&daemon, &ask(&daemon, "sda1").await).await;
+    daemon.stop().await;
+    {
+        let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+        let writes = [("unsafe", false), ("safe", true)];
+        let writes = writes.map(|(id, safe)| Write::Approval(Arc::new(begun(id, &waiting, safe, &callee))));
+        store.save(writes.into()).await.unwrap();
+    }
+    let daemon = office(&home, &callee).await;
+    let lost = until(&daemon, "unsafe", "unknown-outcome").await;
+    assert_eq!(lost["decided_by"], "kim");
+    until(&daemon, "safe", "answered").await;
+    assert_eq!(callee.ran().len(), 1);
+    for id in ["unsafe", "safe"] {
+        assert_eq!(decide(&daemon, id, "approve", &json!({})).await.status, 409);
+    }
+    daemon.stop().await;
+    let daemon = office(&home, &callee).await;
+    assert_eq!(shown(&daemon, "unsafe").await["state"], "unknown-outcome");
+    assert_eq!(shown(&daemon, "safe").await["state"], "answered");
+    assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
+    let home = Home::new();
+    let mut callee = Callee::start(disks(), |_| async {
+        answer(409, &json!({"success": false, "error": "it is mounted", "code": "conflict"}))
+    })
+    .await;
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    let failed = decide(&daemon, &id, "approve", &json!({})).await.json();
+    assert_eq!((&failed["state"], &failed["answer"]["code"]), (&json!("answered"), &json!("conflict")));
+    assert_eq!(failed["answer"]["error"], "it is mounted");
+    let id = ask(&daemon, "sda1").await;
+    callee.kill().await;
+    let failed = decide(&daemon, &id, "approve", &json!({})).await;
+    assert_eq!((failed.status, &failed.json()["state"]), (200, &json!("failed")), "{failed:?}");
+    assert_eq!(failed.json()["answer"]["success"], false);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.approvals_max = 2;
+    let daemon = Daemon::ready(config).await;
+    let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
+    let full = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}})).await;
+    assert_eq!((full.status, &full.json()["code"]), (429, &json!("approvals_full")), "{full:?}");
+    decide(&daemon, &first, "reject", &json!({})).await;
+    let third = ask(&daemon, "sda3").await;
+    let kept = daemon.json("/api/v1/approvals").await;
+    let ids: Vec<_> = kept["approvals"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [second.as_str(), third.as_str()], "what is over makes room");
+    assert_eq!(daemon.get(&format!("/api/v1/approvals/{first}")).await.status, 404);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_follows_hears_of_it() {
+    let home = Home::new();
+    let callee = Callee::start(disks(), |_| async { done(&json!("wiped")) }).await;
+    let daemon = office(&home, &callee).await;
+    let (mut all, _) = Listener::begin(daemon.address, "?kind=approval").await;
+    let (mut chat, _) = Listener::begin(daemon.address, "?kind=approval&chat_id=7").await;
+    let (mut other, _) = Listener::begin(daemon.address, "?kind=approval&chat_id=8").await;
+    let id = ask(&daemon, "sda1").await;
+    decide(&daemon, &id, "approve", &json!({"by": "kim"})).await;
+    let mut last = String::new();
+    for listener in [&mut all, &mut chat] {
+        for state in ["waiting", "started", "answered"] {
+            let told = listener.next().await;
+            assert_eq!(
+                (told.event.as_str(), &told.data["id"], &told.data["state"]),
+                ("approval", &json!(id), &json!(state))
+            );
+            assert_eq!(told.data.get("arguments"), None, "what is wiped is nobody's business who only follows");
+            last = told.id;
+        }
+    }
+    drop(chat);
+    ask(&daemon, "sda3").await;
+    let mut resumed = Listener::resume(daemon.address, "?kind=approval&chat_id=7", &last).await;
+    assert_eq!(resumed.next().await.data["state"], "waiting", "nothing is missed");
+    let call = json!({"tool_name": "wipe", "arguments": {"disk": "sda2"}, "chat_id": "8"});
+    assert_eq!(self::call(&daemon, &call).await.status, 202);
+    let told = other.next().await;
+    assert_eq!((&told.data["chat_id"], &told.data["state"]), (&json!("8"), &json!("waiting")));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_page_shows_what_waits_without_running_it() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let page = |target: &'static str| daemon.get(target);
+    let empty = String::from_utf8(page("/dashboard/calls").await.body).unwrap();
+    assert!(empty.contains("No call waits for a decision"), "{empty}");
+    let id = ask(&daemon, "<script>alert(1)</script>\u{202e}").await;
+    let shown = String::from_utf8(page("/dashboard/calls/now").await.body).unwrap();
+    assert!(shown.contains(&format!("/api/v1/approvals/{id}/approve")), "{shown}");
+    assert!(shown.contains("&lt;script&gt;") && !shown.contains("<script>") && shown.contains("U+202E"), "{shown}");
+    assert!(callee.ran().is_empty());
+    daemon.stop().await;
+}

@@ -1,0 +1,13 @@
+//! Calls of tools: what they mean, who may make them, where they go, and what is kept of them.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod approvals;
+mod audit;
+mod limits;
+mod names;
+mod operations;
+mod properties;
+mod routes;
+mod usage;

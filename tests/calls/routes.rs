@@ -1,0 +1,114 @@
+//! The ways to scenarios: who may be called, and where; and what a call teaches the engine.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+
+use callsheet::Callsheet;
+use callsheet::config::Config;
+use callsheet::discovery::Trust;
+use callsheet::engine::CallReport;
+use callsheet::model::ScenarioState;
+use callsheet::native::NativeTools;
+use callsheet::protocols::Call;
+use callsheet::provide::ToolDefinition;
+use callsheet::runtime::Clock;
+use callsheet::state::Decision;
+use serde_json::{Value, json};
+
+use crate::support::call_of::call_of;
+use crate::support::callee::{Callee, PATIENCE, manifest, tool};
+use crate::support::house::{House, scenario};
+
+#[tokio::test]
+async fn a_listed_scenario_can_be_called_where_it_is() {
+    let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
+    let house = House::of(&[("files", files.url())]).await;
+    let route = house.route("files").unwrap();
+    assert_eq!((route.state, route.protocol.id()), (ScenarioState::Live, "tool-discovery"));
+    let outcome = route.protocol.call(&route.upstream, &call_of("read", &json!({"a": 1}))).await.unwrap();
+    assert_eq!(outcome.result.unwrap().get(), "{\"a\":1}");
+    assert!(house.route("nobody").is_none());
+
+    let _old = files.move_on().await;
+    house.place("files", files.url(), Trust::Trusted);
+    let shown = files.url().to_string();
+    let files_name = scenario("files");
+    house
+        .until("moved", |snapshot| snapshot.health.get(&files_name).is_some_and(|h| h.url.as_ref() == Some(&shown)))
+        .await;
+    let moved = house.route("files").unwrap();
+    assert!(moved.generation > route.generation && moved.upstream.shown() == shown, "{moved:?}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_yes_or_got_a_no_cannot_be_called() {
+    let files = Callee::echo(manifest("files", &[tool("read")])).await;
+    let house = House::of(&[]).await;
+    house.place("files", files.url(), Trust::Untrusted);
+    let name = scenario("files");
+    house.until("pending", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
+    assert!(house.route("files").is_none());
+    house.app.engine().decide(name.clone(), Some(Decision::Trusted)).await.unwrap();
+    assert!(house.route("files").is_some(), "there when the decision is acknowledged");
+    house.app.engine().decide(name.clone(), Some(Decision::Blocked)).await.unwrap();
+    assert!(house.route("files").is_none());
+    assert!(files.ran().is_empty());
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_refused_call_has_the_scenario_asked_at_once() {
+    let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
+    // Nobody asks by schedule here.
+    let house = House::of(&[("files", files.url())]).await;
+    let route = house.route("files").unwrap();
+    files.kill().await;
+    let error = route.protocol.call(&route.upstream, &call_of("read", &json!({}))).await.unwrap_err();
+    assert_eq!((error.kind(), error.was_sent()), ("refused", false));
+    let name = scenario("files");
+    house.app.engine().called(&name, &route, CallReport::Refused);
+    let failed = |snapshot: &callsheet::catalog::Snapshot| snapshot.health.get(&name).unwrap().failures_in_a_row > 0;
+    house.until("asked at once", failed).await;
+    assert!(!house.names().is_empty(), "one refused ask takes nothing away");
+    files.revive();
+    house
+        .until("back, as a restart", |snapshot| {
+            let health = snapshot.health.get(&name).unwrap();
+            health.state == ScenarioState::Live && health.restarts == 1
+        })
+        .await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn tools_inside_the_program_are_called_in_the_same_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let throw = ToolDefinition::new("throw", "Throws one die").unwrap();
+    let wait = ToolDefinition::new("wait", "Waits for ever").unwrap();
+    let dice = NativeTools::new("dice", "Throws dice", Clock::system())
+        .unwrap()
+        .tool(
+            throw,
+            |given: Value| async move { given["sides"].as_u64().map(Value::from).ok_or("`sides` is no number") },
+        )
+        .tool(wait, |_: Value| std::future::pending::<Result<Value, String>>());
+    let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await.unwrap();
+    let mut reader = app.reader();
+    let route = loop {
+        match app.engine().route(&scenario("dice")) {
+            Some(route) => break route,
+            None => _ = tokio::time::timeout(PATIENCE, reader.changed()).await.unwrap(),
+        }
+    };
+    let call = async |call: Call| route.protocol.call(&route.upstream, &call).await;
+    let outcome = call(call_of("throw", &json!({"sides": 6}))).await.unwrap();
+    assert_eq!((outcome.success, outcome.result.unwrap().get()), (true, "6"));
+    let outcome = call(call_of("throw", &json!({}))).await.unwrap();
+    assert_eq!((outcome.success, outcome.error.as_deref()), (false, Some("`sides` is no number")));
+    let outcome = call(call_of("roll", &json!({}))).await.unwrap();
+    assert_eq!((outcome.success, outcome.code.as_deref()), (false, Some("unknown_tool")));
+    let brief = Call { timeout: Some(std::time::Duration::from_millis(20)), ..call_of("wait", &json!({})) };
+    let error = call(brief).await.unwrap_err();
+    assert_eq!((error.kind(), error.was_sent()), ("timeout", true));
+    app.finish().await;
+}

@@ -1,0 +1,244 @@
+//! Prepared answers: made once, kept, and never those of another content.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Snapshot, Standing, View, ViewQuery};
+use callsheet::formats::native::Native;
+use callsheet::formats::openai::OpenAi;
+use callsheet::formats::{Encoded, Format, Frame, Limits, ListHead};
+use callsheet::model::{Digest, FindingCode, PreferenceSet, ScenarioName, Scope, Settings, Target, ViewTool};
+use callsheet::runtime::Tasks;
+use callsheet::views::{Coding, Views, render};
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use crate::support::view_tools::{manifest, offered, then, tool};
+
+const MANY: u64 = 64 << 20;
+
+/// Native, but it counts the tools it encodes.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Counting {
+    fn leaked() -> &'static Self {
+        Box::leak(Box::default())
+    }
+
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl Format for Counting {
+    fn id(&self) -> &'static str {
+        "counting"
+    }
+    fn limits(&self) -> &Limits {
+        Native.limits()
+    }
+    fn for_llm(&self) -> bool {
+        false
+    }
+    fn encode(&self, tool: &ViewTool) -> Encoded {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Native.encode(tool)
+    }
+    fn frame(&self, head: &ListHead<'_>) -> Frame {
+        Native.frame(head)
+    }
+}
+
+/// Native, but no tool is encoded while somebody holds the lock.
+#[derive(Debug, Default)]
+struct Held(Mutex<()>);
+
+impl Format for Held {
+    fn id(&self) -> &'static str {
+        "held"
+    }
+    fn limits(&self) -> &Limits {
+        Native.limits()
+    }
+    fn for_llm(&self) -> bool {
+        false
+    }
+    fn encode(&self, tool: &ViewTool) -> Encoded {
+        let _free = self.0.lock().unwrap();
+        Native.encode(tool)
+    }
+    fn frame(&self, head: &ListHead<'_>) -> Frame {
+        Native.frame(head)
+    }
+}
+
+/// The offer of a scenario with so many tools; `version` stands in each description.
+fn offer(scenario: &str, tools: usize, version: u64) -> Offer {
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
+    let tools = (0..tools).map(|n| {
+        let name = format!("{scenario}_{n:03}");
+        offered(tool(scenario, &name, schema), |tool| tool.description = format!("Version {version}").into()).tool
+    });
+    let mut manifest = manifest(scenario, tools.collect(), Vec::new());
+    manifest.digest = Digest(u128::from(version) + 1);
+    Offer { manifest: Arc::new(manifest), standing: Standing::Published }
+}
+
+fn catalog(offers: &[(&str, usize)]) -> Catalog {
+    let offers = offers.iter().map(|(name, tools)| (name.parse().unwrap(), offer(name, *tools, 0)));
+    catalog::build(&Inputs { offers: offers.collect(), ..Inputs::default() })
+}
+
+fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
+    let findings = Arc::default();
+    let turns = catalog::Turns::default();
+    let health = imbl::OrdMap::new();
+    Arc::new(Snapshot {
+        catalog,
+        generated_at: then(),
+        health,
+        findings,
+        sequence,
+        turns,
+        isolated: None,
+        configuration: None,
+    })
+}
+
+fn names(body: &[u8]) -> Vec<String> {
+    let list: Value = serde_json::from_slice(body).unwrap();
+    let tools = list.as_array().or_else(|| list["tools"].as_array()).unwrap();
+    let name =
+        |tool: &Value| tool.get("name").or_else(|| tool["function"].get("name")).unwrap().as_str().unwrap().to_owned();
+    tools.iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn the_prepared_body_is_the_rendered_view_in_every_coding() {
+    let snapshot = snapshot(catalog(&[("a", 3), ("b", 5)]), 1);
+    let plain = render(&View::select(&snapshot.catalog, &ViewQuery::default()), then(), &Native).body;
+    // Two caches stand for two processes.
+    for views in [Views::new(MANY, Tasks::new()), Views::new(0, Tasks::new())] {
+        for coding in Coding::ALL {
+            let prepared = views.prepare(&snapshot, &ViewQuery::default(), &Native, coding).await;
+            assert_eq!(prepared.body, coding.encode(&plain).unwrap(), "{coding}");
+            assert_eq!(prepared.etag, callsheet::views::etag::strong(&plain, coding), "{coding}");
+            assert_eq!((prepared.coding, prepared.tools, prepared.left_out), (coding, 8, 0));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_askers_share_one_rendering() {
+    let (counting, tasks) = (Counting::leaked(), Tasks::new());
+    let views = Views::new(MANY, tasks.clone());
+    let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+    let ask = |coding| {
+        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
+        tasks.spawn(async move { views.prepare(&snapshot, &ViewQuery::default(), counting, coding).await })
+    };
+    let askers: Vec<_> = (0..80).map(|n| ask(Coding::ALL[n % 4])).collect();
+    for asker in askers {
+        assert_eq!(asker.await.unwrap().tools, 50);
+    }
+    assert_eq!(counting.take(), 50);
+}
+
+#[tokio::test]
+async fn an_asker_that_goes_away_takes_nobody_with_it() {
+    let held: &'static Held = Box::leak(Box::default());
+    let views = Views::new(MANY, Tasks::new());
+    let snapshot = snapshot(catalog(&[("a", 20)]), 1);
+    let query = ViewQuery::default();
+    let first = views.prepare(&snapshot, &query, held, Coding::Gzip);
+    let second = views.prepare(&snapshot, &query, held, Coding::Gzip);
+    let waiting = held.0.lock().unwrap();
+    assert!(first.now_or_never().is_none(), "nobody can have made it yet");
+    drop(waiting);
+    assert_eq!(second.await.tools, 20);
+}
+
+#[tokio::test]
+async fn a_change_renders_the_changed_scenario_alone() {
+    let counting = Counting::leaked();
+    let views = Views::new(MANY, Tasks::new());
+    let before = catalog(&[("a", 20), ("b", 30), ("c", 40)]);
+    let first = views.prepare(&snapshot(before.clone(), 1), &ViewQuery::default(), counting, Coding::Identity).await;
+    assert_eq!(counting.take(), 90);
+    let after = before.with(Change::Offer("b".parse().unwrap(), Some(offer("b", 31, 1))));
+    let second = views.prepare(&snapshot(after, 2), &ViewQuery::default(), counting, Coding::Identity).await;
+    assert_eq!(counting.take(), 31);
+    assert_eq!(second.tools, 91);
+    assert_ne!(first.etag, second.etag);
+    // A view of some scenarios is made of the same parts.
+    let only_c = ViewQuery { scenarios: ["c".parse::<ScenarioName>().unwrap()].into(), ..ViewQuery::default() };
+    let third = views.prepare(&snapshot(before.clone(), 3), &only_c, counting, Coding::Identity).await;
+    assert_eq!((third.tools, counting.take()), (40, 0));
+    // And it does not make the whole list forget the others.
+    let fourth = views.prepare(&snapshot(before, 4), &ViewQuery::default(), counting, Coding::Identity).await;
+    assert_eq!((fourth.tools, counting.take()), (90, 30));
+    assert_eq!(fourth.body, first.body);
+}
+
+#[tokio::test]
+async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
+    let views = Views::new(MANY, Tasks::new());
+    let snapshot = snapshot(catalog(&[("a", 100), ("b", 60)]), 1);
+    let ask = |max_tools| {
+        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
+        async move {
+            let query = ViewQuery { max_tools, ..ViewQuery::default() };
+            views.prepare(&snapshot, &query, &OpenAi, Coding::Identity).await
+        }
+    };
+    let capped = ask(None).await;
+    assert_eq!((capped.tools, capped.left_out, names(&capped.body).len()), (128, 32, 128));
+    assert_eq!(capped.findings.len(), 32);
+    assert!(capped.findings.iter().all(|finding| finding.code == FindingCode::OverLimit));
+    let lifted = ask(Some(0)).await;
+    assert_eq!((lifted.tools, lifted.left_out, lifted.findings.len()), (160, 0, 0));
+    assert_eq!(ask(Some(3)).await.tools, 3);
+}
+
+#[tokio::test]
+async fn disabled_and_internal_tools_are_never_in_a_list_for_llms() {
+    let views = Views::new(MANY, Tasks::new());
+    let mut offers = Inputs::default();
+    let schema = "{\"type\":\"object\",\"properties\":{}}";
+    let make = |name, enabled, internal| {
+        let change = |tool: &mut callsheet::model::Tool| {
+            tool.facts.enabled_by_default = enabled;
+            tool.facts.internal_only = internal;
+        };
+        offered(tool("a", name, schema), change).tool
+    };
+    let tools = vec![make("hidden", true, true), make("off", false, false), make("on", true, false)];
+    let offer = Offer { manifest: Arc::new(manifest("a", tools, Vec::new())), standing: Standing::Published };
+    offers.offers.insert("a".parse().unwrap(), offer);
+    let snapshot = snapshot(catalog::build(&offers), 1);
+    let query = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
+    let openai = views.prepare(&snapshot, &query, &OpenAi, Coding::Identity).await;
+    assert_eq!(names(&openai.body), ["on"]);
+    let native = views.prepare(&snapshot, &query, &Native, Coding::Identity).await;
+    assert_eq!(names(&native.body), ["hidden", "off", "on"]);
+}
+
+#[tokio::test]
+async fn a_preference_of_one_chat_shows_in_that_chat_at_once() {
+    let views = Views::new(MANY, Tasks::new());
+    let before = catalog(&[("a", 2)]);
+    let chat = ViewQuery { chat: Some("7".into()), ..ViewQuery::default() };
+    let first = views.prepare(&snapshot(before.clone(), 1), &chat, &Native, Coding::Identity).await;
+    assert_eq!(names(&first.body), ["a_000", "a_001"]);
+    let mut preferences = PreferenceSet::default();
+    let off = Settings { enabled: Some(false), ..Settings::default() };
+    preferences.set(Scope::Chat("7".into()), Target::Tool("a/a_000".parse().unwrap()), off);
+    let after = snapshot(before.with(Change::Preferences(Arc::new(preferences))), 2);
+    let second = views.prepare(&after, &chat, &Native, Coding::Identity).await;
+    assert_eq!(names(&second.body), ["a_001"]);
+    let other = views.prepare(&after, &ViewQuery::default(), &Native, Coding::Identity).await;
+    assert_eq!(other.etag, first.etag);
+}

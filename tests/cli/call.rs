@@ -1,0 +1,116 @@
+//! `callsheet call`: flags made from a tool's schema, arguments as JSON, and what comes of it, with a real daemon and a real module.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::command::{Home, Ran, Running, json};
+use crate::support::module::{Module, tool};
+
+fn search() -> Value {
+    json!({
+        "name": "research.web_search", "description": "Looks things up", "required_permission": "guest",
+        "parameters": [
+            {"name": "query", "type": "string", "description": "What to look for"},
+            {"name": "max_results", "type": "integer", "description": "How many", "required": false, "default": 10},
+            {"name": "mode", "type": "string", "description": "How", "required": false, "enum": ["fast", "deep"]},
+            {"name": "safe", "type": "boolean", "description": "Leave out the rest", "required": false},
+            {"name": "sites", "type": "array", "description": "Where", "required": false, "items": {"type": "string"}},
+        ],
+    })
+}
+
+/// A module with a tool for everybody and one for administrators, and a daemon that knows it.
+fn research() -> (Home, Running, Module, tokio::runtime::Runtime) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let module = runtime.block_on(Module::start(
+        "research",
+        &[search(), tool("research.fail", "guest"), tool("research.wipe", "admin")],
+    ));
+    let config = format!(
+        "[modules]\nresearch = \"http://{}\"\n[[profiles]]\nname = \"visitor\"\npermission = \"user\"\n",
+        module.address
+    );
+    let home = Home::with(&config);
+    let daemon = home.serve(&[]);
+    (home, daemon, module, runtime)
+}
+
+fn call(home: &Home, daemon: &Running, args: &[&str]) -> Ran {
+    home.run(&[&["call", "--url", &daemon.url], args].concat())
+}
+
+fn received(printed: &str) -> Value {
+    json(printed)["received"].clone()
+}
+
+#[test]
+fn flags_come_from_the_schema() {
+    let (home, daemon, _module, _runtime) = research();
+    let args =
+        ["research_web_search", "--query", "green tea", "--max-results", "3", "--safe", "--sites", "a", "--sites", "b"];
+    let sent = received(&call(&home, &daemon, &args).ok());
+    let expected = json!({"query": "green tea", "max_results": 3, "safe": true, "sites": ["a", "b"]});
+    assert_eq!(sent, json!({"tool_name": "research.web_search", "arguments": expected}));
+    // By every name that it has, with flags of the command behind it, and with whose call it is.
+    for name in ["research.web_search", "research/research.web_search"] {
+        let sent = received(&call(&home, &daemon, &[name, "--query=x", "--user", "u-1", "--mode", "deep"]).ok());
+        let expected =
+            json!({"tool_name": "research.web_search", "arguments": {"query": "x", "mode": "deep"}, "user_id": "u-1"});
+        assert_eq!(sent, expected, "{name}");
+    }
+    let help = call(&home, &daemon, &["research_web_search", "--help"]).ok();
+    for part in ["Looks things up", "--query <TEXT>", "What to look for", "[default: 10]", "fast, deep"] {
+        assert!(help.contains(part), "{part} is missing in {help}");
+    }
+}
+
+#[test]
+fn arguments_may_be_json() {
+    let (home, daemon, _module, _runtime) = research();
+    let given = r#"{"query":"x","max_results":7}"#;
+    let expected = json!({"query": "x", "max_results": 7});
+    let sent = |ran: Ran| received(&ran.ok())["arguments"].clone();
+    assert_eq!(sent(call(&home, &daemon, &["research_web_search", "--args", given])), expected);
+    home.write("given.json", given);
+    assert_eq!(sent(call(&home, &daemon, &["--args", "@given.json", "research_web_search"])), expected);
+    let mut command = home.command(&["call", "research_web_search", "--args", "-", "--url", &daemon.url]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(given.as_bytes()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(received(std::str::from_utf8(&ended.stdout).unwrap())["arguments"], expected);
+    // Flags add to it.
+    let both = call(&home, &daemon, &["research_web_search", "--args", given, "--max-results", "8"]);
+    assert_eq!(sent(both), json!({"query": "x", "max_results": 8}));
+    let answer = json(&call(&home, &daemon, &["research_web_search", "--args", given, "--json"]).ok());
+    assert_eq!((&answer["success"], &answer["scenario"]), (&json!(true), &json!("research")));
+}
+
+#[test]
+fn what_goes_wrong_has_its_exit_code() {
+    let (home, daemon, _module, _runtime) = research();
+    let failed = call(&home, &daemon, &["research_fail", "--args", r#"{"fail":"the web is closed"}"#]).failed(1);
+    assert!(failed.contains("the web is closed"), "{failed}");
+    for args in [
+        &["research_web_search"][..],
+        &["research_web_search", "--query", "a", "--max-results", "many"],
+        &["research_web_search", "--query", "a", "--mode", "odd"],
+        &["research_web_search", "--colour", "red"],
+        &["research_web_search", "--args", "[]"],
+        &["research_web_search", "--args", "{"],
+        &["research_web_search", "--args", "@nowhere.json"],
+    ] {
+        let told = call(&home, &daemon, args).failed(2);
+        assert!(told.contains("error: ") && told.contains("hint: "), "{args:?}: {told}");
+    }
+    let unknown = call(&home, &daemon, &["research_web_serch", "--query", "a"]).failed(1);
+    assert!(unknown.contains("research_web_search"), "{unknown}");
+    let denied = call(&home, &daemon, &["research_wipe", "--profile", "visitor"]).failed(1);
+    assert!(denied.contains("admin"), "{denied}");
+    let nobody = home.run(&["call", "x", "--url", "http://127.0.0.1:9", "--args", "{}"]);
+    assert_eq!(nobody.code, Some(3), "{nobody:?}");
+}

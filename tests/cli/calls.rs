@@ -1,0 +1,131 @@
+//! `callsheet approvals` and `operations`: what a human sees of calls that are not over, and decides.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use serde_json::{Value, json as value};
+use tokio::sync::watch;
+
+use crate::support::callee::{Callee, Ran, answer, done, manifest, tool_with};
+use crate::support::command::{self, Home, Running, json, rows};
+use crate::support::torn::send;
+
+/// A scenario with a tool that needs a yes, and one that goes on.
+async fn works() -> (Home, Running, Callee) {
+    let takes = value!({"type": "object", "properties": {"disk": {"type": "string"}}});
+    let id = value!({"type": "object", "properties": {"id": {"type": "string"}}});
+    let behaviour = value!({
+        "status_polling": {"status_tool": "get", "operation_id_field": "id", "status_tool_id_param": "id"},
+        "completion_conditions": {"status_field": "status", "success_values": ["done"]},
+        "cancellation": {"cancel_tool": "stop", "cancel_tool_id_param": "id"},
+    });
+    let on = value!({"enabled_by_default": true});
+    let tools = [
+        tool_with("wipe", &takes, &value!({"enabled_by_default": true, "requires_approval": true})),
+        tool_with("build", &takes, &value!({"enabled_by_default": true, "async_behavior": behaviour})),
+        tool_with("get", &id, &on),
+        tool_with("stop", &id, &on),
+    ];
+    let callee = Callee::start(manifest("works", &tools), |ran: Ran| async move {
+        match ran.tool.as_str() {
+            "build" => answer(202, &value!({"success": true, "is_async": true, "result": {"id": "b-1"}})),
+            "get" => done(&value!({"status": "running"})),
+            _ => done(&ran.arguments),
+        }
+    })
+    .await;
+    let home = Home::naming(&[("works", callee.url().as_str())]);
+    let daemon = tokio::task::block_in_place(|| home.serve(&[]));
+    (home, daemon, callee)
+}
+
+fn call(daemon: &Running, tool: &str, arguments: &Value) -> Value {
+    let body = value!({"tool_name": tool, "arguments": arguments, "user_id": "kim"});
+    let answer =
+        tokio::task::block_in_place(|| send(&daemon.url, "POST", "/api/v1/tools/execute", Some(&body))).unwrap();
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.json()
+}
+
+fn run(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {
+    let args: Vec<&str> = [args, &["--url", &daemon.url][..]].concat();
+    // The scenario answers on this test's runtime.
+    tokio::task::block_in_place(|| home.run(&args))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_human_says_yes_and_no() {
+    let (home, daemon, callee) = works().await;
+    assert_eq!(run(&home, &daemon, &["approvals"]).ok(), "no call waits for approval\n");
+    let first = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"].as_str().unwrap().to_owned();
+    let second = call(&daemon, "wipe", &value!({"disk": "sda2\u{1b}[2J"}))["approval_id"].as_str().unwrap().to_owned();
+    let listed = run(&home, &daemon, &["approvals"]).ok();
+    let table = rows(&listed);
+    assert_eq!(table[0], ["ID", "TOOL", "STATE", "EXPIRES", "ASKED BY", "ARGUMENTS"]);
+    assert_eq!(
+        (table[1][0], table[1][1], table[1][2], table[1][4]),
+        (&first[..12], "works/wipe", "waiting", "user kim")
+    );
+    assert!(!listed.contains('\u{1b}'), "arguments do not steer the terminal");
+    let one = run(&home, &daemon, &["approvals", &first[..8]]).ok();
+    assert!(one.contains(r#"{"disk":"sda1"}"#) && one.contains("waiting"), "{one}");
+
+    let approved = run(&home, &daemon, &["approvals", "approve", &first[..8], "--by", "robin"]).ok();
+    assert!(approved.contains("answered") && approved.contains("by robin") && approved.contains("sda1"), "{approved}");
+    let again = run(&home, &daemon, &["approvals", "approve", &first]).failed(1);
+    assert!(again.contains("decided before"), "{again}");
+    let rejected = run(&home, &daemon, &["approvals", "reject", &second, "--reason", "not now", "--json"]).ok();
+    assert_eq!((&json(&rejected)["state"], &json(&rejected)["reason"]), (&value!("rejected"), &value!("not now")));
+    let unknown = run(&home, &daemon, &["approvals", "approve", "zzz"]).failed(1);
+    assert!(unknown.contains("no call with this id"), "{unknown}");
+    assert_eq!(run(&home, &daemon, &["approvals"]).ok(), "no call waits for approval\n");
+    assert_eq!(rows(&run(&home, &daemon, &["approvals", "--all"]).ok()).len(), 3);
+    assert_eq!(callee.ran().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_is_seen_and_called_off() {
+    let (home, daemon, callee) = works().await;
+    assert_eq!(run(&home, &daemon, &["operations"]).ok(), "no operation is known\n");
+    let id = call(&daemon, "build", &value!({}))["operation_id"].as_str().unwrap().to_owned();
+    let listed = run(&home, &daemon, &["operations"]).ok();
+    assert_eq!(rows(&listed)[1][..3], [&id[..12], "works/build", "running"]);
+    let one = run(&home, &daemon, &["operations", &id]).ok();
+    assert!(one.contains("b-1") && one.contains("user kim"), "{one}");
+    let cancelled = run(&home, &daemon, &["operations", "cancel", &id[..8]]).ok();
+    assert!(cancelled.contains("cancelled"), "{cancelled}");
+    let stopped: Vec<_> = callee.ran().into_iter().filter(|ran| ran.tool == "stop").map(|ran| ran.arguments).collect();
+    assert_eq!(stopped, [value!({"id": "b-1"})]);
+    let again = run(&home, &daemon, &["operations", "cancel", &id]).failed(1);
+    assert!(again.contains("over already"), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_killed_between_the_yes_and_the_answer_never_runs_it_twice() {
+    let (home, mut daemon, callee) = works().await;
+    let (let_go, wait) = watch::channel(false);
+    callee.runs(move |ran: Ran| {
+        let mut wait = wait.clone();
+        async move {
+            let _ = wait.wait_for(|open| *open).await;
+            done(&ran.arguments)
+        }
+    });
+    let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"].as_str().unwrap().to_owned();
+    let (url, target) = (daemon.url.clone(), format!("/api/v1/approvals/{id}/approve"));
+    // Its answer never comes.
+    let approving = std::thread::spawn(move || send(&url, "POST", &target, Some(&value!({"by": "kim"}))).is_err());
+    callee.until_ran(1).await;
+    tokio::task::block_in_place(|| {
+        daemon.signal("KILL");
+        daemon.ended();
+    });
+    assert!(tokio::task::block_in_place(|| approving.join().unwrap()));
+    let_go.send_replace(true);
+    let daemon = tokio::task::block_in_place(|| home.serve(&[]));
+    let kept = run(&home, &daemon, &["approvals", &id, "--json"]).ok();
+    assert_eq!((&json(&kept)["state"], &json(&kept)["decided_by"]), (&value!("unknown-outcome"), &value!("kim")));
+    let again = run(&home, &daemon, &["approvals", "approve", &id]).failed(1);
+    assert!(again.contains("`unknown-outcome`"), "{again}");
+    assert_eq!(callee.ran().len(), 1);
+}

@@ -1,0 +1,126 @@
+//! `callsheet prefs`, `refresh`, `block` and `trust`: what an operator changes.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use crate::support::command::{Home, Ran, Running, json, office, rows};
+
+fn ask(home: &Home, daemon: &Running, args: &[&str]) -> Ran {
+    home.run(&[args, &["--url", &daemon.url][..]].concat())
+}
+
+fn listed(home: &Home, daemon: &Running, args: &[&str]) -> Vec<String> {
+    let list = json(&ask(home, daemon, &[&["tools", "--json"], args].concat()).ok());
+    list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn preferences_are_set_listed_and_reset() {
+    let (home, daemon, _scenarios) = office();
+    assert_eq!(ask(&home, &daemon, &["prefs", "list"]).ok(), "no preferences; set one with `callsheet prefs set`\n");
+    let set = ask(&home, &daemon, &["prefs", "set", "tool:notes/wipe", "--enabled", "true", "--priority", "-5"]).ok();
+    let heads = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED"];
+    assert_eq!(
+        rows(&set),
+        [heads.to_vec(), vec!["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5", "inherit"]]
+    );
+    assert!(listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));
+
+    ask(&home, &daemon, &["prefs", "set", "tool:notes/wipe", "--alias", "erase"]).ok();
+    assert!(listed(&home, &daemon, &[]).contains(&"erase".to_owned()), "one setting leaves the others");
+    let for_intern = ["prefs", "set", "scenario:mail", "--enabled", "false", "--scope", "profile:intern"];
+    ask(&home, &daemon, &for_intern).ok();
+    assert!(!listed(&home, &daemon, &["--profile", "intern"]).iter().any(|name| name.starts_with("send")));
+    assert!(listed(&home, &daemon, &[]).contains(&"send_mail".to_owned()));
+
+    let all = ask(&home, &daemon, &["prefs", "list"]).ok();
+    assert_eq!(
+        rows(&all)[1..],
+        [
+            vec!["global", "tool:notes/wipe", "true", "inherit", "erase", "-5", "inherit"],
+            vec!["profile:intern", "scenario:mail", "false", "inherit", "inherit", "inherit", "inherit"],
+        ]
+    );
+    let one = ask(&home, &daemon, &["prefs", "list", "--scope", "profile:intern", "--json"]).ok();
+    assert_eq!(json(&one)["preferences"].as_array().unwrap().len(), 1);
+
+    let partly = ask(&home, &daemon, &["prefs", "reset", "tool:notes/wipe", "--setting", "alias"]).ok();
+    assert_eq!(rows(&partly)[1], ["global", "tool:notes/wipe", "true", "inherit", "inherit", "-5", "inherit"]);
+    let wholly = ask(&home, &daemon, &["prefs", "reset", "tool:notes/wipe"]).ok();
+    assert_eq!(wholly, "tool:notes/wipe inherits every setting in scope global\n");
+    assert!(!listed(&home, &daemon, &[]).contains(&"wipe".to_owned()));
+}
+
+#[test]
+fn preferences_that_cannot_be_are_refused() {
+    let (home, daemon, _scenarios) = office();
+    for (args, told) in [
+        (&["notes", "--enabled", "true"][..], "unknown target `notes`"),
+        (&["scenario:notes", "--enabled", "true", "--scope", "team:a"], "`team:a`"),
+        (&["scenario:notes", "--alias", "x"], "an alias needs a single tool"),
+        (&["tool:notes/wipe", "--alias", "no blanks"], "`no blanks`"),
+    ] {
+        let error = ask(&home, &daemon, &[&["prefs", "set"], args].concat()).failed(1);
+        assert!(error.starts_with("error: ") && error.contains(told), "{error}");
+    }
+    assert_eq!(json(&ask(&home, &daemon, &["prefs", "list", "--json"]).ok())["preferences"], json("[]"));
+}
+
+#[test]
+fn a_refresh_tells_whether_everyone_answered() {
+    let (home, daemon, [_notes, mail]) = office();
+    let all = ask(&home, &daemon, &["refresh"]).ok();
+    let states: Vec<_> = rows(&all)[1..].iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(states, [("mail", "live"), ("notes", "live")]);
+    let named = ask(&home, &daemon, &["refresh", "notes", "mail"]).ok();
+    assert_eq!(rows(&named)[1][0], "notes", "in the order of the question");
+
+    mail.stop();
+    for args in [&["refresh"][..], &["refresh", "mail"], &["refresh", "notes", "mail", "--json"]] {
+        let ran = ask(&home, &daemon, args);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(ran.err, "error: no good answer from mail\n  hint: `callsheet scenarios mail` tells more\n");
+        assert!(ran.out.contains("mail") && ran.out.contains("refused"), "what came of it is shown: {ran:?}");
+    }
+    ask(&home, &daemon, &["refresh", "notes"]).ok();
+    let unknown = ask(&home, &daemon, &["refresh", "nots"]).failed(1);
+    assert_eq!(unknown, "error: no scenario is called `nots`\n  hint: did you mean notes?\n");
+}
+
+#[test]
+fn a_blocked_scenario_is_kept_out_until_it_is_let_in() {
+    let (home, daemon, [_notes, mail]) = office();
+    let blocked = ask(&home, &daemon, &["block", "mail"]).ok();
+    let whom = mail.url.replace("127.0.0.1", "localhost");
+    let told = format!("mail is blocked: an operator blocked it\nblocked: at {whom}, found by static\n");
+    assert_eq!(blocked, told);
+    assert_eq!(listed(&home, &daemon, &[]), ["add_note", "search"]);
+    let error = ask(&home, &daemon, &["refresh", "mail"]).failed(1);
+    assert_eq!(error, "error: `mail` is blocked\n  hint: take the block back with `callsheet block mail --undo`\n");
+    // Nobody asks it, so its silence is no failure of a refresh.
+    mail.stop();
+    ask(&home, &daemon, &["refresh"]).ok();
+    let undone = ask(&home, &daemon, &["block", "mail", "--undo"]).ok();
+    assert!(undone.starts_with("mail is ") && !undone.contains("blocked"), "{undone}");
+    assert!(listed(&home, &daemon, &[]).contains(&"send_mail".to_owned()), "its last good list is back");
+    let error = ask(&home, &daemon, &["block", "nobody"]).failed(1);
+    assert_eq!(
+        error,
+        "error: no scenario is called `nobody`\n  hint: `callsheet scenarios` lists those that are known\n"
+    );
+}
+
+#[test]
+fn trust_lifts_a_block_and_can_be_taken_back() {
+    let (home, daemon, _scenarios) = office();
+    let blocked = json(&ask(&home, &daemon, &["block", "notes", "--json"]).ok());
+    assert_eq!((&blocked["name"], &blocked["state"]), (&json("\"notes\""), &json("\"blocked\"")));
+    let error = ask(&home, &daemon, &["trust", "notes", "--undo"]).failed(1);
+    let hint = "`callsheet block notes --undo` takes the block back";
+    assert_eq!(error, format!("error: `notes` is blocked, not trusted\n  hint: {hint}\n"));
+    let trusted = json(&ask(&home, &daemon, &["trust", "notes", "--json"]).ok());
+    assert_eq!(trusted["trusted"], true);
+    assert_ne!(trusted["state"], "blocked");
+    assert!(listed(&home, &daemon, &[]).contains(&"add_note".to_owned()));
+    assert!(ask(&home, &daemon, &["trust", "notes", "--undo"]).ok().starts_with("notes is "));
+}

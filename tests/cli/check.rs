@@ -1,0 +1,200 @@
+//! `callsheet check`: what is wrong with a manifest and with how it is served, for people, for machines and by exit code.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use callsheet::provide::ToolDefinition;
+use serde_json::Value;
+
+use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, rows, run};
+use crate::support::upstream_server::{UpstreamServer, answer};
+
+const CLEAN: &str = include_str!("../../fixtures/manifests/check/clean.json");
+const FAULTS: &str = include_str!("../../fixtures/manifests/check/faults.json");
+const WRAPPED: &str = include_str!("../../fixtures/manifests/check/wrapped.json");
+
+/// Checks a file with this text.
+fn file(text: &str, flags: &[&str]) -> Ran {
+    let home = Home::new();
+    home.write("manifest.json", text);
+    home.run(&[&["check", "manifest.json"], flags].concat())
+}
+
+fn codes(checked: &Value) -> Vec<&str> {
+    checked["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_clean_file_passes() {
+    assert_eq!(file(CLEAN, &[]).ok(), "nothing found in 4 tools of kiln 3.1.0\n");
+    assert_eq!(file(CLEAN, &["--strict"]).ok(), "nothing found in 4 tools of kiln 3.1.0\n");
+}
+
+#[test]
+fn errors_are_a_table_by_tool_and_exit_code_1() {
+    let ran = file(WRAPPED, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    let rows = rows(&ran.out);
+    assert_eq!(rows[0], ["TOOL", "SEVERITY", "CODE", "POINTER", "MESSAGE", "HINT"]);
+    assert_eq!(rows[1][..4], ["(scenario)", "info", "version-newer", "/protocolVersion"]);
+    // The tool is named once for all that is wrong with it.
+    assert_eq!(rows[3][..3], ["water_beds", "warning", "default-unfit"]);
+    assert_eq!(rows[4][..2], ["warning", "example-unfit"]);
+    assert_eq!(rows[5][..2], ["error", "async-tool-missing"]);
+    assert_eq!(ran.out.lines().last(), Some("1 error, 2 warnings, 2 infos in 1 tool of greenhouse 1.0.0"));
+}
+
+#[test]
+fn a_narrow_table_still_has_everything() {
+    let home = Home::new();
+    home.write("manifest.json", WRAPPED);
+    let ran = run(home.command(&["check", "manifest.json"]).env("COLUMNS", "100"));
+    let columns = ran.out.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(columns <= 100, "{columns}: {}", ran.out);
+    assert!(["POINTER", "MESSAGE", "HINT"].iter().all(|heading| ran.out.contains(heading)), "{}", ran.out);
+}
+
+#[test]
+fn warnings_pass_unless_they_are_to_be_errors() {
+    let warned = CLEAN.replace("\"category\": \"firing\"", "\"category\": \"fire\"");
+    let ran = file(&warned, &[]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("warning") && ran.out.ends_with("3 warnings in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+    let ran = file(&warned, &["--strict"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(!ran.out.contains("warning") && ran.out.ends_with("3 errors in 4 tools of kiln 3.1.0\n"), "{}", ran.out);
+}
+
+#[test]
+fn json_says_the_same() {
+    let ran = file(FAULTS, &["--json"]);
+    assert_eq!(ran.code, Some(1));
+    let checked = json(&ran.out);
+    assert_eq!((&checked["checked"], &checked["scenario"]), (&"manifest.json".into(), &"hot air".into()));
+    assert_eq!((&checked["tools"], &checked["errors"]), (&11.into(), &20.into()));
+    assert_eq!(checked["findings"].as_array().unwrap().len(), 40);
+    let quarantined = checked["findings"].as_array().unwrap().last().unwrap();
+    assert_eq!((&quarantined["severity"], &quarantined["code"]), (&"error".into(), &"tool-quarantined".into()));
+    assert_eq!((&quarantined["tool"], &quarantined["pointer"]), (&"lost".into(), &"/tools/12/parameters".into()));
+    let refused = file("no manifest", &["--json"]);
+    assert_eq!(refused.code, Some(1));
+    assert_eq!((codes(&json(&refused.out)), &json(&refused.out)["tools"]), (vec!["manifest-refused"], &Value::Null));
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let home = Home::new();
+    let mut child =
+        home.command(&["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
+    child.stdin.take().unwrap().write_all(CLEAN.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"nothing found in 4 tools of kiln 3.1.0\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_exit_code_2() {
+    let home = Home::new();
+    for subject in ["no-such-file.json", "ftp://127.0.0.1/", &nobody()] {
+        let error = home.run(&["check", subject]).failed(2);
+        assert!(error.starts_with("error: ") && error.contains("\n  hint: "), "{error}");
+    }
+    let error = home.run(&["check", &nobody().replace("http://", "http://user:secret@")]).failed(2);
+    assert!(error.contains("refused") && !error.contains("secret"), "{error}");
+}
+
+#[test]
+fn what_provide_serves_is_clean() {
+    let tool = ToolDefinition::new("add_note", "Writes a note down").unwrap();
+    let scenario = Scenario::start("notes", vec![tool]);
+    let home = Home::new();
+    for subject in [scenario.url.clone(), format!("{}/api/v1/tools", scenario.url)] {
+        assert_eq!(home.run(&["check", &subject, "--strict"]).ok(), "nothing found in 1 tool of notes 1.0.0\n");
+    }
+}
+
+#[test]
+fn the_demo_is_clean() {
+    let home = Home::new();
+    let demo = Running::start(home.command(&["demo", "--turn", "600"]), "callsheet listens on ");
+    demo.line(|line| line.starts_with("try in another terminal"));
+    let scenarios: Value = serde_json::from_slice(&demo.get("/api/v1/scenarios").1).unwrap();
+    let scenarios = scenarios["scenarios"].as_array().unwrap();
+    assert_eq!(scenarios.len(), 3);
+    for scenario in scenarios {
+        let checked = home.run(&["check", scenario["url"].as_str().unwrap(), "--strict"]).ok();
+        assert!(checked.starts_with("nothing found in ") && checked.lines().count() == 1, "{checked}");
+    }
+}
+
+#[test]
+fn how_a_list_is_served_is_judged() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    // A server like real ones: no caching headers but a tag, everything new and shuffled in each answer, no route for single tools.
+    let asked = AtomicU64::new(0);
+    let server = runtime.block_on(UpstreamServer::answering(move |request| {
+        let number = asked.fetch_add(1, Ordering::SeqCst);
+        if request.target() != "/api/v1/tools" {
+            return answer("200 OK", &["Content-Type: application/json"], b"{}");
+        }
+        let mut manifest: Value = serde_json::from_str(CLEAN).unwrap();
+        manifest["generated_at"] = format!("2026-03-01T08:00:00.{number}Z").into();
+        if number % 2 == 1 {
+            manifest["tools"].as_array_mut().unwrap().reverse();
+        }
+        let tag = format!("ETag: \"{number}\"");
+        answer("200 OK", &["Content-Type: text/plain", &tag], manifest.to_string().as_bytes())
+    }));
+    let url = server.url().to_string();
+    let ran = Home::new().run(&["check", &url, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(
+        codes(&json(&ran.out)),
+        [
+            "cache-control-missing",
+            "content-type",
+            "generated-at-moves",
+            "order-unstable",
+            "etag-moves",
+            "tool-route",
+            "tool-route"
+        ]
+    );
+}
+
+#[test]
+fn a_conditional_request_must_be_answered_as_one() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(UpstreamServer::answering(|request| match request.target() {
+        "/x/api/v1/tools" => answer(
+            "200 OK",
+            &["Content-Type: application/json", "Cache-Control: max-age=60", "ETag: \"a\""],
+            CLEAN.as_bytes(),
+        ),
+        "/x/api/v1/tools/fire_kiln" => {
+            answer("200 OK", &["Content-Type: application/json"], b"{\"name\":\"fire_kiln\"}")
+        }
+        _ => answer("404 Not Found", &["Content-Type: text/plain"], b"tool not found"),
+    }));
+    let url = server.url().join("x").unwrap().to_string();
+    let ran = Home::new().run(&["check", &url, "--json"]);
+    assert_eq!(codes(&json(&ran.out)), ["not-modified-missing", "tool-route"]);
+    let asked = server.requests();
+    assert_eq!(asked.len(), 6);
+    assert_eq!(asked[3].header("if-none-match"), Some("\"a\""));
+}
+
+#[test]
+fn an_answer_that_is_no_manifest_is_told() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(UpstreamServer::answering(|_| answer("200 OK", &[], b"<html>hello</html>")));
+    let ran = Home::new().run(&["check", server.url().as_str()]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.out.contains("manifest-refused") && ran.out.contains("a web page"), "{}", ran.out);
+    let server = runtime.block_on(UpstreamServer::answering(|_| answer("503 Service Unavailable", &[], b"")));
+    let error = Home::new().run(&["check", server.url().as_str()]).failed(2);
+    assert!(error.contains("503"), "{error}");
+}

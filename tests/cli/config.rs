@@ -1,0 +1,89 @@
+//! `callsheet config show`: what is in force, where it comes from, and what is wrong with it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use crate::support::command::{Home, json, run};
+
+const FILE: &str = "[refresh]\nconcurrency = 4\ntimeout = \"3s\"\n\n[[scenarios]]\nname = \"notes\"\nurl = \"http://u:secret@127.0.0.1:9\"\n";
+
+#[test]
+fn shows_every_value_in_force() {
+    let home = Home::new();
+    home.write("callsheet.toml", FILE);
+    let out = home.run(&["config", "show"]).ok();
+    for line in [
+        "server.listen = \"127.0.0.1:7400\"",
+        "refresh.concurrency = 4",
+        "refresh.timeout = \"3s\"",
+        "scenarios[0].name = \"notes\"",
+    ] {
+        assert!(out.lines().any(|shown| shown == line), "{line}: {out}");
+    }
+    assert!(!out.contains("secret"), "{out}");
+    assert!(!out.contains('#'), "{out}");
+}
+
+#[test]
+fn tells_where_each_value_comes_from() {
+    let home = Home::new();
+    let file = home.write("callsheet.toml", FILE);
+    let mut command = home.command(&["config", "show", "--origin"]);
+    let out = run(command.env("CALLSHEET_REFRESH__TIMEOUT", "4s")).ok();
+    let origin = |setting: &str| {
+        let line = out.lines().find(|line| line.starts_with(&format!("{setting} "))).unwrap_or_else(|| panic!("{out}"));
+        line.split_once("  # ").unwrap().1.to_owned()
+    };
+    assert_eq!(origin("server.listen = \"127.0.0.1:7400\""), "default");
+    assert_eq!(origin("refresh.concurrency = 4"), format!("file {}:2", file.display()));
+    assert!(origin("refresh.timeout = \"4s\"").contains("CALLSHEET_REFRESH__TIMEOUT"), "{out}");
+    // The origins stand below each other.
+    let columns: Vec<_> = out.lines().map(|line| line.find("  # ").unwrap()).collect();
+    assert!(columns.iter().all(|column| *column == columns[0]), "{out}");
+}
+
+#[test]
+fn json_has_typed_values_and_origins() {
+    let home = Home::new();
+    let file = home.write("callsheet.toml", FILE);
+    let shown = json(&home.run(&["config", "show", "--json"]).ok());
+    assert_eq!(shown["file"], file.to_str().unwrap());
+    let value = |key: &str| {
+        let values = shown["values"].as_array().unwrap();
+        values.iter().find(|value| value["key"] == key).unwrap_or_else(|| panic!("{key}: {shown}")).clone()
+    };
+    assert_eq!(value("refresh.concurrency")["value"], 4);
+    assert_eq!(value("refresh.timeout")["value"], "3s");
+    assert_eq!(value("discovery.vrooli.enabled")["value"], true);
+    assert_eq!(value("server.allowed_hosts")["value"], json("[]"));
+    assert_eq!(value("server.listen")["origin"], "default");
+    assert_eq!(value("refresh.concurrency")["origin"], format!("file {}:2", file.display()));
+}
+
+#[test]
+fn what_cannot_be_used_is_told_by_every_command_that_needs_it() {
+    let home = Home::new();
+    let file = home.write("callsheet.toml", "[server]\nlisten = \"somewhere\"\n");
+    for args in [&["config", "show"][..], &["config", "show", "--json"], &["tools"], &["scenarios"], &["refresh"]] {
+        let error = home.run(args).failed(4);
+        let (first, hint) = error.trim_end().split_once("\n  hint: ").unwrap();
+        assert!(first.starts_with(&format!("error: {}:2:10: server.listen: ", file.display())), "{error}");
+        assert!(!hint.is_empty() && !hint.contains('\n'), "{error}");
+    }
+    // An address that is named needs no configuration.
+    home.run(&["tools", "--url", "http://127.0.0.1:1"]).failed(3);
+    let home = Home::new();
+    let mut unknown = home.command(&["config", "show"]);
+    let error = run(unknown.env("CALLSHEET_REFRESH__TIMEOUTS", "4s")).failed(4);
+    assert!(error.contains("CALLSHEET_REFRESH__TIMEOUTS") && error.contains("CALLSHEET_REFRESH__TIMEOUT`"), "{error}");
+}
+
+#[test]
+fn empty_variables_are_not_set() {
+    let home = Home::new();
+    home.write("callsheet.toml", FILE);
+    let mut command = home.command(&["config", "show"]);
+    assert!(run(command.env("CALLSHEET_CONFIG", "")).ok().contains("refresh.concurrency = 4"));
+    let mut command = home.command(&["tools"]);
+    let error = run(command.env("CALLSHEET_URL", "")).failed(3);
+    assert!(error.starts_with("error: no daemon answers at http://127.0.0.1:7400: "), "{error}");
+}

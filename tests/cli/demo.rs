@@ -1,0 +1,68 @@
+//! `callsheet demo`: the first thing a newcomer runs.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use crate::support::command::{Home, Running, rows};
+
+#[test]
+fn once_prints_health_and_the_merged_list_and_ends() {
+    let home = Home::new();
+    let out = home.run(&["demo", "--once"]).ok();
+    let lines = rows(&out);
+    assert!(out.starts_with("callsheet listens on http://127.0.0.1:"), "{out}");
+    for (name, source) in [("mail", "static"), ("notes", "static"), ("weather", "vrooli")] {
+        let row = lines.iter().find(|row| row.first() == Some(&name)).unwrap();
+        assert_eq!((row[1], row[7]), ("live", source), "{out}");
+    }
+    let tool =
+        |name: &str| lines.iter().find(|row| row.first() == Some(&name)).unwrap_or_else(|| panic!("{name}: {out}"));
+    assert_eq!(tool("mail__search")[1..3], ["mail", "mail"]);
+    assert_eq!(tool("notes__search")[1..3], ["notes", "notes"]);
+    assert_eq!(tool("add_note")[3], "Writes a note down");
+    assert_eq!(tool("delete_all_notes")[3], "off, approval");
+    assert!(!lines.iter().any(|row| row.first() == Some(&"search")), "{out}");
+    assert!(out.trim_end().ends_with("6 tools"), "{out}");
+    assert!(!home.path(".state").exists(), "the demo keeps its state to itself");
+}
+
+#[test]
+fn follows_a_scenario_that_goes_away_and_comes_back_until_ctrl_c() {
+    let home = Home::new();
+    let mut demo = Running::start(home.command(&["demo", "--turn", "3"]), "callsheet listens on ");
+    assert_eq!(demo.get("/healthz").0, 200);
+    let try_it = demo.line(|line| line.contains(" explain notes/search --url "));
+    assert!(try_it.trim().starts_with(env!("CARGO_BIN_EXE_callsheet")), "a command that a shell finds: {try_it}");
+    demo.line(|line| line.starts_with("following changes until Ctrl-C"));
+    demo.line(|line| line.contains("weather: live -> stale (the last ") && line.contains(" was refused)"));
+    demo.line(|line| line.contains("  weather: ") && line.ends_with(" -> live (its last answer is fresh)"));
+    demo.signal("INT");
+    assert_eq!(demo.ended(), (Some(0), String::new()));
+}
+
+#[test]
+fn its_tools_can_be_called() {
+    let home = Home::new();
+    let mut demo = Running::start(home.command(&["demo"]), "callsheet listens on ");
+    demo.line(|line| line.contains(" call notes/search --words lemons --url "));
+    let call = |args: &[&str]| home.run(&[&["call"], args, &["--url", &demo.url]].concat());
+    assert!(call(&["notes/search", "--words", "lemons"]).ok().contains("two lemons"));
+    call(&["add_note", "--text", "three figs"]).ok();
+    assert!(call(&["notes/search", "--words", "FIGS"]).ok().contains("three figs"));
+    let waits = call(&["send_mail", "--to", "ada@example.org", "--body", "Yes"]);
+    assert!(format!("{waits:?}").contains("approval"), "{waits:?}");
+    let listed = home.run(&["approvals", "--url", &demo.url]).ok();
+    assert!(listed.contains("send_mail"), "{listed}");
+    demo.signal("INT");
+    assert_eq!(demo.ended().0, Some(0));
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let error = home.run(&["demo", "--once", "--listen", &address]).failed(5);
+    assert!(error.starts_with(&format!("error: cannot listen on {address}: ")), "{error}");
+    assert!(error.contains("\n  hint: another program listens there"), "{error}");
+}

@@ -1,0 +1,329 @@
+//! `callsheet doctor`: what it finds, what it advises, and that it changes nothing.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use callsheet::provide::ToolDefinition;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::support::command::{Home, Ran, Scenario, json, nobody, office, rows, run};
+use crate::support::upstream_server::{UpstreamServer, answer};
+
+/// A server that gives one answer to everything, until it is dropped.
+struct Canned {
+    url: String,
+    _server: UpstreamServer,
+    _runtime: Runtime,
+}
+
+impl Canned {
+    fn start(kind: &str, body: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let bytes = answer("200 OK", &[&format!("Content-Type: {kind}")], body.as_bytes());
+        let server = runtime.block_on(UpstreamServer::answering(move |_| bytes.clone()));
+        Self { url: format!("http://{}", server.address()), _server: server, _runtime: runtime }
+    }
+}
+
+/// A manifest without tools, of this version of the protocol.
+fn manifest(version: &str) -> String {
+    format!(r#"{{"protocol_version":"{version}","scenario":{{"name":"s","version":"1.0.0"}},"tools":[]}}"#)
+}
+
+/// A port that nobody has a moment after this.
+fn free_port() -> String {
+    nobody().strip_prefix("http://").unwrap().to_owned()
+}
+
+/// A home whose daemon would listen at this address.
+fn home_at(listen: &str, rest: &str) -> Home {
+    let home = Home::new();
+    home.write("callsheet.toml", &format!("server.listen = \"{listen}\"\n{rest}"));
+    home
+}
+
+fn entry(name: &str, url: &str) -> String {
+    format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\n")
+}
+
+/// What it says of one check: status, subject, message, hint.
+fn found(report: &Value, check: &str) -> Vec<[String; 4]> {
+    let text = |entry: &Value, member: &str| entry[member].as_str().unwrap_or_default().to_owned();
+    let entries = report["checks"].as_array().unwrap().iter().filter(|entry| entry["check"] == check);
+    entries.map(|entry| ["status", "subject", "message", "hint"].map(|member| text(entry, member))).collect()
+}
+
+/// The only thing it says of a check.
+#[track_caller]
+fn only(report: &Value, check: &str) -> [String; 4] {
+    let mut all = found(report, check);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn doctor(home: &Home, code: i32) -> Value {
+    judged(&home.run(&["doctor", "--json"]), code)
+}
+
+#[track_caller]
+fn judged(ran: &Ran, code: i32) -> Value {
+    assert_eq!((ran.code, ran.err.as_str()), (Some(code), ""), "{ran:?}");
+    let report = json(&ran.out);
+    let errors = report["checks"].as_array().unwrap().iter().filter(|entry| entry["status"] == "error").count();
+    assert_eq!(report["errors"], errors, "{report}");
+    for entry in report["checks"].as_array().unwrap() {
+        let well = entry["status"] == "ok";
+        assert_eq!(entry["hint"].is_null(), well, "what is not well has an advice, and nothing else: {entry}");
+    }
+    report
+}
+
+/// Every file below a folder with its time of change.
+fn look(folder: &Path) -> Vec<(String, i64, i64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let held = entry.metadata().unwrap();
+            found.push((entry.path().display().to_string(), held.mtime(), held.mtime_nsec()));
+            if held.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_healthy_daemon_is_well_and_ends_with_zero() {
+    let (home, daemon, _scenarios) = office();
+    let address = daemon.url.strip_prefix("http://").unwrap();
+    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", address));
+    let report = judged(&ran, 0);
+    let [status, subject, message, _] = only(&report, "port");
+    assert_eq!((status.as_str(), subject.as_str()), ("ok", address));
+    assert!(message.starts_with(&format!("a callsheet daemon {} answers", env!("CARGO_PKG_VERSION"))), "{message}");
+    let [status, subject, message, _] = only(&report, "state");
+    assert_eq!((status.as_str(), subject), ("ok", home.path(".state/callsheet/state.db").display().to_string()));
+    assert!(message.contains("in use by the running daemon (process "), "{message}");
+    assert_eq!(only(&report, "mdns")[2], "switched off");
+    let [status, subject, message, _] = only(&report, "configuration");
+    assert_eq!((status.as_str(), subject), ("ok", home.path("callsheet.toml").display().to_string()));
+    assert_eq!(message, "4 values from the file, 2 values from the environment, all else by default");
+    let scenarios = found(&report, "scenarios");
+    let names: Vec<&str> = scenarios.iter().map(|entry| entry[1].as_str()).collect();
+    assert_eq!(names, ["mail", "notes"]);
+    assert!(report["errors"] == 0, "{report}");
+}
+
+#[test]
+fn people_get_a_table_with_an_advice_for_each_problem() {
+    let home = home_at(&free_port(), &entry("gone", &nobody()));
+    let ran = home.run(&["doctor"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    let rows = rows(&ran.out);
+    assert_eq!(rows[0], ["CHECK", "STATUS", "OF", "FOUND", "WHAT TO DO"]);
+    assert_eq!(rows[1][..2], ["configuration", "ok"]);
+    let gone = rows.iter().find(|row| row.get(2) == Some(&"gone")).unwrap();
+    assert_eq!((gone[1], gone[4]), ("error", "start it, or mend its `url` in the configuration"));
+    assert_eq!(ran.out.lines().last(), Some("1 error"));
+    let narrow = run(home.command(&["doctor"]).env("COLUMNS", "100"));
+    assert!(narrow.out.lines().all(|line| line.chars().count() <= 100), "{}", narrow.out);
+}
+
+#[test]
+fn a_home_without_anything_is_told_how_to_begin() {
+    let home = Home::new();
+    let before = look(&home.path(""));
+    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
+    let report = judged(&ran, 0);
+    assert_eq!(only(&report, "configuration")[1], "no file");
+    assert_eq!(only(&report, "port")[2], "free; no daemon runs there");
+    assert!(only(&report, "state")[2].starts_with("made at the first start, "), "{report}");
+    let [status, _, message, hint] = only(&report, "scenarios");
+    assert_eq!((status.as_str(), message.as_str()), ("warning", "there are no scenarios"));
+    assert!(hint.contains("[[scenarios]]"), "{hint}");
+    assert_eq!(look(&home.path("")), before, "it changed something");
+}
+
+#[test]
+fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
+    // Takes connections, and says nothing that a daemon would say.
+    let stranger = Canned::start("text/plain", "hello");
+    let listen = stranger.url.strip_prefix("http://").unwrap().to_owned();
+    let home = home_at(&listen, "");
+    let report = doctor(&home, 1);
+    let [status, subject, message, hint] = only(&report, "port");
+    assert_eq!((status.as_str(), subject), ("error", listen));
+    assert!(message.contains("is no callsheet daemon"), "{message}");
+    assert!(message.contains(&format!("process {})", std::process::id())), "{message}");
+    assert_eq!(hint, "stop it, or set `server.listen` to another address");
+    // One that never says a word is not waited for long.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let report = doctor(&home_at(&silent.local_addr().unwrap().to_string(), ""), 1);
+    assert!(only(&report, "port")[2].contains("says nothing"), "{report}");
+}
+
+#[test]
+fn an_address_that_this_machine_does_not_have_is_an_error() {
+    let report = doctor(&home_at("192.0.2.1:7400", ""), 1);
+    let [status, _, message, hint] = only(&report, "port");
+    assert_eq!(status, "error");
+    assert!(message.starts_with("cannot be listened on: ") && hint.contains("no such address"), "{message} {hint}");
+}
+
+#[test]
+fn a_state_that_cannot_be_written_is_an_error() {
+    let home = home_at(&free_port(), "state.path = \"kept/state.db\"\n");
+    // A file where the folder should be.
+    let file = home.write("kept", "");
+    let [status, _, message, hint] = only(&doctor(&home, 1), "state");
+    assert_eq!((status.as_str(), message), ("error", format!("`{}` is no folder", file.display())));
+    assert!(hint.contains("`state.path`"), "{hint}");
+    fs::remove_file(&file).unwrap();
+    // A folder where the file should be.
+    fs::create_dir_all(home.path("kept/state.db")).unwrap();
+    assert_eq!(only(&doctor(&home, 1), "state")[2], "a folder is in its place");
+    fs::remove_dir(home.path("kept/state.db")).unwrap();
+    // A folder that this user may not write to. The superuser may write everywhere, so he looks as somebody else.
+    for (path, mode) in [("", 0o755), ("callsheet.toml", 0o644), ("kept", 0o555)] {
+        fs::set_permissions(home.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let [status, _, message, hint] = only(&judged(&run(&mut as_somebody(&home)), 1), "state");
+    assert_eq!(status, "error");
+    assert!(message.starts_with(&format!("`{}` cannot be written to: ", file.display())), "{message}");
+    assert!(hint.starts_with("make it writable for this user"), "{hint}");
+    assert_eq!(look(&home.path("kept")), [], "it made something");
+}
+
+/// The command as a user without privileges.
+fn as_somebody(home: &Home) -> Command {
+    let command = home.command(&["doctor", "--json"]);
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return command;
+    }
+    // Where it is built, others may have no way to it.
+    let binary = home.path("callsheet");
+    fs::copy(command.get_program(), &binary).unwrap();
+    let mut somebody = Command::new(binary);
+    somebody.args(command.get_args()).env_clear().current_dir(home.path("")).uid(65_534).gid(65_534);
+    for (name, value) in command.get_envs() {
+        somebody.env(name, value.unwrap());
+    }
+    somebody
+}
+
+#[test]
+fn a_state_that_another_daemon_has_is_an_error_that_names_it() {
+    let home = Home::with("");
+    let _daemon = home.serve(&[]);
+    // It listens elsewhere, so nobody answers where this configuration says.
+    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_SERVER__LISTEN", free_port()));
+    let [status, _, message, hint] = only(&judged(&ran, 1), "state");
+    assert_eq!(status, "error");
+    assert!(
+        message.starts_with("a daemon (process ") && message.ends_with("none answers at `server.listen`"),
+        "{message}"
+    );
+    assert!(hint.contains("`--url`"), "{hint}");
+}
+
+#[test]
+fn a_broken_configuration_is_told_with_file_and_line_and_code_four() {
+    let home = Home::new();
+    let file = home.write("callsheet.toml", "[server]\nlistn = \"x\"\n\n[refresh]\ntimeout = \"soon\"\n");
+    let ran = run(home.command(&["doctor", "--json"]).env("CALLSHEET_HEALTH__GRACE", "never"));
+    let report = judged(&ran, 4);
+    let problems = found(&report, "configuration");
+    let at = |line: &str| format!("{}:{line}", file.display());
+    let places: Vec<&str> = problems.iter().map(|problem| problem[1].as_str()).collect();
+    assert_eq!(places, [at("2:1").as_str(), &at("5:11"), "environment CALLSHEET_HEALTH__GRACE"]);
+    assert_eq!(problems[0][2..], ["server.listn: unknown key", "did you mean `listen`?"]);
+    for check in ["port", "state", "mdns", "scenarios"] {
+        assert_eq!(only(&report, check)[0], "skipped");
+    }
+    let ran = home.run(&["doctor"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(4), ""));
+    assert_eq!(ran.out.lines().last(), Some("2 errors"));
+}
+
+#[test]
+fn scenarios_are_asked_directly_when_no_daemon_runs() {
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let future = Canned::start("application/json", &manifest("7.0"));
+    let page = Canned::start("text/html", "<html>no list</html>");
+    let scenarios =
+        [entry("notes", &notes.url), entry("gone", &nobody()), entry("future", &future.url), entry("page", &page.url)];
+    let report = doctor(&home_at(&free_port(), &scenarios.concat()), 1);
+    let all = found(&report, "scenarios");
+    let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
+    assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
+    assert!(of("gone")[0] == "error" && of("gone")[2].contains("refused"), "{all:?}");
+    assert!(
+        of("future")[0] == "error" && of("future")[2].starts_with("incompatible: ") && of("future")[2].contains("7.0"),
+        "{all:?}"
+    );
+    assert!(of("future")[3].contains("`protocol.accept`"), "{all:?}");
+    assert!(of("page")[0] == "error" && of("page")[2].starts_with("what it answers is no list of tools: "), "{all:?}");
+    assert_eq!(of("others")[0], "skipped");
+}
+
+#[test]
+fn a_running_daemon_tells_of_its_scenarios() {
+    let notes = Scenario::start("notes", vec![ToolDefinition::new("add_note", "Writes a note down").unwrap()]);
+    let future = Canned::start("application/json", &manifest("7.0"));
+    let home = Home::naming(&[("notes", &notes.url), ("gone", &nobody()), ("future", &future.url)]);
+    let daemon = home.serve(&[]);
+    // Not the file that the daemon runs with.
+    let other = home.write("other.toml", &entry("late", &nobody()));
+    let arguments = ["doctor", "--json", "--url", &daemon.url, "--config", other.to_str().unwrap()];
+    let report = judged(&run(home.command(&arguments).env("CALLSHEET_SERVER__LISTEN", free_port())), 1);
+    assert_eq!(only(&report, "daemon")[0], "ok");
+    let all = found(&report, "scenarios");
+    let of = |name: &str| all.iter().find(|entry| entry[1] == name).unwrap();
+    assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
+    assert_eq!((of("gone")[0].as_str(), of("future")[0].as_str()), ("error", "error"), "{all:?}");
+    assert!(
+        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or mend its address"),
+        "{all:?}"
+    );
+    assert!(of("future")[2].starts_with("incompatible: ") && of("future")[3].contains("`protocol.accept`"), "{all:?}");
+    assert!(of("late")[0] == "warning" && of("late")[2].contains("does not know it"), "{all:?}");
+}
+
+#[test]
+fn a_daemon_that_is_named_and_does_not_answer_is_an_error() {
+    let home = home_at(&free_port(), "");
+    let report = judged(&home.run(&["doctor", "--json", "--url", &nobody()]), 1);
+    let [status, _, message, hint] = only(&report, "daemon");
+    assert_eq!(status, "error");
+    assert!(message.starts_with("no daemon answers at ") && hint.contains("callsheet serve"), "{message}");
+}
+
+#[test]
+fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
+    // A port of its own on the loopback interface: nothing of this reaches a network.
+    let home = home_at(&free_port(), "");
+    let at = |interfaces: &str| {
+        let mut command = home.command(&["doctor", "--json"]);
+        command.env("CALLSHEET_DISCOVERY__MDNS__ENABLED", "true").env("CALLSHEET_DISCOVERY__MDNS__PORT", "45353");
+        run(command.env("CALLSHEET_DISCOVERY__MDNS__INTERFACES", interfaces))
+    };
+    let [status, subject, message, _] = only(&judged(&at("[loopback]"), 0), "mdns");
+    assert_eq!((status.as_str(), subject.as_str()), ("ok", "UDP port 45353"));
+    assert_eq!(message, "can be listened to on loopback");
+    let [status, _, message, hint] = only(&judged(&at("[loopback, nosuch0]"), 0), "mdns");
+    assert_eq!(status, "warning");
+    assert!(message.contains("nosuch0: there is no such interface"), "{message}");
+    assert!(hint.contains("`discovery.mdns.interfaces`"), "{hint}");
+    assert_eq!(only(&judged(&at("[nosuch0]"), 1), "mdns")[0], "error");
+}

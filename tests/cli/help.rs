@@ -1,0 +1,134 @@
+//! What needs no daemon: help, version, completions, and wrong usage.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::process::{Command, Stdio};
+
+use crate::support::command::{Home, run};
+
+const COMMANDS: [&str; 17] = [
+    "serve",
+    "demo",
+    "tools",
+    "search",
+    "scenarios",
+    "explain",
+    "call",
+    "prefs",
+    "approvals",
+    "operations",
+    "refresh",
+    "block",
+    "trust",
+    "check",
+    "doctor",
+    "config",
+    "completions",
+];
+
+#[test]
+fn the_help_names_every_command_and_ends_in_exit_codes() {
+    let help = Home::new().run(&["--help"]).ok();
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
+    }
+    let codes = help.split_once("Exit codes:\n").unwrap().1;
+    assert_eq!(codes.lines().map(|line| line.trim().chars().next().unwrap()).collect::<String>(), "012345");
+    assert_eq!(Home::new().run(&["help"]).ok(), help);
+}
+
+#[test]
+fn every_command_explains_itself_within_a_hundred_columns() {
+    let home = Home::new();
+    let below = [
+        &["prefs", "list"][..],
+        &["prefs", "set"],
+        &["prefs", "reset"],
+        &["config", "show"],
+        &["approvals", "approve"],
+        &["approvals", "reject"],
+        &["operations", "cancel"],
+    ];
+    for path in COMMANDS.iter().map(std::slice::from_ref).chain(below) {
+        let help = home.run(&[path, &["--help"][..]].concat()).ok();
+        assert!(help.contains(&format!("\nUsage: callsheet {} ", path.join(" "))), "{help}");
+        assert!(!help.starts_with("Usage"), "it says what it does first: {help}");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 100, "{path:?}: {line}");
+        }
+        let about = help.lines().next().unwrap();
+        assert!(!about.ends_with('.'), "{about}");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(Home::new().run(&["--version"]).ok(), format!("callsheet {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_ends_with_two_and_prints_nothing() {
+    let home = Home::new();
+    for args in [
+        &[][..],
+        &["prefs"],
+        &["frobnicate"],
+        &["tools", "--frobnicate"],
+        &["tools", "--max", "many"],
+        &["tools", "--format", "papyrus"],
+        &["explain"],
+        &["block"],
+        &["scenarios", "--state", "asleep"],
+        &["scenarios", "notes", "--state", "live"],
+        &["prefs", "set", "scenario:notes"],
+        &["prefs", "set", "scenario:notes", "--approval", "maybe"],
+        &["prefs", "reset", "scenario:notes", "--setting", "colour"],
+        &["completions", "cmd"],
+        &["tools", "--url", "ftp://127.0.0.1"],
+        &["explain", "..", "--url", "http://127.0.0.1:1"],
+        &["scenarios", "", "--url", "http://127.0.0.1:1"],
+    ] {
+        let error = home.run(args).failed(2);
+        assert!(error.starts_with("error: ") || error.contains("Usage: "), "{args:?}: {error}");
+    }
+    let error = home.run(&["prefs", "set", "scenario:notes"]).err;
+    assert!(
+        error.contains("callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority|--pinned>..."),
+        "{error}"
+    );
+}
+
+#[test]
+fn completions_are_scripts_for_their_shells() {
+    let home = Home::new();
+    for (shell, told) in [
+        ("bash", "complete -F _callsheet"),
+        ("zsh", "#compdef callsheet"),
+        ("fish", "complete -c callsheet"),
+        ("elvish", "set edit:completion:arg-completer[callsheet]"),
+        ("powershell", "Register-ArgumentCompleter -Native -CommandName 'callsheet'"),
+    ] {
+        let script = home.run(&["completions", shell]).ok();
+        assert!(script.contains(told), "{shell}");
+        let file = home.write(&format!("callsheet.{shell}"), &script);
+        // Where the shell is there, it says itself whether it can read the script.
+        let parses = Command::new(shell).arg("-n").arg(file).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if matches!(shell, "bash" | "zsh" | "fish") {
+            assert!(parses.map_or(true, |status| status.success()), "{shell} cannot read its script");
+        }
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_or_when_asked_for() {
+    let home = Home::new();
+    let colour = |name: &str, value: &str| {
+        let ran = run(home.command(&["tools", "--url", "http://127.0.0.1:1"]).env(name, value));
+        ran.err.contains('\u{1b}')
+    };
+    assert!(!home.run(&["tools", "--url", "http://127.0.0.1:1"]).err.contains('\u{1b}'));
+    assert!(colour("CLICOLOR_FORCE", "1"));
+    assert!(!colour("NO_COLOR", "1"));
+    let mut both = home.command(&["tools", "--url", "http://127.0.0.1:1"]);
+    assert!(!run(both.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")).err.contains('\u{1b}'));
+}

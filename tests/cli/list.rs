@@ -1,0 +1,264 @@
+//! `callsheet tools`, `scenarios` and `explain`: what a newcomer reads of a running daemon.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::support::command::{self, Home, Running, Scenario, json, nobody, office, rows, run, tool};
+
+/// Runs a command against a daemon.
+fn ask(home: &Home, daemon: &Running, args: &[&str]) -> command::Ran {
+    home.run(&[args, &["--url", &daemon.url][..]].concat())
+}
+
+fn names(table: &str) -> Vec<&str> {
+    let lines = table.lines().skip(1).filter(|line| !line.ends_with(" tools") && !line.ends_with(" tool"));
+    lines.map(|line| line.split_whitespace().next().unwrap()).collect()
+}
+
+#[test]
+fn tools_are_a_table() {
+    let (home, daemon, _scenarios) = office();
+    let out = ask(&home, &daemon, &["tools"]).ok();
+    assert_eq!(
+        rows(&out),
+        [
+            vec!["TOOL", "SCENARIO", "CATEGORY", "NOTE", "DESCRIPTION"],
+            vec!["mail__search", "mail", "reading", "Finds letters"],
+            vec!["send_mail", "mail", "writing", "approval", "Sends a letter"],
+            vec!["add_note", "notes", "writing", "Writes a note down"],
+            vec!["notes__search", "notes", "reading", "Finds notes by their words"],
+            vec!["4 tools"],
+        ]
+    );
+    assert!(out.lines().all(|line| line == line.trim_end()), "{out}");
+    assert!(!out.contains('\u{1b}'));
+    let all = ask(&home, &daemon, &["tools", "--all"]).ok();
+    assert!(rows(&all).contains(&vec!["wipe", "notes", "writing", "off, approval", "Deletes every note"]), "{all}");
+    assert!(all.ends_with("\n5 tools\n"), "{all}");
+}
+
+#[test]
+fn tools_are_filtered() {
+    let (home, daemon, _scenarios) = office();
+    for (filter, expected) in [
+        (&["--scenario", "notes"][..], &["add_note", "notes__search"][..]),
+        (&["--scenario", "notes", "--scenario", "mail", "--category", "reading"], &["mail__search", "notes__search"]),
+        (&["--tag", "letters"], &["mail__search", "send_mail"]),
+        (&["-q", "note words"], &["add_note", "notes__search"]),
+        (&["-q", "note words", "--max", "1"], &["notes__search"]),
+        (&["-q", "letters", "--defer", "relevance"], &["mail__search", "send_mail"]),
+        (&["--category", "writing", "--all"], &["send_mail", "add_note", "wipe"]),
+    ] {
+        let out = ask(&home, &daemon, &[&["tools"], filter].concat()).ok();
+        assert_eq!(names(&out), expected, "{filter:?}");
+    }
+    let none = ask(&home, &daemon, &["tools", "--scenario", "nobody"]).ok();
+    assert_eq!(none, "no tool fits; `--all` looks among those that are switched off too\n");
+    let first = ask(&home, &daemon, &["tools", "--max", "1"]);
+    assert!(first.err.starts_with("note: 3 tools left out, by a limit"), "{first:?}");
+    assert_eq!(names(&first.ok()).len(), 1);
+}
+
+#[test]
+fn a_choice_is_told_and_carried_on() {
+    let (home, daemon, _scenarios) = office();
+    let told = ask(&home, &daemon, &["tools", "-q", "note", "--max", "1", "--report"]).ok();
+    assert_eq!(rows(&told)[0], ["TOOL", "LISTED", "RANK", "SCORE", "TOKENS", "WHY"]);
+    let of = |id: &str| told.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
+    assert!(of("mail/send_mail").contains("nothing in it is relevant"), "{told}");
+    assert!(of("notes/wipe").contains("switched off"), "{told}");
+    assert!(told.ends_with("\n1 tool in the list\n"), "{told}");
+
+    let first = ask(&home, &daemon, &["tools", "-q", "letter", "--sticky", "", "--format", "openai"]);
+    let selection = first.err.split("--sticky ").nth(1).unwrap().trim().to_owned();
+    let before = first.ok();
+    let next = ["tools", "-q", "writes a note", "--sticky", &selection, "--format", "openai"];
+    let next = ask(&home, &daemon, &next).ok();
+    assert!(next.starts_with(before.trim_end().trim_end_matches(']')) && next.len() > before.len(), "{next}");
+
+    let strict = ask(&home, &daemon, &["tools", "--format", "anthropic", "--strict", "--cache"]).ok();
+    assert!(strict.contains("\"strict\":true") && strict.contains("cache_control"), "{strict}");
+    let few = ask(&home, &daemon, &["tools", "--max-tokens", "1"]);
+    assert!(few.err.contains("4 tools left out"), "{few:?}");
+    let watched = ask(&home, &daemon, &["tools", "--watch", "--max-tokens", "1"]);
+    assert!(watched.err.contains("cannot be used with"), "{watched:?}");
+}
+
+#[test]
+fn machines_get_the_daemons_very_bytes() {
+    let (home, daemon, _scenarios) = office();
+    for format in ["openai", "native"] {
+        let ran = run(home.command(&["tools", "--format", format]).env("CALLSHEET_URL", &daemon.url));
+        let (status, body) = daemon.get(&format!("/api/v1/tools?format={format}"));
+        assert_eq!((status, ran.ok().into_bytes()), (200, body), "{format}");
+    }
+    for (args, target) in [
+        (&["tools", "--json"][..], "/api/v1/tools"),
+        (&["tools", "--all", "--scenario", "notes", "--json"], "/api/v1/tools?scenario=notes&include_disabled=true"),
+        (&["explain", "wipe", "--json"], "/api/v1/tools/wipe/explain"),
+    ] {
+        let (_, body) = daemon.get(target);
+        assert_eq!(ask(&home, &daemon, args).ok(), String::from_utf8(body).unwrap() + "\n", "{args:?}");
+    }
+    let openai = json(&ask(&home, &daemon, &["tools", "--format", "openai"]).ok());
+    assert_eq!(openai.as_array().unwrap().len(), 4);
+    let error = ask(&home, &daemon, &["tools", "--format", "openai", "--all"]).failed(1);
+    assert!(error.starts_with("error: `--all` does not go with `--format openai`: "), "{error}");
+    assert!(error.ends_with("\n  hint: use `--format native`\n"), "{error}");
+}
+
+#[test]
+fn scenarios_are_a_table_with_the_reason_for_each_state() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let dead = nobody();
+    let home = Home::naming(&[("notes", &notes.url), ("dead", &dead)]);
+    let daemon = home.serve(&[]);
+    let out = ask(&home, &daemon, &["scenarios"]).ok();
+    let lines = rows(&out);
+    assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT ASK", "FROM", "WHY"]);
+    assert_eq!(lines[1][..6], ["dead", "connecting", "0", "0", "0", "-"]);
+    assert_eq!(lines[1][8], format!("never answered yet: connection to {dead}/api/v1/tools was refused"));
+    assert_eq!(lines[2][..5], ["notes", "live", "1", "0", "0"]);
+    assert!(lines[2][5].ends_with(" ago") && lines[2][6].starts_with("in "), "{out}");
+
+    let live = ask(&home, &daemon, &["scenarios", "--state", "live"]).ok();
+    assert_eq!(names(&live), ["notes"]);
+    assert_eq!(ask(&home, &daemon, &["scenarios", "--state", "blocked"]).ok(), "no scenario is blocked\n");
+    let listed = json(&ask(&home, &daemon, &["scenarios", "--json"]).ok());
+    assert_eq!(listed["scenarios"][0]["last_error"]["kind"], "refused");
+    let one = json(&ask(&home, &daemon, &["scenarios", "notes", "--json"]).ok());
+    assert_eq!(one["name"], "notes");
+    // What its author got wrong is told to operators as well.
+    let findings: Vec<_> = one["findings"].as_array().unwrap().iter().map(|finding| &finding["code"]).collect();
+    assert_eq!(findings, ["category-unknown"]);
+}
+
+#[test]
+fn one_scenario_is_told_in_full() {
+    let (home, daemon, scenarios) = office();
+    let out = ask(&home, &daemon, &["scenarios", "notes"]).ok();
+    let value = |key: &str| {
+        let line = out.lines().find(|line| line.trim_start().starts_with(&format!("{key}  ")));
+        line.unwrap_or_else(|| panic!("{key}: {out}")).split_once("  ").unwrap().1.trim().to_owned()
+    };
+    let shown = |key: &str| value(key).trim_start_matches(key).trim().to_owned();
+    assert_eq!(shown("state"), "live: its last answer is fresh");
+    assert_eq!(shown("description"), "Says what the test says");
+    assert_eq!(shown("address"), format!("{}/", scenarios[0].url));
+    assert_eq!(shown("tools"), "2 published, 1 off, 0 quarantined");
+    assert_eq!(shown("failures"), "0");
+    assert!(shown("last answer").contains(" UTC (") && shown("last answer").ends_with(" ago)"), "{out}");
+    assert!(out.contains("\ninfo [disabled] notes/wipe: "), "{out}");
+    assert!(out.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{out}");
+
+    let unknown = ask(&home, &daemon, &["scenarios", "nots"]).failed(1);
+    assert_eq!(unknown, "error: no scenario is called `nots`\n  hint: did you mean notes?\n");
+    let far = ask(&home, &daemon, &["scenarios", "zebra"]).failed(1);
+    assert_eq!(far, "error: no scenario is called `zebra`\n  hint: `callsheet scenarios` lists those that are known\n");
+}
+
+#[test]
+fn explains_by_published_name_and_by_identity() {
+    let (home, daemon, _scenarios) = office();
+    for name in ["notes__search", "notes/search"] {
+        let out = ask(&home, &daemon, &["explain", name]).ok();
+        assert!(out.starts_with("notes__search (notes/search): in the list\n\nDECISION  OUTCOME "), "{out}");
+        assert!(out.contains("\nname      "), "{out}");
+    }
+    let off = ask(&home, &daemon, &["explain", "wipe"]).ok();
+    assert!(off.starts_with("wipe (notes/wipe): not in the list\n"), "{off}");
+    assert!(rows(&off).contains(&vec!["enabled", "disabled by default; this holds", "manifest"]), "{off}");
+    assert!(off.contains("\n  hint: to enable it: `callsheet prefs set tool:notes/wipe --enabled true`\n"), "{off}");
+}
+
+#[test]
+fn a_name_that_nothing_has_is_refused_with_near_ones() {
+    let (home, daemon, _scenarios) = office();
+    for (name, hint) in [
+        ("ad_note", "did you mean add_note?"),
+        ("notes/serch", "did you mean notes/search?"),
+        ("zebra", "`callsheet tools --all` lists those that are known"),
+    ] {
+        let error = ask(&home, &daemon, &["explain", name]).failed(1);
+        assert_eq!(error, format!("error: no tool is called `{name}`\n  hint: {hint}\n"));
+    }
+    let ambiguous = ask(&home, &daemon, &["explain", "search"]).failed(1);
+    assert!(ambiguous.contains("mail/search") && ambiguous.contains("notes/search"), "{ambiguous}");
+}
+
+#[test]
+fn tables_keep_to_the_width_and_names_stay_whole() {
+    let long = "look_up_everything_that_is_known_of_a_customer";
+    let about = "Looks up everything that is known of a customer, in every system there is, and tells what is missing";
+    let crm = Scenario::start(
+        "crm",
+        vec![
+            tool(long, about, "customers_and_their_contracts"),
+            tool("wipe", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", "misc"),
+        ],
+    );
+    let home = Home::naming(&[("crm", &crm.url), ("a-scenario-with-a-rather-long-name", &nobody())]);
+    let daemon = home.serve(&[]);
+    let at = |columns: &str, args: &[&str]| {
+        let mut command = home.command(args);
+        run(command.env("CALLSHEET_URL", &daemon.url).env("COLUMNS", columns)).ok()
+    };
+    for columns in [80, 140] {
+        for args in [&["tools"][..], &["scenarios"]] {
+            let out = at(&columns.to_string(), args);
+            // An ideograph takes two columns.
+            let width = |line: &str| line.chars().map(|c| if c >= '\u{2e80}' { 2 } else { 1 }).sum::<usize>();
+            assert!(out.lines().all(|line| width(line) <= columns), "{columns}: {out}");
+            assert_eq!(out.lines().count(), if args == ["tools"] { 4 } else { 3 }, "one line each: {out}");
+        }
+    }
+    let narrow = at("80", &["tools"]);
+    assert!(narrow.contains(long) && !narrow.contains("CATEGORY") && narrow.contains('…'), "{narrow}");
+    assert!(at("140", &["tools"]).contains("CATEGORY"));
+    assert!(at("80", &["scenarios"]).contains("a-scenario-with-a-rather-long-name  connecting"));
+    // An explanation is told in full, over several lines.
+    let explained = at("60", &["explain", long]);
+    assert!(
+        !explained.contains('…') && explained.lines().skip(2).all(|line| line.chars().count() <= 60),
+        "{explained}"
+    );
+    let whole = ask(&home, &daemon, &["tools"]).ok();
+    assert!(whole.contains(about), "a pipe gets everything: {whole}");
+}
+
+#[test]
+fn what_a_scenario_says_cannot_steer_the_terminal() {
+    let sly = "Harmless\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m \u{202e}txt";
+    let scenario = Scenario::start("sly", vec![tool("sly", sly, "x")]);
+    let home = Home::naming(&[("sly", &scenario.url)]);
+    let daemon = home.serve(&[]);
+    // Even where colour is forced, the only sequences are ours.
+    let out = run(home.command(&["tools"]).env("CALLSHEET_URL", &daemon.url).env("CLICOLOR_FORCE", "1")).ok();
+    let told = out.lines().nth(1).unwrap();
+    assert!(told.contains("Harmless[2J]0;owned31m txt"), "{told:?}");
+    assert!(!told.contains('\u{1b}') && out.lines().next().unwrap().contains("\u{1b}[1mTOOL\u{1b}[0m"), "{out:?}");
+    let none = run(home.command(&["scenarios"]).env("CALLSHEET_URL", &daemon.url).env("NO_COLOR", "1")).ok();
+    assert!(!none.contains('\u{1b}'), "{none:?}");
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let tools = (0..2_000).map(|n| tool(&format!("tool_{n}"), "Does one thing of very many", "x")).collect();
+    let scenario = Scenario::start("many", tools);
+    let home = Home::naming(&[("many", &scenario.url)]);
+    let daemon = home.serve(&[]);
+    for args in [&["tools"][..], &["tools", "--json"], &["tools", "--format", "native"], &["completions", "bash"]] {
+        let mut command = home.command(args);
+        command.env("CALLSHEET_URL", &daemon.url).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::with_capacity(64, child.stdout.take().unwrap());
+        assert!(out.fill_buf().unwrap().len() <= 64);
+        drop(out);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{args:?}");
+        assert!(ended.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}

@@ -1,0 +1,491 @@
+//! The configuration: that `config/default.toml` is the whole truth about it, its layers, its file and its origins.
+//!
+//! Everything goes through `callsheet::config::load` with real files in a temporary folder and an environment of the test's own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers fail by panicking, like the test itself")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callsheet::catalog::NamingStyle;
+use callsheet::config::{
+    Cache, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Modules, Network, Origin, Position, StaticScenario,
+    TrustPattern, keys,
+};
+use callsheet::model::{Accept, Permission, Profile, Secret, UnknownLevel};
+use callsheet::upstream::CacheScope;
+
+use crate::support::config::Machine;
+
+// --- the reference ---
+
+#[test]
+fn the_built_in_values_are_those_of_the_reference() {
+    let machine = Machine::new();
+    let loaded = machine.load().unwrap();
+    assert_eq!(loaded.config, machine.defaults());
+    assert_eq!(loaded.file, None);
+    // Not merely because nothing was read: the text says every value that `for_state` has.
+    let written: toml::Table = DEFAULT_TOML.parse().unwrap();
+    assert_eq!(written["server"]["listen"].as_str(), Some("127.0.0.1:7400"));
+    for key in keys().iter().filter(|key| !is_computed(key)) {
+        assert!(loaded.values.iter().any(|value| value.key == *key && value.origin == Origin::Default), "{key}");
+    }
+}
+
+#[test]
+fn the_defaults_are_the_agreed_ones() {
+    let config = Config::for_state("state.db");
+    let secs = Duration::from_secs;
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:7400");
+    assert_eq!((config.server.max_body, config.server.stop_timeout), (1 << 20, secs(10)));
+    assert_eq!((config.refresh.min_interval, config.refresh.max_interval), (secs(60), secs(3600)));
+    assert_eq!((config.refresh.concurrency, config.refresh.max_body), (32, 8 << 20));
+    assert_eq!(config.protocol.accept, Accept::read(">=1.0, <2.0").unwrap());
+    assert_eq!((config.health.grace, config.health.failures), (secs(300), 3));
+    assert_eq!(config.views.max_bytes, 64 << 20);
+    assert_eq!(config.state.path, PathBuf::from("state.db"));
+}
+
+/// A key without a fixed default: computed, or one of a scenario.
+fn is_computed(key: &str) -> bool {
+    is_listed(key)
+        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id", "module_settings.token"].contains(&key)
+}
+
+/// A key of which there may be several, or none.
+fn is_listed(key: &str) -> bool {
+    ["scenarios", "modules", "module_settings.tokens", "profiles"].iter().any(|list| key.starts_with(list))
+}
+
+/// The keys of the reference in order, each with whether a comment of at least one whole sentence stands right above it.
+fn documented() -> Vec<(String, bool)> {
+    let (mut section, mut above, mut found) = (String::new(), String::new(), Vec::new());
+    for line in DEFAULT_TOML.lines() {
+        let code = match line.strip_prefix('#') {
+            Some(rest) if rest.is_empty() || rest.starts_with(' ') => {
+                above = format!("{above}{rest}");
+                continue;
+            }
+            Some(rest) => rest,
+            None => line,
+        };
+        if let Some(name) = code.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
+            section = format!("{name}[]");
+        } else if let Some(name) = code.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name.into();
+        } else if let Some((key, _)) = code.split_once(" = ") {
+            let sentence = above.trim();
+            let whole = sentence.ends_with('.') && sentence.contains(' ') && sentence.starts_with(char::is_uppercase);
+            // The section of modules has keys of the user's own.
+            let key = if section == "modules" { "*" } else { key };
+            found.push((format!("{section}.{key}"), whole));
+        }
+        above.clear();
+    }
+    found
+}
+
+#[test]
+fn every_key_is_documented_with_a_sentence_and_every_documented_key_exists() {
+    let documented = documented();
+    let names: Vec<_> = documented.iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(names, keys(), "config/default.toml and raw.rs name the same keys in the same order");
+    let silent: Vec<_> = documented.iter().filter(|(_, sentence)| !sentence).collect();
+    assert!(silent.is_empty(), "without a sentence above them: {silent:?}");
+    assert_eq!(keys().len(), keys().into_iter().collect::<BTreeSet<_>>().len());
+}
+
+#[test]
+fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
+    let machine = Machine::new().file(DEFAULT_TOML);
+    assert_eq!(machine.config(), machine.defaults());
+
+    let set = |line: &str| match line.strip_prefix('#') {
+        Some(code) if !code.is_empty() && !code.starts_with(' ') => code.to_owned(),
+        _ => line.to_owned(),
+    };
+    let all: Vec<_> = DEFAULT_TOML.lines().map(set).collect();
+    let machine = Machine::new().file(&all.join("\n"));
+    let mut config = machine.config();
+    assert_eq!(config.scenarios.len(), 1);
+    assert_eq!(config.profiles.len(), 1);
+    assert!(config.discovery.mdns.id.take().is_some());
+    assert_eq!(config.modules.services.len(), 1);
+    assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
+    config.modules = Modules::default();
+    assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
+}
+
+/// A value of its own for every key.
+const EVERYTHING: &str = r#"
+[server]
+listen = "[::1]:0"
+allowed_hosts = ["Tools.Example", "[::2]"]
+allowed_origins = ["https://Chat.example:443/", "http://localhost:3000"]
+max_body = 101
+max_connections = 103
+stop_timeout = "102ms"
+ready_timeout = "0s"
+[[scenarios]]
+name = "a"
+url = "http://127.0.0.1:1"
+[[scenarios]]
+name = "b.c"
+url = "https://u:p@tools.example/base"
+protocol = "tool-discovery"
+[modules]
+m_1 = "http://127.0.0.1:2"
+[module_settings]
+slow_modules = ["m_1", "gone"]
+tool_execution_timeout = "61s"
+default_timeout = "62s"
+token = "63"
+tokens = { m_1 = "64" }
+[permissions]
+unknown = "guest"
+[[profiles]]
+name = "narrow"
+scenarios = ["a", "b.c"]
+permission = "admin"
+[[profiles]]
+name = "none"
+scenarios = []
+[discovery]
+vrooli = { enabled = false, path = "processes", max_scenarios = 103, rescan_interval = "104s" }
+environment = { enabled = false, remote = true }
+mdns = { enabled = false, trust = ["10.0.0.0/8", "name:lab-*"], types = ["_vrooli-tools._tcp", "_x._tcp.local."], max_instances = 21, port = 22, interfaces = ["lo", "loopback"], announce = true, name = "mine", id = "23" }
+[refresh]
+min_interval = "105s"
+max_interval = "1h 46m"
+default_lifetime = "107s"
+forced_gap = "108s"
+timeout = "109s"
+connect_timeout = "110s"
+concurrency = 111
+max_body = "112 KiB"
+max_redirects = 13
+max_tools = 121
+max_tool = "122 KiB"
+backoff_base = "114ms"
+backoff_max = "115s"
+max_scenarios = 116
+[cache]
+scope = "shared"
+last_good = false
+[protocol]
+accept = "<3"
+incompatible_interval = "117s"
+incompatible_grace = "118h"
+[health]
+grace = "119s"
+failures = 120
+isolation_count = 127
+isolation_share = 28
+isolation_window = "129s"
+isolation_max = "130s"
+[naming]
+style = "always"
+[state]
+path = "~/s.db"
+[views]
+max_bytes = "2GiB"
+[events]
+ring = 121
+ring_bytes = "122 KiB"
+reader_queue = 123
+max_subscribers = 124
+keep_alive = "125s"
+linger = "126s"
+
+[calls]
+tool_metrics = true
+audit = "audit.jsonl"
+audit_arguments = true
+audit_max_size = "131 KiB"
+audit_keep = 132
+"#;
+
+#[test]
+fn every_key_reaches_its_own_field() {
+    let machine = Machine::new().file(EVERYTHING);
+    assert_eq!(machine.config(), everything(&machine));
+}
+
+fn everything(machine: &Machine) -> Config {
+    let mut expected = Config::for_state(machine.path("home/s.db"));
+    let (secs, millis) = (Duration::from_secs, Duration::from_millis);
+    let server = &mut expected.server;
+    server.listen = "[::1]:0".parse().unwrap();
+    server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
+    server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
+    (server.max_body, server.max_connections) = (101, 103);
+    (server.stop_timeout, server.ready_timeout) = (millis(102), secs(0));
+    let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
+        name: name.parse().unwrap(),
+        url: url.parse().unwrap(),
+        protocol: protocol.map(Into::into),
+    };
+    expected.scenarios = vec![
+        scenario("a", "http://127.0.0.1:1", None),
+        scenario("b.c", "https://u:p@tools.example/base", Some("tool-discovery")),
+    ];
+    expected.modules = modules();
+    (expected.unknown_level, expected.profiles) = (UnknownLevel::Guest, profiles());
+    let vrooli = &mut expected.discovery.vrooli;
+    // A relative path counts from the folder of the file.
+    (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
+    (vrooli.max_scenarios, vrooli.rescan_interval) = (103, secs(104));
+    expected.discovery.environment.enabled = false;
+    expected.discovery.environment.remote = true;
+    let network = Network::new("10.0.0.0".parse().unwrap(), 8).unwrap();
+    expected.discovery.mdns = Mdns {
+        enabled: false,
+        trust: MdnsTrust::Listed(vec![TrustPattern::Network(network), TrustPattern::Name("lab-*".into())]),
+        types: vec!["_vrooli-tools._tcp".into(), "_x._tcp".into()],
+        max_instances: 21,
+        port: 22,
+        interfaces: vec!["lo".into(), "loopback".into()],
+        announce: true,
+        name: "mine".into(),
+        id: Some("23".into()),
+    };
+    let refresh = &mut expected.refresh;
+    (refresh.min_interval, refresh.max_interval) = (secs(105), secs(106 * 60));
+    (refresh.default_lifetime, refresh.forced_gap) = (secs(107), secs(108));
+    (refresh.timeout, refresh.connect_timeout) = (secs(109), secs(110));
+    (refresh.concurrency, refresh.max_body, refresh.max_redirects) = (111, 112 * 1024, 13);
+    (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
+    (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
+    expected.cache = Cache { scope: CacheScope::Shared, last_good: false };
+    let protocol = &mut expected.protocol;
+    protocol.accept = Accept::read("<3").unwrap();
+    (protocol.incompatible_interval, protocol.incompatible_grace) = (secs(117), secs(118 * 3600));
+    (expected.health.grace, expected.health.failures) = (secs(119), 120);
+    (expected.health.isolation_count, expected.health.isolation_share) = (127, 28);
+    (expected.health.isolation_window, expected.health.isolation_max) = (secs(129), secs(130));
+    expected.naming = NamingStyle::Always;
+    expected.views.max_bytes = 2 << 30;
+    let events = &mut expected.events;
+    (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
+    (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
+    let calls = &mut expected.calls;
+    (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
+    (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
+    expected
+}
+
+fn profiles() -> BTreeMap<String, Profile> {
+    let (narrow, unknown) = (["a", "b.c"].map(|name| name.parse().unwrap()).into(), UnknownLevel::Guest);
+    BTreeMap::from([
+        ("narrow".into(), Profile { scenarios: Some(narrow), permission: Some(Permission::Admin), unknown }),
+        ("none".into(), Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown }),
+    ])
+}
+
+fn modules() -> Modules {
+    Modules {
+        services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
+        slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
+        slow_timeout: Duration::from_secs(61),
+        timeout: Duration::from_secs(62),
+        token: Some(Secret::new("63")),
+        tokens: BTreeMap::from([("m_1".parse().unwrap(), Secret::new("64"))]),
+    }
+}
+
+// --- layers ---
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file_which_beats_the_defaults() {
+    let machine = Machine::new();
+    let origin = |machine: &Machine| machine.shown("server.listen");
+    assert_eq!(origin(&machine), ("\"127.0.0.1:7400\"".into(), Origin::Default));
+
+    let machine = machine.file("# mine\n[server]\nlisten = \"127.0.0.1:1\"\nmax_body = 7\n");
+    let path = machine.path("work/callsheet.toml");
+    let position = Some(Position { line: 3, column: 1 });
+    assert_eq!(origin(&machine), ("\"127.0.0.1:1\"".into(), Origin::File { path: path.clone(), position }));
+
+    let machine = machine.env("CALLSHEET_SERVER__LISTEN", "127.0.0.1:2");
+    assert_eq!(origin(&machine).1, Origin::Environment("CALLSHEET_SERVER__LISTEN".into()));
+    assert_eq!(machine.config().server.listen.port(), 2);
+
+    let machine = machine.flag("server.listen", "127.0.0.1:3", "--listen");
+    assert_eq!(origin(&machine), ("\"127.0.0.1:3\"".into(), Origin::Flag("--listen".into())));
+    let loaded = machine.load().unwrap();
+    assert_eq!(loaded.config.server.listen.port(), 3);
+    // What the upper layers leave alone stays.
+    assert_eq!(loaded.config.server.max_body, 7);
+    assert_eq!(loaded.file, Some(path));
+}
+
+#[test]
+fn origins_read_well() {
+    let machine = Machine::new()
+        .file("refresh.timeout = \"2s\"\nserver.max_body = 5\n")
+        .env("CALLSHEET_HEALTH__FAILURES", "9")
+        .flag("naming.style", "always", "--naming");
+    let root = format!("{}/", machine.root.path().display());
+    let text = |key: &str| machine.shown(key).1.to_string().replace(&root, "");
+    assert_eq!(text("refresh.timeout"), "file work/callsheet.toml:1");
+    assert_eq!(text("server.max_body"), "file work/callsheet.toml:2");
+    assert_eq!(text("health.failures"), "environment CALLSHEET_HEALTH__FAILURES");
+    assert_eq!(text("naming.style"), "flag --naming");
+    assert_eq!(text("state.path"), "default");
+}
+
+#[test]
+fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
+    let machine = Machine::new().file(
+        "[[scenarios]]\nname = \"a\"\nurl = \"http://user:se@cret@127.0.0.1:1/x@y\"\n\n[[scenarios]]\nname = \"b\"\nurl = \"http://token@h\"\n",
+    );
+    let values = machine.load().unwrap().values;
+    let scenarios: Vec<_> = values
+        .iter()
+        .filter(|value| value.key.starts_with("scenarios"))
+        .map(|value| {
+            format!("{} = {} {}", value.key, value.value, value.origin.to_string().rsplit(':').next().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        scenarios,
+        [
+            "scenarios[0].name = \"a\" 2",
+            "scenarios[0].url = \"http://***@127.0.0.1:1/x@y\" 3",
+            "scenarios[1].name = \"b\" 6",
+            "scenarios[1].url = \"http://***@h\" 7",
+        ]
+    );
+    assert!(!format!("{values:?}").contains("cret"));
+    let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
+    // The daemon's id has no value until the daemon has made one.
+    let unset = |key: &str| ["discovery.mdns.id", "module_settings.token"].contains(&key);
+    let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
+    assert_eq!(order, expected);
+    assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), Origin::Default));
+}
+
+#[test]
+fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
+    let machine = Machine::new()
+        .env("CALLSHEET_PROTOCOL__ACCEPT", "1")
+        .env("CALLSHEET_STATE__PATH", "2026")
+        .env("CALLSHEET_REFRESH__TIMEOUT", "3s")
+        .env("CALLSHEET_REFRESH__CONCURRENCY", "4")
+        .env("CALLSHEET_REFRESH__MAX_BODY", "5 KiB")
+        .env("CALLSHEET_VIEWS__MAX_BYTES", "6")
+        .env("CALLSHEET_DISCOVERY__VROOLI__ENABLED", "false")
+        .env("callsheet_ignored", "1")
+        .env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[a.example, 10.0.0.1]")
+        .env("CALLSHEET_SCENARIOS", "[{name = a, url = http://127.0.0.1:15000}]");
+    let config = machine.config();
+    assert_eq!(config.protocol.accept, Accept::read("1").unwrap());
+    assert_eq!(config.state.path, machine.path("work/2026"));
+    assert_eq!(config.refresh.timeout, Duration::from_secs(3));
+    assert_eq!((config.refresh.concurrency, config.refresh.max_body, config.views.max_bytes), (4, 5120, 6));
+    assert!(!config.discovery.vrooli.enabled);
+    assert_eq!(config.server.allowed_hosts, ["a.example", "10.0.0.1"]);
+    assert_eq!(config.scenarios[0].url.as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(machine.shown("scenarios[0].url").1, Origin::Environment("CALLSHEET_SCENARIOS".into()));
+}
+
+#[test]
+fn trust_is_one_word_or_a_list_in_every_layer() {
+    let trust = |machine: &Machine| machine.config().discovery.mdns.trust;
+    let machine = Machine::new();
+    assert_eq!(trust(&machine), MdnsTrust::Local);
+    let machine = machine.file("discovery.mdns.trust = [\"fd00::/8\"]\n");
+    let network = TrustPattern::Network(Network::new("fd00::".parse().unwrap(), 8).unwrap());
+    assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network]));
+    assert_eq!(machine.shown("discovery.mdns.trust").0, "[\"fd00::/8\"]");
+    let machine = machine.env("CALLSHEET_DISCOVERY__MDNS__TRUST", "[10.0.0.1, \"name:lab-*\"]");
+    let network = TrustPattern::Network(Network::new("10.0.0.1".parse().unwrap(), 32).unwrap());
+    assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network, TrustPattern::Name("lab-*".into())]));
+    let machine = machine.flag("discovery.mdns.trust", "none", "--trust");
+    assert_eq!(trust(&machine), MdnsTrust::None);
+}
+
+#[test]
+fn a_list_in_an_upper_layer_replaces_the_lower_one() {
+    let machine =
+        Machine::new().file("server.allowed_hosts = [\"a\", \"b\"]\n").env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[c]");
+    assert_eq!(machine.config().server.allowed_hosts, ["c"]);
+}
+
+// --- which file ---
+
+#[test]
+fn the_first_of_the_usual_places_is_read_and_no_parent_folder() {
+    let port = |port: u16| format!("server.listen = \"127.0.0.1:{port}\"\n");
+    let mut machine = Machine::new();
+    machine.write("callsheet.toml", &port(1));
+    assert_eq!(machine.load().unwrap().file, None, "a parent folder's file is not ours");
+
+    machine.write("etc/callsheet/callsheet.toml", &port(2));
+    assert_eq!(machine.config().server.listen.port(), 2);
+    machine.write("home/.config/callsheet/callsheet.toml", &port(3));
+    assert_eq!(machine.config().server.listen.port(), 3);
+    let xdg = machine.write("xdg/callsheet/callsheet.toml", &port(4));
+    machine = machine.env("XDG_CONFIG_HOME", xdg.parent().unwrap().parent().unwrap().to_str().unwrap());
+    assert_eq!(machine.config().server.listen.port(), 4);
+    machine = machine.file(&port(5));
+    assert_eq!(machine.config().server.listen.port(), 5);
+    let named = machine.write("named.toml", &port(6));
+    machine = machine.env("CALLSHEET_CONFIG", named.to_str().unwrap());
+    assert_eq!(machine.config().server.listen.port(), 6);
+    machine.write("flag.toml", &port(7));
+    machine.options.file = Some("../flag.toml".into());
+    let loaded = machine.load().unwrap();
+    assert_eq!(loaded.config.server.listen.port(), 7);
+    assert_eq!(loaded.file, Some(machine.path("work/../flag.toml")));
+}
+
+#[test]
+fn a_named_file_has_to_be_there() {
+    let mut machine = Machine::new().file("");
+    machine.options.file = Some("missing.toml".into());
+    assert_eq!(
+        machine.error(),
+        "work/missing.toml: the configuration cannot be read: No such file or directory (os error 2)\n  \
+         hint: make it a readable text file, or name another one with `--config`"
+    );
+}
+
+#[test]
+fn the_database_follows_xdg_state_home() {
+    let machine = Machine::new().env("XDG_STATE_HOME", "/var/state");
+    assert_eq!(machine.config().state.path, PathBuf::from("/var/state/callsheet/state.db"));
+    // The XDG specification has relative values ignored.
+    let machine = Machine::new().env("XDG_STATE_HOME", "state");
+    assert_eq!(machine.config(), machine.defaults());
+}
+
+#[test]
+fn without_a_home_the_database_needs_a_path_and_vrooli_is_left_out() {
+    let mut machine = Machine::new();
+    machine.options.env.clear();
+    assert_eq!(
+        machine.error(),
+        "state.path: there is no home folder to keep the database in\n  \
+         hint: set it, for example with `CALLSHEET_STATE__PATH=/var/lib/callsheet/state.db`"
+    );
+    machine = machine.env("CALLSHEET_STATE__PATH", "/s.db");
+    let mut expected = Config::for_state("/s.db");
+    expected.discovery.mdns.enabled = true;
+    assert_eq!(machine.config(), expected);
+    assert_eq!(
+        machine.file("discovery.vrooli.path = \"~/p\"\n").error(),
+        "work/callsheet.toml:1:25: discovery.vrooli.path: \"~/p\" needs a home folder, and none is known\n  \
+         hint: write the whole path"
+    );
+}
+
+#[test]
+fn the_process_gives_its_environment_and_folders() {
+    let options = LoadOptions::from_process();
+    assert_eq!(options.cwd, std::env::current_dir().unwrap());
+    assert_eq!((options.file, options.etc), (None, PathBuf::from("/etc")));
+    assert!(options.env.iter().any(|(name, value)| name == "CARGO_MANIFEST_DIR" && !value.is_empty()));
+}

@@ -1,0 +1,131 @@
+//! What other settings do to a running daemon, key by key.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::command::{self, until};
+use crate::support::config_file::{Counted, Following, HEAD, file, replace};
+
+#[test]
+fn versions_bounds_and_intervals_hold_for_what_is_known_already() {
+    let notes = Counted::offering("notes", &["add_note", "find_note"]);
+    let entries = file(&[notes.entry("notes")]);
+    let following = Following::start(&entries);
+    // What is asked again is asked whole, since only that can tell.
+    replace(&following.path, &format!("protocol.accept = \">=2.0\"\n{entries}"));
+    until("it is refused", || following.health("notes")["state"] == "incompatible");
+    assert_eq!(notes.asked(), 2);
+    replace(&following.path, &format!("refresh.max_tools = 1\n{entries}"));
+    following.until_tools(&["add_note"]);
+    assert_eq!((&following.health("notes")["state"], notes.asked()), (&"live".into(), 3));
+    assert_eq!(following.findings("tools-beyond-limit").len(), 1);
+
+    // An hour until the next ask becomes at most a minute.
+    let next = |following: &Following| following.health("notes")["next_attempt"].as_str().unwrap().to_owned();
+    let late = next(&following);
+    replace(&following.path, &format!("refresh.max_tools = 1\nrefresh.max_interval = \"60s\"\n{entries}"));
+    until("it is planned anew", || next(&following) < late);
+    replace(
+        &following.path,
+        &format!("refresh.max_tools = 1\nrefresh.max_interval = \"5ms\"\nrefresh.min_interval = \"1ms\"\n{entries}"),
+    );
+    until("it is asked often", || notes.asked() > 10);
+}
+
+#[test]
+fn a_limit_on_answers_holds_from_the_next_one_on() {
+    let notes = Counted::offering("notes", &["add_note"]);
+    let following = Following::start(&file(&[notes.entry("notes")]));
+    replace(
+        &following.path,
+        &format!("refresh.max_body = 10\nrefresh.connect_timeout = \"2s\"\n{}", file(&[notes.entry("notes")])),
+    );
+    following.until_reloads(1);
+    following.home.run(&["refresh", "notes", "--url", &following.daemon.url]);
+    assert_eq!(following.health("notes")["last_error"]["kind"], "too-large");
+    assert_eq!(following.tools(), ["add_note"]);
+}
+
+#[test]
+fn profiles_see_what_they_may_at_once() {
+    let (notes, mail) = (Counted::offering("notes", &["add_note"]), Counted::offering("mail", &["send_mail"]));
+    let entries = [notes.entry("notes"), mail.entry("mail")];
+    let following = Following::start(&file(&entries));
+    let seen = |following: &Following| following.json("/api/v1/tools?profile=guest")["tools"].as_array().unwrap().len();
+    assert_eq!(seen(&following), 2);
+    let guest = "[[profiles]]\nname = \"guest\"\nscenarios = [\"notes\"]\n".to_owned();
+    replace(&following.path, &file(&[entries.concat(), guest]));
+    until("only one is left", || seen(&following) == 1);
+    assert_eq!(following.tools().len(), 2);
+    assert_eq!((notes.asked(), mail.asked()), (1, 1));
+}
+
+#[test]
+fn sources_are_switched_on_and_off() {
+    let notes = Counted::offering("notes", &["add_note"]);
+    let following = Following::start(HEAD);
+    let folder = following.home.path("processes/notes");
+    fs::create_dir_all(&folder).unwrap();
+    let port: u16 = notes.url.rsplit(':').next().unwrap().parse().unwrap();
+    let process = json!({"pid": std::process::id(), "phase": "develop", "scenario": "notes", "step": "start-api",
+        "port": port, "status": "running"});
+    fs::write(folder.join("start-api.json"), process.to_string()).unwrap();
+    let on = HEAD.replace("enabled = false", "path = \"processes\"");
+    replace(&following.path, &on);
+    following.until_tools(&["add_note"]);
+    assert_eq!(following.health("notes")["source"], "vrooli");
+    // The list names it too: the same address, so there is nothing to ask.
+    let asked = notes.asked();
+    let entry = notes.entry("notes").replace("protocol = \"tool-discovery\"\n", "");
+    replace(&following.path, &format!("{on}{entry}"));
+    until("the list has it", || following.health("notes")["source"] == "static");
+    replace(&following.path, &on);
+    until("the files have it again", || following.health("notes")["source"] == "vrooli");
+    assert_eq!((notes.asked(), following.tools().len()), (asked, 1));
+    // Whoever was found by what is not looked at any more goes, whether or not it would still answer.
+    replace(&following.path, HEAD);
+    following.until_tools(&[]);
+    assert_eq!(following.health("notes")["reason"], "`vrooli` found it, which the configuration has switched off");
+    assert_eq!(notes.asked(), asked);
+}
+
+#[test]
+fn streams_show_that_they_live_as_often_as_is_said_now() {
+    let following = Following::start(HEAD);
+    replace(&following.path, &format!("events.keep_alive = \"20ms\"\n{HEAD}"));
+    following.until_reloads(1);
+    let address = following.daemon.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    // By default there would be one in 15 seconds.
+    let lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    assert_eq!(lines.filter(|line| line.starts_with(':')).take(5).count(), 5);
+}
+
+#[test]
+fn a_longer_grace_keeps_what_fails() {
+    let notes = Counted::offering("notes", &["add_note"]);
+    let often = "refresh.min_interval = \"1ms\"\nrefresh.max_interval = \"50ms\"\nrefresh.backoff_max = \"20ms\"\nrefresh.backoff_base = \"10ms\"\n";
+    let text =
+        |rules: &str, url: &str| format!("{often}{rules}{HEAD}{}", notes.entry("notes").replace(&notes.url, url));
+    let following = Following::start(&text("", &notes.url));
+    // It moves to where nobody is, and is kept by the grace.
+    let nobody = command::nobody();
+    replace(&following.path, &text("", &nobody));
+    until("it fails", || following.health("notes")["failures_in_a_row"].as_u64() > Some(5));
+    assert_eq!(
+        (following.tools(), &following.health("notes")["state"]),
+        (vec!["add_note".to_owned()], &"stale".into())
+    );
+    replace(&following.path, &text("health.grace = \"0s\"\n", &nobody));
+    following.until_tools(&[]);
+    assert_eq!(following.health("notes")["state"], "down");
+}

@@ -1,0 +1,164 @@
+//! Scenarios that sources name, as the whole daemon sees them: they come, meet, go and come back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use crate::support::daemon::{Daemon, Home, Scenario, configured};
+
+fn texts<'a>(list: &'a serde_json::Value, member: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().map(|item| item[member].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_configured_and_a_found_scenario_make_one_list() {
+    let home = Home::new();
+    let fixed = Scenario::of("fixed", &["brew"]).await;
+    let found = Scenario::of("found", &["stir"]).await;
+    home.write_process("found", found.address.port());
+    let daemon = home.start(&[&fixed]).await;
+    daemon.until_tools(&["brew", "stir"]).await;
+    let scenarios = daemon.json("/api/v1/scenarios").await;
+    assert_eq!(texts(&scenarios["scenarios"], "name"), ["fixed", "found"]);
+    assert_eq!(texts(&scenarios["scenarios"], "source"), ["static", "vrooli"]);
+    assert_eq!(texts(&scenarios["scenarios"], "state"), ["live", "live"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn of_two_addresses_for_one_name_the_configured_one_wins() {
+    let home = Home::new();
+    let fixed = Scenario::of("kitchen", &["brew"]).await;
+    let other = Scenario::of("kitchen", &["impostor"]).await;
+    home.write_process("kitchen", other.address.port());
+    let daemon = home.start(&[&fixed]).await;
+    let shadowed = |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
+    let findings = daemon.until("/api/v1/findings?code=source-shadowed", shadowed).await.json();
+    let finding = &findings["findings"][0];
+    assert_eq!(finding["scenario"], "kitchen");
+    let message = finding["message"].as_str().unwrap();
+    for part in [fixed.address.port().to_string(), other.address.port().to_string(), "static".into()] {
+        assert!(message.contains(&part), "{part}: {message}");
+    }
+    daemon.until_tools(&["brew"]).await;
+    let scenarios = daemon.json("/api/v1/scenarios").await;
+    assert_eq!(texts(&scenarios["scenarios"], "source"), ["static"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn sources_that_agree_are_no_finding() {
+    let home = Home::new();
+    let fixed = Scenario::of("kitchen", &["brew"]).await;
+    let found = Scenario::of("found", &["stir"]).await;
+    home.write_process("kitchen", fixed.address.port());
+    home.write_process("found", found.address.port());
+    let daemon = home.start(&[&fixed]).await;
+    // Once the other process file is in the list, this one was read too.
+    daemon.until_tools(&["stir", "brew"]).await;
+    assert!(daemon.findings("source-shadowed").await.is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn two_names_for_one_address_are_one_scenario() {
+    let home = Home::new();
+    let fixed = Scenario::of("mine", &["brew"]).await;
+    home.write_process("theirs", fixed.address.port());
+    let daemon = home.start(&[&fixed]).await;
+    let told = |answer: &crate::support::serving::Answer| !answer.json()["findings"].as_array().unwrap().is_empty();
+    let findings = daemon.until("/api/v1/findings?code=source-shadowed", told).await.json();
+    let message = findings["findings"][0]["message"].as_str().unwrap();
+    assert!(message.contains("`theirs`") && message.contains("`mine`"), "{message}");
+    daemon.until_tools(&["brew"]).await;
+    assert_eq!(texts(&daemon.json("/api/v1/scenarios").await["scenarios"], "name"), ["mine"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_scenario_whose_process_file_goes_is_asked_once_more_and_comes_back() {
+    let home = Home::new();
+    let stays = Scenario::of("stays", &["brew"]).await;
+    let mut found = Scenario::of("found", &["stir"]).await;
+    home.write_process("found", found.address.port());
+    let mut config = home.config(&[&stays]);
+    // Only the end of its process file can make it go so soon: neither failures nor grace are over.
+    config.health.failures = 1_000;
+    let daemon = Daemon::start(config).await;
+    daemon.until_tools(&["stir", "brew"]).await;
+
+    found.stop().await;
+    home.remove_process("found");
+    let down = daemon.until_state("found", "down").await;
+    let reason = down["reason"].as_str().unwrap();
+    assert!(reason.contains("no source names it any more") && reason.contains("does not answer"), "{reason}");
+    assert_eq!(down["last_error"]["kind"], "refused");
+    assert!(down["next_attempt"].is_null(), "{down}");
+    assert_eq!(daemon.tools("").await, ["brew"]);
+    let withdrawn = daemon.findings("withdrawn").await;
+    assert_eq!(withdrawn.len(), 1);
+    assert_eq!(withdrawn[0]["scenario"], "found");
+    let refused = daemon.send("POST", "/api/v1/scenarios/found/refresh").await;
+    assert_eq!(refused.status, 409, "{}", refused.problem());
+
+    found.run_elsewhere().await;
+    home.write_process("found", found.address.port());
+    let live = daemon.until_state("found", "live").await;
+    assert_eq!(live["restarts"], 1);
+    assert_eq!(live["url"], format!("http://{}/", found.address));
+    assert_eq!(daemon.tools("").await, ["stir", "brew"]);
+    assert!(daemon.findings("withdrawn").await.is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_scenario_that_still_answers_outlives_its_process_file() {
+    let home = Home::new();
+    let found = Scenario::of("found", &["stir"]).await;
+    home.write_process("found", found.address.port());
+    let daemon = home.start(&[]).await;
+    daemon.until_state("found", "live").await;
+    home.remove_process("found");
+    let outlives = |answer: &crate::support::serving::Answer| {
+        let health = answer.json();
+        health["state"] == "live" && health["reason"].as_str().unwrap().contains("no source names it")
+    };
+    daemon.until("/api/v1/scenarios/found", outlives).await;
+    assert_eq!(daemon.tools("").await, ["stir"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_scenario_that_moves_is_asked_at_its_new_address() {
+    let home = Home::new();
+    let mut found = Scenario::of("found", &["stir"]).await;
+    home.write_process("found", found.address.port());
+    let daemon = home.start(&[]).await;
+    daemon.until_tools(&["stir"]).await;
+    found.stop().await;
+    found.run_elsewhere().await;
+    found.offer([crate::support::daemon::tool("pour")]);
+    home.write_process("found", found.address.port());
+    daemon.until_tools(&["pour"]).await;
+    assert_eq!(daemon.json("/api/v1/scenarios/found").await["restarts"], 1);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_speaks_no_known_protocol_says_what_was_tried() {
+    let home = Home::new();
+    let good = Scenario::of("good", &["brew"]).await;
+    // A path below which nothing lists tools.
+    let mut config = home.config(&[&good]);
+    let mut odd = configured("odd", good.address);
+    odd.url.set_path("/nowhere");
+    config.scenarios.push(odd);
+    let daemon = Daemon::ready(config).await;
+    let odd = daemon.json("/api/v1/scenarios/odd").await;
+    assert_eq!(odd["state"], "connecting");
+    let message = odd["last_error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("tried tool-discovery") && message.contains("/nowhere/api/v1/tools answered 404"),
+        "{message}"
+    );
+    assert_eq!(daemon.tools("").await, ["brew"]);
+    daemon.stop().await;
+}

@@ -1,0 +1,356 @@
+//! Preferences over HTTP: durable, each setting on its own, and in the list at once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
+
+use callsheet::config::Config;
+use callsheet::model::Settings;
+use callsheet::runtime::Clock;
+use callsheet::state::{PREFERENCES_MAX, Write, sqlite};
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario, tool};
+
+/// A scenario with tools of two categories and tags, a second one, and a daemon that asks them only once.
+async fn daemon() -> (Home, [Scenario; 2], Config, Daemon) {
+    let home = Home::new();
+    let files = Scenario::start(
+        "files",
+        [
+            tool("read").category("disk").tags(["safe"]),
+            tool("wipe").category("disk").tags(["risky", "slow"]).requires_approval(true),
+            tool("zip").category("pack").tags(["slow"]),
+            tool("shred").category("disk").enabled_by_default(false),
+        ],
+    )
+    .await;
+    let mail = Scenario::start("mail", [tool("send"), tool("sort").category("pack")]).await;
+    let mut config = home.config(&[&files, &mail]);
+    config.refresh.min_interval = NEVER;
+    config.refresh.max_interval = NEVER;
+    let daemon = Daemon::ready(config.clone()).await;
+    assert_eq!(daemon.tools("").await, ["read", "wipe", "zip", "send", "sort"]);
+    (home, [files, mail], config, daemon)
+}
+
+/// Puts a preference and returns it as acknowledged.
+async fn put(daemon: &Daemon, scope: &str, target: &str, settings: Value) -> Value {
+    let mut body = json!({"scope": scope, "target": target});
+    body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["preference"].clone()
+}
+
+async fn delete(daemon: &Daemon, query: &str) -> Value {
+    let answer = daemon.send("DELETE", &format!("/api/v1/preferences?{query}")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["preference"].clone()
+}
+
+async fn preferences(daemon: &Daemon) -> Value {
+    daemon.json("/api/v1/preferences").await["preferences"].clone()
+}
+
+fn preference(scope: &str, target: &str, settings: [Value; 4]) -> Value {
+    let [enabled, approval, alias, priority] = settings;
+    json!({"scope": scope, "target": target, "enabled": enabled, "approval": approval, "alias": alias, "priority": priority,
+        "pinned": null})
+}
+
+const NULL: Value = Value::Null;
+
+#[tokio::test]
+async fn one_setting_leaves_the_others_and_all_outlive_the_daemon() {
+    let (_home, _scenarios, config, daemon) = daemon().await;
+    let target = "tool:files/read";
+    put(&daemon, "global", target, json!({"enabled": false})).await;
+    put(&daemon, "global", target, json!({"approval": "require"})).await;
+    put(&daemon, "global", target, json!({"alias": "load"})).await;
+    let all = put(&daemon, "global", target, json!({"priority": 7})).await;
+    assert_eq!(all, preference("global", target, [json!(false), json!("require"), json!("load"), json!(7)]));
+    let after_null = put(&daemon, "global", target, json!({"approval": null, "enabled": true})).await;
+    assert_eq!(after_null, preference("global", target, [json!(true), NULL, json!("load"), json!(7)]));
+    daemon.stop().await;
+
+    let daemon = Daemon::ready(config.clone()).await;
+    assert_eq!(preferences(&daemon).await, json!([after_null]));
+    assert_eq!(daemon.tools("?scenario=files").await, ["load", "wipe", "zip"]);
+    let after_reset = delete(&daemon, "scope=global&target=tool:files/read&setting=alias").await;
+    assert_eq!(after_reset, preference("global", target, [json!(true), NULL, NULL, json!(7)]));
+    assert_eq!(daemon.tools("?scenario=files").await, ["read", "wipe", "zip"]);
+    let none = delete(&daemon, "scope=global&target=tool:files/read").await;
+    assert_eq!(none, preference("global", target, [NULL, NULL, NULL, NULL]));
+    daemon.stop().await;
+
+    let daemon = Daemon::ready(config).await;
+    assert_eq!(preferences(&daemon).await, json!([]));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_list_and_its_tag_change_with_the_acknowledgement() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    for format in ["native", "openai"] {
+        let target = format!("/api/v1/tools?format={format}");
+        let before = daemon.get(&target).await;
+        put(&daemon, "global", "scenario:mail", json!({"enabled": false})).await;
+        let without = daemon.get(&target).await;
+        assert_eq!(crate::support::daemon::names_of(&without.json()), ["read", "wipe", "zip"]);
+        assert_ne!(without.header("etag"), before.header("etag"));
+        assert_ne!(without.header("callsheet-revision"), before.header("callsheet-revision"));
+        delete(&daemon, "scope=global&target=scenario:mail").await;
+        let again = daemon.get(&target).await;
+        assert_eq!(again.body, before.body, "an earlier content has its earlier bytes");
+        assert_eq!(again.header("etag"), before.header("etag"));
+    }
+    let disabled = daemon.findings("disabled").await;
+    assert_eq!(disabled.len(), 1, "{disabled:?}");
+    put(&daemon, "global", "scenario:mail", json!({"enabled": false})).await;
+    assert_eq!(daemon.findings("disabled").await.len(), 3);
+    let health = daemon.json("/api/v1/scenarios/mail").await;
+    assert_eq!(health["tools"], json!({"offered": 2, "published": 0, "disabled": 2, "quarantined": 0}));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_nothing_offers_now_is_kept_and_said() {
+    let (_home, [files, _mail], _config, daemon) = daemon().await;
+    put(&daemon, "global", "tool:files/later", json!({"alias": "soon"})).await;
+    put(&daemon, "chat:7", "scenario:absent", json!({"enabled": false})).await;
+    put(&daemon, "global", "tag:nowhere", json!({"priority": 1})).await;
+    let unmatched = daemon.findings("preference-unmatched").await;
+    let named: Vec<_> = unmatched.iter().map(|finding| (&finding["scenario"], &finding["tool"])).collect();
+    let expected = [(json!(null), json!(null)), (json!("absent"), json!(null)), (json!("files"), json!("later"))];
+    assert_eq!(named, expected.iter().map(|(scenario, tool)| (scenario, tool)).collect::<Vec<_>>());
+    files.offer([tool("later")]);
+    assert_eq!(daemon.send("POST", "/api/v1/scenarios/files/refresh").await.status, 200);
+    assert_eq!(daemon.tools("?scenario=files").await, ["soon"]);
+    assert_eq!(daemon.findings("preference-unmatched").await.len(), 2);
+    files.offer([]);
+    assert_eq!(daemon.send("POST", "/api/v1/scenarios/files/refresh").await.status, 200);
+    assert_eq!(preferences(&daemon).await.as_array().unwrap().len(), 3);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn chat_beats_profile_beats_global_beats_the_manifest() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    let target = "tool:files/shred";
+    let listed = async |query: &str| daemon.tools(query).await.contains(&"shred".to_owned());
+    let scopes = ["", "?profile=coder", "?chat_id=7", "?profile=coder&chat_id=7"];
+    let everywhere = async || {
+        let mut all = Vec::new();
+        for query in scopes {
+            all.push(listed(query).await);
+        }
+        all
+    };
+    assert_eq!(everywhere().await, [false; 4], "the manifest disables it");
+    put(&daemon, "global", target, json!({"enabled": true})).await;
+    assert_eq!(everywhere().await, [true; 4]);
+    put(&daemon, "profile:coder", target, json!({"enabled": false})).await;
+    assert_eq!(everywhere().await, [true, false, true, false]);
+    put(&daemon, "chat:7", target, json!({"enabled": true})).await;
+    assert_eq!(everywhere().await, [true, false, true, true]);
+    put(&daemon, "global", target, json!({"enabled": false})).await;
+    assert_eq!(everywhere().await, [false, false, true, true]);
+    // A wider target in a narrower scope wins over a narrower target in a wider scope.
+    delete(&daemon, "scope=chat:7&target=tool:files/shred").await;
+    put(&daemon, "chat:7", "scenario:files", json!({"enabled": true})).await;
+    assert_eq!(everywhere().await, [false, false, true, true]);
+    let tool = daemon.json("/api/v1/tools/files%2Fshred?profile=coder").await;
+    assert_eq!(
+        (tool["enabled"].as_bool(), tool["enabled_source"].as_str().unwrap().contains("profile:coder")),
+        (Some(false), true)
+    );
+    let explained = daemon.json("/api/v1/tools/shred/explain?profile=coder&chat_id=7").await;
+    assert_eq!(explained["listed"], true);
+    assert!(explained["steps"].to_string().contains("chat:7"), "{explained}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn the_narrower_target_wins_within_a_scope() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    for scope in ["global", "profile:coder", "chat:7"] {
+        let query = match scope.split_once(':') {
+            None => "?",
+            Some(("profile", _)) => "?profile=coder",
+            Some(_) => "?chat_id=7",
+        };
+        put(&daemon, scope, "scenario:files", json!({"enabled": false})).await;
+        assert_eq!(daemon.tools(query).await, ["send", "sort"]);
+        put(&daemon, scope, "category:disk", json!({"enabled": true})).await;
+        assert_eq!(daemon.tools(query).await, ["read", "shred", "wipe", "send", "sort"]);
+        put(&daemon, scope, "tag:risky", json!({"enabled": false})).await;
+        assert_eq!(daemon.tools(query).await, ["read", "shred", "send", "sort"]);
+        put(&daemon, scope, "tool:files/wipe", json!({"enabled": true})).await;
+        assert_eq!(daemon.tools(query).await, ["read", "shred", "wipe", "send", "sort"]);
+        put(&daemon, scope, "category:pack", json!({"enabled": true})).await;
+        assert_eq!(daemon.tools(query).await, ["read", "shred", "wipe", "zip", "send", "sort"]);
+        for target in ["scenario:files", "category:disk", "category:pack", "tag:risky", "tool:files/wipe"] {
+            delete(&daemon, &format!("scope={scope}&target={target}")).await;
+        }
+        assert_eq!(daemon.tools(query).await, ["read", "wipe", "zip", "send", "sort"]);
+    }
+    // Tags that disagree: the safer one.
+    put(&daemon, "global", "tag:risky", json!({"enabled": true, "approval": "skip"})).await;
+    put(&daemon, "global", "tag:slow", json!({"enabled": false, "approval": "require"})).await;
+    assert_eq!(daemon.tools("").await, ["read", "send", "sort"]);
+    let wipe = daemon.json("/api/v1/tools/files/wipe").await;
+    assert_eq!(wipe["requires_approval"], true);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn an_approval_may_be_asked_for_or_waived() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    put(&daemon, "global", "category:disk", json!({"approval": "require"})).await;
+    put(&daemon, "chat:7", "tool:files/wipe", json!({"approval": "skip"})).await;
+    let approval = async |query: &str| {
+        let list = daemon.json(&format!("/api/v1/tools?scenario=files{query}")).await;
+        let tools = list["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["requires_approval"].as_bool().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(approval("").await, [true, true, false]);
+    assert_eq!(approval("&chat_id=7").await, [true, false, false]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn aliases_hold_globally_and_in_a_chat() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    put(&daemon, "global", "tool:files/read", json!({"alias": "load"})).await;
+    put(&daemon, "chat:7", "tool:files/read", json!({"alias": "fetch"})).await;
+    assert_eq!(daemon.tools("?scenario=files").await, ["load", "wipe", "zip"]);
+    assert_eq!(daemon.tools("?scenario=files&chat_id=7&format=openai").await, ["fetch", "wipe", "zip"]);
+    assert_eq!(daemon.tools("?scenario=files&chat_id=8").await, ["load", "wipe", "zip"]);
+    let found = daemon.json("/api/v1/tools/fetch?chat_id=7").await;
+    assert_eq!((&found["name"], &found["original_name"]), (&json!("fetch"), &json!("read")));
+    assert_eq!(daemon.json("/api/v1/tools/load").await["original_name"], "read");
+    assert_eq!(daemon.get("/api/v1/tools/fetch").await.status, 404, "that name is the chat's alone");
+    // An alias that is another tool's alias is given to neither.
+    put(&daemon, "global", "tool:files/zip", json!({"alias": "load"})).await;
+    let names = daemon.tools("?scenario=files").await;
+    assert_eq!(names, ["files__read", "wipe", "files__zip"]);
+    assert_eq!(daemon.findings("alias-refused").await.len(), 2);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn priorities_decide_who_stays_under_a_limit() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    assert_eq!(daemon.tools("?max_tools=2").await, ["read", "wipe"]);
+    put(&daemon, "global", "tool:mail/sort", json!({"priority": 10})).await;
+    put(&daemon, "global", "category:disk", json!({"priority": -1})).await;
+    let limited = daemon.get("/api/v1/tools?max_tools=2&format=openai").await;
+    assert_eq!(crate::support::daemon::names_of(&limited.json()), ["zip", "sort"]);
+    assert_eq!((limited.header("callsheet-tools"), limited.header("callsheet-left-out")), ("2", "3"));
+    put(&daemon, "chat:7", "tool:files/read", json!({"priority": 99})).await;
+    assert_eq!(daemon.tools("?max_tools=2&chat_id=7").await, ["read", "sort"]);
+    assert_eq!(daemon.tools("?max_tools=1").await, ["sort"]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_by_name_and_changes_nothing() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    for (body, named) in [
+        (json!({"scope": "team", "target": "tool:files/read", "enabled": true}), "`team`"),
+        (json!({"scope": "chat:", "target": "tool:files/read", "enabled": true}), "characters"),
+        (json!({"scope": "global", "target": "files/read", "enabled": true}), "`files/read`"),
+        (json!({"scope": "global", "target": "tool:read", "enabled": true}), "`read`"),
+        (json!({"scope": "global", "target": "tool:files/read", "enabled": "no"}), "`enabled`"),
+        (json!({"scope": "global", "target": "tool:files/read", "approval": "ask"}), "`approval`"),
+        (json!({"scope": "global", "target": "tool:files/read", "alias": "load file"}), "`alias`"),
+        (json!({"scope": "global", "target": "tag:safe", "alias": "load"}), "single tool"),
+        (json!({"scope": "global", "target": "tool:files/read", "priority": 0.5}), "`priority`"),
+        (json!({"scope": "global", "target": "tool:files/read", "colour": "red"}), "`colour`"),
+        (json!({"scope": "global", "target": "tool:files/read"}), "changes nothing"),
+        (json!({"target": "tool:files/read", "enabled": true}), "`scope`"),
+        (json!([]), "object"),
+    ] {
+        let answer = daemon.send_json("PUT", "/api/v1/preferences", &body).await;
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(answer.problem().contains(named), "{body}: {}", answer.problem());
+    }
+    for (method, query, named) in [
+        ("GET", "scope=team", "`team`"),
+        ("GET", "targets=x", "`targets`"),
+        ("DELETE", "scope=global", "`target`"),
+        ("DELETE", "scope=global&target=tool:files/read&setting=colour", "`colour`"),
+    ] {
+        let answer = daemon.send(method, &format!("/api/v1/preferences?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        assert!(answer.problem().contains(named), "{query}: {}", answer.problem());
+    }
+    let none = crate::support::serving::ask(
+        daemon.address,
+        "PUT",
+        "/api/v1/preferences",
+        &[("content-type", "application/json")],
+        "{",
+    )
+    .await;
+    assert_eq!(none.status, 400, "{none:?}");
+    assert_eq!(preferences(&daemon).await, json!([]));
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn preferences_are_filtered_by_scope_and_target() {
+    let (_home, _scenarios, _config, daemon) = daemon().await;
+    put(&daemon, "global", "tag:safe", json!({"priority": 1})).await;
+    put(&daemon, "chat:7", "tag:safe", json!({"priority": 2})).await;
+    put(&daemon, "chat:7", "scenario:mail", json!({"priority": 3})).await;
+    let priorities = async |query: &str| {
+        let found = daemon.json(&format!("/api/v1/preferences?{query}")).await["preferences"].clone();
+        found.as_array().unwrap().iter().map(|each| each["priority"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(priorities("").await, [1, 3, 2]);
+    assert_eq!(priorities("scope=chat:7").await, [3, 2]);
+    assert_eq!(priorities("target=tag:safe").await, [1, 2]);
+    assert!(priorities("scope=global&target=scenario:mail").await.is_empty());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_lose_nothing() {
+    let (_home, _scenarios, config, daemon) = daemon().await;
+    let changes = (0..40).map(|n| {
+        let (scope, setting) = (format!("chat:{}", n / 2), if n % 2 == 0 { "enabled" } else { "priority" });
+        let value = if n % 2 == 0 { json!(false) } else { json!(n) };
+        let daemon = &daemon;
+        async move { put(daemon, &scope, "tool:files/read", json!({setting: value})).await }
+    });
+    futures_util::future::join_all(changes).await;
+    let before = preferences(&daemon).await;
+    let whole = |each: &Value| each["enabled"] == false && each["priority"].is_i64();
+    assert_eq!(before.as_array().unwrap().iter().filter(|each| whole(each)).count(), 20);
+    daemon.stop().await;
+    let daemon = Daemon::start(config).await;
+    assert_eq!(preferences(&daemon).await, before);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn preferences_are_not_without_end() {
+    let home = Home::new();
+    let store = sqlite::open(&home.state(), Clock::system()).unwrap();
+    let off = Settings { enabled: Some(false), ..Settings::default() };
+    let writes = (0..PREFERENCES_MAX).map(|chat| {
+        Write::Preference(format!("chat:{chat}").parse().unwrap(), "tag:slow".parse().unwrap(), off.clone())
+    });
+    store.save(writes.collect()).await.unwrap();
+    drop(store);
+    let daemon = Daemon::start(home.config(&[])).await;
+    let set = |chat: usize, enabled: Value| json!({"scope": format!("chat:{chat}"), "target": "tag:slow", "enabled": enabled});
+    let refused = daemon.send_json("PUT", "/api/v1/preferences", &set(PREFERENCES_MAX, json!(true))).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.problem().contains("10000 preferences already"), "{refused:?}");
+    for (chat, enabled) in [(7, json!(true)), (7, NULL), (PREFERENCES_MAX, json!(true))] {
+        let changed = daemon.send_json("PUT", "/api/v1/preferences", &set(chat, enabled)).await;
+        assert_eq!(changed.status, 200, "one that is there can be changed, and one that went makes room: {changed:?}");
+    }
+    daemon.stop().await;
+}

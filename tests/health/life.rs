@@ -1,0 +1,120 @@
+//! The life of a scenario as health shows it: connecting, live, stale, down and back, and what becomes of its tools.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::time::Duration;
+
+use callsheet::model::{FindingCode, ScenarioState};
+
+use crate::support::scripted::{Reply, Scripted};
+use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+
+/// Fresh for as long as the test takes, and yet asked soon again: the configuration's `max_interval` sees to that.
+fn good(tools: &[&str]) -> Reply {
+    Reply::tools("files", tools).header("Cache-Control: max-age=600")
+}
+
+#[tokio::test]
+async fn a_scenario_connects_when_it_begins_to_answer() {
+    let mut server = Scripted::absent();
+    server.say(good(&["read"]));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let tried = sheet.until_health("files", "was tried", |health| health.failures_in_a_row >= 4).await;
+    let shown = health(&tried, "files");
+    assert_eq!(shown.state, ScenarioState::Connecting);
+    assert!(shown.reason.starts_with("never answered yet: connection to http://"), "{}", shown.reason);
+    assert_eq!(shown.last_error.as_ref().unwrap().kind, "refused");
+    assert!(shown.last_success.is_none() && shown.protocol.is_none() && shown.freshness.is_none(), "{shown:?}");
+
+    server.open();
+    let live = sheet.until_state("files", ScenarioState::Live).await;
+    let shown = health(&live, "files");
+    assert_eq!(listed(&live), ["read"]);
+    assert_eq!((shown.failures_in_a_row, shown.last_error.as_ref()), (0, None));
+    assert_eq!((shown.protocol, shown.version.as_deref()), (Some("tool-discovery"), Some("1.0.0")));
+    // It never answered before, so nothing restarted.
+    assert_eq!(shown.restarts, 0);
+}
+
+#[tokio::test]
+async fn within_grace_a_failing_scenario_keeps_its_tools() {
+    let mut server = Scripted::saying(good(&["read"]));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    let live = sheet.until_state("files", ScenarioState::Live).await;
+    server.close().await;
+
+    // Two failures say nothing yet while the last answer is fresh.
+    let mut early = Vec::new();
+    let failing = sheet.until_health("files", "fails", |health| {
+        early.push((health.failures_in_a_row, health.state));
+        health.failures_in_a_row >= 5
+    });
+    let failing = failing.await;
+    for (failures, state) in early {
+        let expected = if failures < 3 { ScenarioState::Live } else { ScenarioState::Stale };
+        assert_eq!(state, expected, "after {failures} failures");
+    }
+    let shown = health(&failing, "files");
+    assert!(shown.reason.starts_with("the last 5 asks failed: connection to http://"), "{}", shown.reason);
+    assert_eq!(listed(&failing), ["read"]);
+    assert_eq!(failing.catalog.revision(), live.catalog.revision(), "health never enters the revision");
+    assert!(findings(&failing, FindingCode::Withdrawn).is_empty());
+}
+
+#[tokio::test]
+async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
+    let mut server = Scripted::saying(good(&["read", "write"]));
+    let other = Scripted::saying(Reply::tools("desk", &["read"]));
+    let scenarios = [("files", server.url()), ("desk", other.url())];
+    let mut sheet = setting(scenarios).with(|config| config.health.grace = ms(1)).start().await;
+    let all = ["desk__read", "files__read", "write"];
+    let live = sheet.until_listed(&all).await;
+    server.close().await;
+
+    let mut failures = 0;
+    let down = sheet.until_health("files", "down", |health| {
+        failures = health.failures_in_a_row;
+        assert!(health.state != ScenarioState::Down || failures >= 3, "down after {failures} failures");
+        health.state == ScenarioState::Down
+    });
+    let down = down.await;
+    // The other one is not renamed because this one failed.
+    assert_eq!(listed(&down), ["desk__read"]);
+    assert_ne!(down.catalog.revision(), live.catalog.revision());
+    let [withdrawn] = &findings(&down, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
+    assert_eq!(withdrawn.scenario, Some(name("files")));
+    assert!(withdrawn.message.contains("its 2 tools are withdrawn"), "{withdrawn:?}");
+    assert!(withdrawn.message.contains("asks failed: connection to http://"), "{withdrawn:?}");
+    let shown = health(&down, "files");
+    assert_eq!((shown.tools.published, shown.last_error.as_ref().unwrap().kind.as_str()), (0, "refused"));
+
+    server.open();
+    let back = sheet.until_listed(&all).await;
+    assert_eq!(health(&back, "files").state, ScenarioState::Live, "back at the first good answer");
+    assert_eq!(health(&back, "files").restarts, 1, "it was refused and then open");
+    assert!(findings(&back, FindingCode::Withdrawn).is_empty());
+    assert_eq!((back.catalog.revision(), back.generated_at), (live.catalog.revision(), live.generated_at));
+}
+
+#[tokio::test]
+async fn grace_counts_from_the_last_good_answer() {
+    let grace = ms(700);
+    let mut server = Scripted::saying(good(&["read"]));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = grace).start().await;
+    sheet.until_state("files", ScenarioState::Live).await;
+    server.close().await;
+    let down = sheet.until_state("files", ScenarioState::Down).await;
+    let shown = health(&down, "files");
+    let waited = Duration::try_from(shown.since.duration_since(shown.last_success.unwrap())).unwrap();
+    assert!(waited + ms(5) >= grace, "down after {waited:?}");
+}
+
+#[tokio::test]
+async fn a_scenario_that_never_answers_is_down_after_grace_too() {
+    let server = Scripted::saying(Reply::status("500 Internal Server Error"));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let down = sheet.until_state("files", ScenarioState::Down).await;
+    let shown = health(&down, "files");
+    assert_eq!(shown.last_error.as_ref().unwrap().kind, "status");
+    assert!(shown.reason.contains("answered 500"), "{}", shown.reason);
+}

@@ -1,0 +1,211 @@
+//! The hub as a library: typed messages, found once for all who follow the same, and what happens at its limits.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callsheet::catalog::{Catalog, CatalogWriter, Snapshot, Turns, ViewQuery, build, catalog_store};
+use callsheet::config;
+use callsheet::events::{Ask, Cursor, Ending, Event, Hub, Kind, Message, Next, SubscribeError, Subscription};
+use callsheet::model::{ScenarioState, Turn};
+use callsheet::runtime::{Clock, StopTrigger, Tasks};
+use jiff::Timestamp;
+
+use crate::support::offers::{change, inputs, offer, scenario, tool};
+
+/// No message of these tests takes this long unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Stage {
+    hub: Hub,
+    writer: CatalogWriter,
+    catalog: Catalog,
+    turns: Turns,
+    sequence: u64,
+    stop: StopTrigger,
+    tasks: Tasks,
+}
+
+impl Stage {
+    fn new(limits: impl FnOnce(&mut config::Events)) -> Self {
+        let mut events = config::Events::default();
+        limits(&mut events);
+        let catalog = build(&inputs(&[("a", &["x"]), ("b", &["y"])]));
+        let (writer, reader) = catalog_store(snapshot(&catalog, &Turns::default(), 1));
+        let ((stop, stopping), tasks) = (StopTrigger::new(), Tasks::new());
+        let hub = Hub::start(reader, events, Clock::system(), &tasks, &stopping);
+        Self { hub, writer, catalog, turns: Turns::default(), sequence: 1, stop, tasks }
+    }
+
+    fn publish(&mut self) {
+        self.sequence += 1;
+        self.writer.publish(snapshot(&self.catalog, &self.turns, self.sequence));
+    }
+
+    /// Lets scenario `a` offer one tool of this name.
+    fn offer(&mut self, name: &str) {
+        self.catalog = self.catalog.with(change(offer("a", &[tool(name)])));
+        self.publish();
+    }
+
+    /// Follows what is asked for, with the first message.
+    async fn follow(&self, ask: Ask) -> (Subscription, Arc<Message>) {
+        let mut subscription = self.hub.subscribe(ask).await.unwrap();
+        let first = message(&mut subscription).await;
+        (subscription, first)
+    }
+}
+
+fn snapshot(catalog: &Catalog, turns: &Turns, sequence: u64) -> Snapshot {
+    Snapshot {
+        catalog: catalog.clone(),
+        generated_at: Timestamp::UNIX_EPOCH,
+        health: imbl::OrdMap::new(),
+        findings: Arc::default(),
+        sequence,
+        turns: turns.clone(),
+        isolated: None,
+        configuration: None,
+    }
+}
+
+async fn message(subscription: &mut Subscription) -> Arc<Message> {
+    match tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap() {
+        Next::Message(message) => message,
+        Next::Ended(ending) => panic!("{ending:?}"),
+    }
+}
+
+fn of_profile(name: &str, cursor: Option<Cursor>) -> Ask {
+    let query = ViewQuery { profile: Some(name.to_owned()), ..ViewQuery::default() };
+    Ask { query, cursor, ..Ask::default() }
+}
+
+fn is_snapshot(message: &Message) -> bool {
+    matches!(message.event, Event::Snapshot(_))
+}
+
+#[tokio::test]
+async fn what_differs_is_found_once_for_all_who_follow_the_same() {
+    let mut stage = Stage::new(|_| {});
+    let mut followers = Vec::new();
+    for _ in 0..200 {
+        followers.push(stage.follow(Ask::default()).await);
+    }
+    let (mut other, _) = stage.follow(of_profile("p", None)).await;
+    assert!(followers.iter().all(|(_, first)| Arc::ptr_eq(first, &followers[0].1)), "one snapshot");
+    stage.offer("z");
+    let first = message(&mut followers[0].0).await;
+    let Event::Catalog(told) = &first.event else { panic!("{first:?}") };
+    assert_eq!(told.difference.added[0].name.as_str(), "z");
+    assert_eq!(told.revision, stage.catalog.revision());
+    for (follower, _) in followers.iter_mut().skip(1) {
+        assert!(Arc::ptr_eq(&message(follower).await, &first));
+    }
+    let others = message(&mut other).await;
+    assert!(!Arc::ptr_eq(&others, &first) && others.id == first.id, "another list, the same place");
+    stage.stop.stop();
+    for (mut follower, _) in followers {
+        assert!(matches!(follower.next().await, Next::Ended(Ending::Stopping)));
+    }
+    drop(other);
+    assert_eq!(stage.tasks.finish(PATIENCE).await, callsheet::runtime::tasks::Finish::Clean);
+}
+
+#[tokio::test]
+async fn only_what_was_asked_for_comes() {
+    let mut stage = Stage::new(|_| {});
+    let query = ViewQuery { scenarios: [scenario("b")].into(), ..ViewQuery::default() };
+    let (mut states, _) = stage.follow(Ask { query, kinds: [Kind::Scenario].into(), cursor: None }).await;
+    for name in ["a", "b"] {
+        stage.turns.push(turn(name));
+    }
+    stage.offer("z");
+    let told = message(&mut states).await;
+    assert!(matches!(&told.event, Event::Scenario(turn) if turn.name == scenario("b")), "{told:?}");
+}
+
+fn turn(name: &str) -> Turn {
+    Turn {
+        name: scenario(name),
+        from: Some(ScenarioState::Live),
+        to: Some(ScenarioState::Stale),
+        reason: "the test says so".into(),
+        at: Timestamp::UNIX_EPOCH,
+        restarts: 0,
+        failures_in_a_row: 1,
+    }
+}
+
+#[tokio::test]
+async fn whoever_missed_changes_of_states_gets_a_snapshot() {
+    let mut stage = Stage::new(|_| {});
+    let (mut follower, first) = stage.follow(Ask::default()).await;
+    for _ in 0..5_000 {
+        stage.turns.push(turn("a"));
+    }
+    stage.publish();
+    let told = message(&mut follower).await;
+    assert!(is_snapshot(&told) && told.id.seq > first.id.seq, "{told:?}");
+    stage.turns.push(turn("a"));
+    stage.publish();
+    assert!(matches!(message(&mut follower).await.event, Event::Scenario(_)));
+}
+
+#[tokio::test]
+async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
+    let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 2));
+    let (mut slow, first) = stage.follow(Ask::default()).await;
+    let (mut quick, _) = stage.follow(Ask::default()).await;
+    let watch = slow.watch();
+    for name in ["p", "q", "r"] {
+        stage.offer(name);
+        message(&mut quick).await;
+    }
+    assert_eq!(tokio::time::timeout(PATIENCE, watch.ended()).await.unwrap(), Some(Ending::Overrun));
+    assert!(matches!(slow.next().await, Next::Ended(Ending::Overrun)));
+    let (mut resumed, told) = stage.follow(Ask { cursor: Some(first.id), ..Ask::default() }).await;
+    assert!(matches!(&told.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == "p"));
+    // What it has to catch up on does not count against it.
+    stage.offer("s");
+    for name in ["q", "r", "s"] {
+        let told = message(&mut resumed).await;
+        assert!(matches!(&told.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == name));
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_nobody_follows_is_remembered_for_a_while() {
+    let mut stage = Stage::new(|_| {});
+    let (mut plain, _) = stage.follow(Ask::default()).await;
+    let (gone, first) = stage.follow(of_profile("p", None)).await;
+    drop(gone);
+    stage.offer("z");
+    message(&mut plain).await;
+    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(matches!(told.event, Event::Catalog(_)), "{told:?}");
+    // Many others come and go, and it is the one that went first.
+    for number in 0..70 {
+        stage.follow(of_profile(&format!("p{number}"), None)).await;
+    }
+    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(is_snapshot(&told), "{told:?}");
+
+    let mut stage = Stage::new(|events| events.linger = Duration::ZERO);
+    let (_, first) = stage.follow(of_profile("p", None)).await;
+    stage.offer("z");
+    let (_, told) = stage.follow(of_profile("p", Some(first.id))).await;
+    assert!(is_snapshot(&told), "{told:?}");
+}
+
+#[tokio::test]
+async fn no_more_than_so_many_follow() {
+    let stage = Stage::new(|events| events.max_subscribers = 1);
+    let (first, _) = stage.follow(Ask::default()).await;
+    let refused = stage.hub.subscribe(Ask::default()).await.unwrap_err();
+    assert_eq!(refused, SubscribeError::Full(1));
+    assert!(refused.to_string().contains("`events.max_subscribers`"));
+    drop(first);
+    stage.follow(Ask::default()).await;
+}

@@ -1,0 +1,207 @@
+//! `POST /api/v1/tools/execute`: each answer and each refusal with its status, over HTTP.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::support::callee::{Callee, answer, done, manifest, text, tool, tool_with};
+use crate::support::house::{House, switched};
+use crate::support::serving::{Answer, ask};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+async fn execute(address: SocketAddr, body: &Value) -> Answer {
+    execute_text(address, &body.to_string()).await
+}
+
+async fn execute_text(address: SocketAddr, body: &str) -> Answer {
+    ask(address, "POST", "/api/v1/tools/execute", &[JSON], body).await
+}
+
+/// One that does what its arguments say.
+async fn obedient() -> Callee {
+    let strict = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}}});
+    let on = json!({"enabled_by_default": true});
+    let limited = json!({"enabled_by_default": true, "rate_limit_per_minute": 1});
+    let any = json!({"type": "object", "properties": {}});
+    let needs = json!({"enabled_by_default": true, "requires_approval": true});
+    let tools = [
+        tool("say"),
+        tool_with("strict", &strict, &on),
+        tool_with("seldom", &any, &limited),
+        tool_with("wipe", &any, &needs),
+    ];
+    Callee::start(manifest("files", &tools), |ran| async move {
+        let status = ran.arguments["status"].as_u64().unwrap_or(200);
+        match &ran.arguments["body"] {
+            Value::Null => done(&ran.arguments),
+            Value::String(body) => text(u16::try_from(status).unwrap(), body.clone()),
+            body => answer(u16::try_from(status).unwrap(), body),
+        }
+    })
+    .await
+}
+
+/// A call that has the scenario answer so.
+fn saying(status: u16, body: &Value) -> Value {
+    json!({"tool_name": "say", "arguments": {"status": status, "body": body}})
+}
+
+#[tokio::test]
+async fn an_answer_has_the_keys_of_the_original_and_more() {
+    let files = obedient().await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    // A number that no type of ours holds comes back as it was written.
+    let body = r#"{"tool_name":"say","arguments":{"n":123456789012345678901234567890}}"#;
+    let answer = execute_text(address, body).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let raw = String::from_utf8(answer.body.clone()).unwrap();
+    // Ours; the scenario of this test reads numbers into a tree.
+    assert!(raw.contains(r#""success":true"#), "{raw}");
+    let mut shown = answer.json();
+    assert!(shown["execution_time_ms"].is_u64());
+    shown["execution_time_ms"] = json!(0);
+    shown["result"] = json!(0);
+    let expected = json!({
+        "success": true, "result": 0, "status": "completed", "execution_time_ms": 0, "scenario": "files",
+        "tool_name": "say", "name": "say", "url": files.url().as_str(), "attempts": 1,
+    });
+    assert_eq!(shown, expected);
+
+    // With the keys that the original's clients send.
+    let theirs = json!({"scenario": "files", "tool_name": "say", "arguments": {"a": 1}, "chat_id": "7"});
+    assert_eq!(execute(address, &theirs).await.json()["result"], json!({"a": 1}));
+    for arguments in [json!({"tool_name": "say"}), json!({"tool_name": "say", "arguments": null})] {
+        assert_eq!(execute(address, &arguments).await.json()["result"], json!({}));
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_tools_own_failure_is_200_and_what_goes_on_is_202() {
+    let files = obedient().await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    for (status, code) in [(400, "invalid_args"), (404, "not_found"), (409, "conflict"), (500, "unknown_tool")] {
+        let body = json!({"success": false, "error": "it did not work", "code": code});
+        let answer = execute(address, &saying(status, &body)).await;
+        let shown = answer.json();
+        assert_eq!((answer.status, &shown["success"], &shown["code"]), (200, &json!(false), &json!(code)));
+        assert_eq!((&shown["error"], &shown["status"]), (&json!("it did not work"), &json!("failed")));
+    }
+    let body = json!({"success": true, "is_async": true, "run_id": 17, "status": "pending", "result": [1]});
+    let answer = execute(address, &saying(202, &body)).await;
+    let shown = answer.json();
+    assert_eq!((answer.status, &shown["is_async"], &shown["run_id"]), (202, &json!(true), &json!("17")));
+    assert_eq!((&shown["status"], &shown["result"]), (&json!("pending"), &json!([1])));
+    house.finish().await;
+}
+
+/// Status, code and whether the tool was run.
+async fn refused(address: SocketAddr, body: &Value) -> (u16, String) {
+    let answer = execute(address, body).await;
+    answer.problem();
+    let shown = answer.json();
+    assert_eq!(shown["success"], json!(false), "{shown}");
+    (answer.status, shown["code"].as_str().unwrap().to_owned())
+}
+
+fn expected(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+#[tokio::test]
+async fn every_refusal_has_its_status_and_its_code() {
+    let (files, mails) = (obedient().await, Callee::echo(manifest("mails", &[tool("strict")])).await);
+    let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
+    let address = house.serve().await;
+    let call = |name: &str| json!({"tool_name": name, "arguments": {}});
+
+    let answer = execute(address, &call("sey")).await;
+    assert!(answer.problem().contains("did you mean say?"), "{answer:?}");
+    assert_eq!((answer.status, answer.json()["code"].clone()), (404, json!("unknown_tool")));
+    let answer = execute(address, &call("strict")).await;
+    assert_eq!((answer.status, answer.json()["candidates"].clone()), (409, json!(["files/strict", "mails/strict"])));
+    let old = json!({"tool_name": "say", "revision": "0123456789abcdef"});
+    assert_eq!(refused(address, &old).await, expected(409, "unknown_revision"));
+
+    let answer = execute(address, &json!({"tool_name": "files/strict", "arguments": {"path": 7}})).await;
+    assert_eq!((answer.status, answer.json()["code"].clone()), (400, json!("invalid_arguments")));
+    assert_eq!(answer.json()["violations"][0]["pointer"], "/path");
+    assert_eq!(answer.json()["more_violations"], json!(false));
+    let answer = execute(address, &call("wipe")).await;
+    assert_eq!((answer.status, answer.json()["code"].clone()), (202, json!("approval_required")));
+    let stranger = json!({"tool_name": "say", "profile": "nobody"});
+    assert_eq!(refused(address, &stranger).await, expected(403, "unknown_profile"));
+    house.prefer("global", "tool:mails/strict", switched(false)).await;
+    let answer = execute(address, &call("mails/strict")).await;
+    assert!(answer.problem().contains("`tool:mails/strict` switches it on"), "{answer:?}");
+    assert_eq!(answer.status, 403);
+
+    assert_eq!(execute(address, &call("seldom")).await.status, 200);
+    let answer = execute(address, &call("seldom")).await;
+    assert_eq!((answer.status, answer.json()["code"].clone()), (429, json!("rate_limited")));
+    assert!(answer.header("retry-after").parse::<u64>().is_ok_and(|wait| (50..=60).contains(&wait)), "{answer:?}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_scenario_that_does_not_answer_well_is_told_apart_by_how() {
+    let mut files = obedient().await;
+    let house = House::with(&[("files", files.url())], |config| {
+        config.calls.reroute_wait = std::time::Duration::ZERO;
+        config.calls.breaker_failures = 4;
+    })
+    .await;
+    let address = house.serve().await;
+    assert_eq!(refused(address, &saying(500, &json!("<html>"))).await, expected(502, "bad_answer"));
+    assert_eq!(refused(address, &saying(200, &json!("{}"))).await, expected(502, "bad_answer"));
+    files.kill().await;
+    let answer = execute(address, &json!({"tool_name": "say"})).await;
+    answer.problem();
+    assert_eq!((answer.status, answer.json()["sent"].clone()), (503, json!(false)));
+    assert_eq!(refused(address, &json!({"tool_name": "say"})).await, expected(503, "unreachable"));
+    let answer = execute(address, &json!({"tool_name": "say"})).await;
+    assert_eq!((answer.status, answer.json()["code"].clone()), (503, json!("circuit_open")));
+    assert!(answer.header("retry-after").parse::<u64>().is_ok(), "{answer:?}");
+
+    let health = ask(address, "GET", "/api/v1/scenarios/files", &[], "").await.json();
+    assert_eq!(health["calls"]["breaker"], json!("open"));
+    assert!(health["calls"]["failures_in_a_row"].as_u64().is_some_and(|failures| failures >= 4), "{health}");
+    let all = ask(address, "GET", "/api/v1/scenarios", &[], "").await.json();
+    assert_eq!(all["scenarios"][0]["calls"]["breaker"], json!("open"));
+    let metrics = ask(address, "GET", "/metrics", &[], "").await;
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    for line in [
+        r#"callsheet_calls_total{outcome="bad_answer"} 2"#,
+        r#"callsheet_calls_total{outcome="unreachable"} 2"#,
+        r#"callsheet_calls_total{outcome="circuit_open"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line} is missing");
+    }
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_no_call_or_comes_from_a_web_page_is_refused() {
+    let files = obedient().await;
+    let house = House::of(&[("files", files.url())]).await;
+    let address = house.serve().await;
+    for body in ["", "[]", "{}", r#"{"tool_name":7}"#, r#"{"tool_name":"say","arguments":"{"}"#] {
+        assert_eq!(execute_text(address, body).await.status, 400, "{body}");
+    }
+    let web = [JSON, ("origin", "http://evil.example")];
+    let answer = ask(address, "POST", "/api/v1/tools/execute", &web, r#"{"tool_name":"say"}"#).await;
+    assert_eq!(answer.status, 403, "the guard holds here too");
+    let plain = [("content-type", "text/plain")];
+    let answer = ask(address, "POST", "/api/v1/tools/execute", &plain, r#"{"tool_name":"say"}"#).await;
+    assert_eq!(answer.status, 415);
+    let answer = ask(address, "GET", "/api/v1/tools/execute", &[], "").await;
+    assert_ne!(answer.status, 200);
+    assert!(files.ran().is_empty());
+    house.finish().await;
+}

@@ -1,0 +1,146 @@
+//! Health, findings, preferences and the original agent-inbox's reads over HTTP.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::sync::Arc;
+
+use callsheet::catalog::{Inputs, Standing};
+use callsheet::model::{Finding, FindingCode, Health, LastError, PreferenceSet, ScenarioState, Settings};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::support::offers::{offer, put, scenario, standing, tool};
+use crate::support::serving::{Served, health, serve, serve_inputs, snapshot};
+
+/// A live scenario, one that is down and one never asked; some preferences.
+async fn served() -> Served {
+    let mut inputs = Inputs::default();
+    put(&mut inputs, offer("files", &[tool("read").category("disk"), tool("wipe").risky(), tool("secret").internal()]));
+    put(&mut inputs, standing(offer("gone", &[tool("lost").category("disk")]), Standing::Withdrawn("refused".into())));
+    let mut preferences = PreferenceSet::default();
+    let mut prefer = |scope: &str, target: &str, settings| {
+        preferences.set(scope.parse().unwrap(), target.parse().unwrap(), settings);
+    };
+    prefer("global", "tool:files/read", Settings { enabled: Some(false), ..Settings::default() });
+    prefer("chat:7", "tool:files/wipe", Settings { approval: "skip".parse().ok(), ..Settings::default() });
+    inputs.preferences = Arc::new(preferences);
+    let at = Timestamp::from_second(1_700_000_000).unwrap();
+    let live = Health { last_attempt: Some(at), ..health("files", ScenarioState::Live) };
+    let error = LastError { kind: "refused".into(), message: "connection refused".into(), at };
+    let down = Health {
+        last_attempt: Some(at),
+        last_error: Some(error),
+        failures_in_a_row: 3,
+        ..health("gone", ScenarioState::Down)
+    };
+    let finding = Finding::new(FindingCode::NameMismatch, "calls itself `archive`").of_scenario(&scenario("files"));
+    serve(snapshot(&inputs, vec![live, down, health("new", ScenarioState::Connecting)], vec![finding])).await
+}
+
+fn texts(list: &Value, member: &str) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|item| item[member].as_str().unwrap_or("-").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn readiness_names_what_is_awaited() {
+    let server = serve_inputs(&Inputs::default()).await;
+    let live = server.get("/healthz").await.json();
+    assert_eq!(live["status"], "ok");
+    assert!(live["tasks"].as_u64() > Some(0), "{live}");
+    let latch = server.readiness.latch("files");
+    let waiting = server.get("/readyz").await;
+    assert_eq!((waiting.status, waiting.json()), (503, json!({"status": "starting", "awaited": ["files"]})));
+    drop(latch);
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready", "awaited": []})));
+}
+
+#[tokio::test]
+async fn every_scenario_is_shown_with_its_state() {
+    let server = served().await;
+    let all = server.get("/api/v1/scenarios").await.json();
+    assert_eq!(texts(&all["scenarios"], "name"), ["files", "gone", "new"]);
+    assert_eq!(texts(&all["scenarios"], "state"), ["live", "down", "connecting"]);
+    assert_eq!(all["scenarios"][1]["last_error"]["kind"], "refused");
+    let some = server.get("/api/v1/scenarios?state=down,live").await.json();
+    assert_eq!(texts(&some["scenarios"], "name"), ["files", "gone"]);
+    assert!(server.get("/api/v1/scenarios?state=dead").await.problem().contains("incompatible"));
+    let one = server.get("/api/v1/scenarios/files").await.json();
+    assert!(texts(&one["findings"], "code").contains(&"name-mismatch".to_owned()));
+    let near = server.get("/api/v1/scenarios/file").await;
+    assert_eq!((near.status, &near.json()["candidates"]), (404, &json!(["files"])));
+    assert_eq!(server.get("/api/v1/scenarios/a%20b").await.status, 400);
+}
+
+#[tokio::test]
+async fn findings_are_filtered_by_what_they_are_and_of_whom() {
+    let server = served().await;
+    let all = server.get("/api/v1/findings").await.json();
+    let codes = texts(&all["findings"], "code");
+    for code in ["name-mismatch", "disabled", "internal-only", "withdrawn"] {
+        assert!(codes.contains(&code.to_owned()), "{code}: {codes:?}");
+    }
+    let some = server.get("/api/v1/findings?scenario=files&code=disabled,withdrawn").await.json();
+    assert_eq!(texts(&some["findings"], "tool"), ["read"]);
+    let warnings = server.get("/api/v1/findings?severity=warning").await.json();
+    assert!(texts(&warnings["findings"], "severity").iter().all(|severity| severity == "warning"));
+    assert!(server.get("/api/v1/findings?code=nonsense").await.problem().contains("name-collision"));
+}
+
+#[tokio::test]
+async fn preferences_are_listed_by_scope_and_target() {
+    let server = served().await;
+    let all = server.get("/api/v1/preferences").await.json();
+    assert_eq!(texts(&all["preferences"], "scope"), ["global", "chat:7"]);
+    let expected = json!({"scope": "chat:7", "target": "tool:files/wipe", "enabled": null, "approval": "skip",
+        "alias": null, "priority": null, "pinned": null});
+    assert_eq!(server.get("/api/v1/preferences?scope=chat:7").await.json()["preferences"], json!([expected]));
+    let none = server.get("/api/v1/preferences?scope=chat:8&target=tool:files/wipe").await;
+    assert_eq!(none.json(), json!({"preferences": []}));
+    assert!(server.get("/api/v1/preferences?scope=user").await.problem().contains("`user`"));
+}
+
+#[tokio::test]
+async fn the_tool_set_has_the_original_keys() {
+    let server = served().await;
+    let set = server.get("/api/v1/tools/set").await.json();
+    assert_eq!(set["scenarios"], json!([{"name": "files", "version": "1", "description": ""}]));
+    assert_eq!(set["categories"], json!([{"id": "disk", "name": "disk"}]));
+    assert_eq!(set["generated_at"], "2023-11-14T22:13:20Z");
+    let parameters = json!({"type": "object", "properties": {}});
+    let read = json!({"scenario": "files", "tool": {"name": "read", "description": "", "category": "disk",
+        "parameters": parameters, "metadata": {"enabled_by_default": true}},
+        "enabled": false, "source": "global", "requires_approval": false});
+    assert_eq!(set["tools"][0], read);
+    assert_eq!(set["tools"].as_array().unwrap().len(), 3, "internal ones too");
+    assert_eq!((&set["tools"][2]["requires_approval"], &set["tools"][2]["source"]), (&json!(true), &json!("")));
+    let chat = server.get("/api/v1/tools/set?chat_id=7").await.json();
+    let wipe = &chat["tools"][2];
+    assert_eq!((&wipe["requires_approval"], &wipe["approval_source"]), (&json!(false), &json!("chat")));
+    assert_eq!(wipe["approval_override"], "skip");
+    let revision =
+        async |query: &str| server.get(&format!("/api/v1/tools{query}")).await.header("callsheet-revision").to_owned();
+    assert_eq!(revision("").await, revision("?chat_id=8").await, "a chat without preferences sees the global content");
+    assert_ne!(revision("").await, revision("?chat_id=7").await);
+    assert_eq!(server.get("/api/v1/tools/set?chat_id=").await.json(), set);
+}
+
+#[tokio::test]
+async fn an_empty_tool_set_has_lists_and_no_null() {
+    let server = serve_inputs(&Inputs::default()).await;
+    let set = server.get("/api/v1/tools/set").await.json();
+    assert_eq!((&set["scenarios"], &set["tools"], &set["categories"]), (&json!([]), &json!([]), &json!([])));
+    assert_eq!(server.get("/api/v1/tools/scenarios").await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn a_dead_scenario_stays_in_the_list_as_not_available() {
+    let server = served().await;
+    let expected = json!([
+        {"scenario": "files", "available": true, "last_checked": "2023-11-14T22:13:20Z", "tool_count": 3},
+        {"scenario": "gone", "available": false, "last_checked": "2023-11-14T22:13:20Z", "tool_count": 1,
+            "error": "connection refused"},
+        {"scenario": "new", "available": false, "last_checked": "", "tool_count": 0, "error": "as the test says"},
+    ]);
+    assert_eq!(server.get("/api/v1/tools/scenarios").await.json(), expected);
+}

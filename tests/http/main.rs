@@ -1,0 +1,24 @@
+//! What is served over HTTP: the routes, their description, events, the dashboard, metrics; and what a provider serves.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod choice;
+mod dashboard;
+mod dashboard_bulk;
+mod dashboard_live;
+mod dashboard_raw;
+mod events;
+mod events_hub;
+mod events_socket;
+mod events_streams;
+mod execute;
+mod guard;
+mod health;
+mod metrics;
+mod metrics_files;
+mod openapi;
+mod openapi_examples;
+mod provide;
+mod search;
+mod tools;

@@ -1,0 +1,8 @@
+//! What is stored: kept over restarts, kills, full disks and damage.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crash;
+mod damage;
+mod state;

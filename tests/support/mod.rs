@@ -1,0 +1,30 @@
+//! What tests share, as one module of each test program: the servers, daemons and files around what is tried.
+
+#![allow(dead_code, reason = "each program uses its share; `tests/tidy.rs` finds what none uses")]
+
+pub(crate) mod api;
+pub(crate) mod cache_replay;
+pub(crate) mod call_of;
+pub(crate) mod callee;
+pub(crate) mod command;
+pub(crate) mod config;
+pub(crate) mod config_file;
+pub(crate) mod daemon;
+pub(crate) mod format_cases;
+pub(crate) mod found;
+pub(crate) mod hostile;
+pub(crate) mod house;
+pub(crate) mod lab;
+pub(crate) mod listener;
+pub(crate) mod mdns;
+pub(crate) mod module;
+pub(crate) mod offers;
+pub(crate) mod scrape;
+pub(crate) mod scripted;
+pub(crate) mod serving;
+pub(crate) mod socket;
+pub(crate) mod sources;
+pub(crate) mod torn;
+pub(crate) mod upstream_server;
+pub(crate) mod view_tools;
+pub(crate) mod watched;
