@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
 use callsheet::config::{
-    Cache, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Modules, Network, Origin, Position, StaticScenario,
-    TrustPattern, keys,
+    Cache, Calls, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Modules, Network, Origin, Position,
+    StaticScenario, TrustPattern, keys,
 };
 use callsheet::model::{Accept, Permission, Profile, Secret, UnknownLevel};
 use callsheet::upstream::CacheScope;
@@ -220,8 +220,8 @@ fn everything(machine: &Machine) -> Config {
     server.listen = "[::1]:0".parse().unwrap();
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
-    (server.max_body, server.max_connections) = (101, 103);
-    (server.stop_timeout, server.ready_timeout) = (millis(102), secs(0));
+    (server.max_body, server.max_connections, server.stop_timeout) = (101, 103, millis(102));
+    server.ready_timeout = secs(0);
     let scenario = |name: &str, url: &str, protocol: Option<&str>| StaticScenario {
         name: name.parse().unwrap(),
         url: url.parse().unwrap(),
@@ -270,10 +270,13 @@ fn everything(machine: &Machine) -> Config {
     let events = &mut expected.events;
     (events.ring, events.ring_bytes, events.reader_queue) = (121, 122 * 1024, 123);
     (events.max_subscribers, events.keep_alive, events.linger) = (124, secs(125), secs(126));
-    let calls = &mut expected.calls;
+    every_call(machine, &mut expected.calls);
+    expected
+}
+
+fn every_call(machine: &Machine, calls: &mut Calls) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
-    expected
 }
 
 fn profiles() -> BTreeMap<String, Profile> {
