@@ -74,7 +74,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     // What was looked at is what is decided.
     let shown = json!({"by": "somebody at the dashboard", "digest": &*request.digest}).to_string();
     let by = json!({"by": "somebody at the dashboard"}).to_string();
-    let title = format!("call-{}", request.id);
+    let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
@@ -84,7 +84,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
                 button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
                     hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 200)) " with exactly these arguments?" } { "Approve" }
                 form class="filter" hx-post=(at("reject")) hx-vals=(by) hx-swap="none" hx-disabled-elt="find button" {
-                    label { "Why not (optional)" input name="reason" maxlength="2000"; }
+                    label { "Why not (optional)" input id=(reason) name="reason" maxlength="2000" autocomplete="off" hx-preserve; }
                     button type="submit" class="danger" { "Reject" }
                 }
             }
