@@ -39,7 +39,8 @@ pub(super) const COMMON: &[Common] = &[
     Common {
         status: 403,
         name: "Forbidden",
-        about: "Asked for under a name that is not the daemon's, or by a web page of another site.",
+        about: "Asked for under a name that is not the daemon's, by a web page of another site, or with a `profile` that is not configured \
+                while others are.",
         of: |_| true,
         made: || crate::server::guard::refused_host("tools.example"),
     },

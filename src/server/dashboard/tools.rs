@@ -243,6 +243,9 @@ fn rows(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
     let scope = wanted.scope();
     let end = wanted.from.saturating_add(wanted.rows);
     html! {
+        @if let Some(unknown) = snapshot.catalog.unknown_profile(&in_scope(&scope)) {
+            tr class="count" { td colspan="5" class="bad" { (sentence(&unknown.to_string(), 1_000)) } }
+        }
         @if wanted.from == 0 {
             tr class="count" { td colspan="5" { (counted(found.len(), end.min(found.len()))) } }
         }
