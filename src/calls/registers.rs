@@ -214,7 +214,7 @@ impl Calls {
         if !owner.holds_for(&route.party) {
             let now = &route.party;
             let why = format!("is not asked: the operation belongs to the one {owner}, and this is the one {now}");
-            return Err(Unoffered::Away(why));
+            return Err(Unoffered::Stranger(why));
         }
         let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
         let Found::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
