@@ -230,7 +230,7 @@ pub struct Events {
     pub ring: usize,
     /// `ring_bytes`: of what is remembered for each filter, roughly.
     pub ring_bytes: usize,
-    /// `reader_queue`: events that a reader may be behind before it is let go.
+    /// `reader_queue`: times that something was told which a reader may be behind before it is let go.
     pub reader_queue: usize,
     /// `max_subscribers`: readers at once.
     pub max_subscribers: usize,
