@@ -321,6 +321,7 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set_text("poll_longest", raw.poll_longest, &mut calls.poll_longest, positive);
     at.ordered(("poll_min", calls.poll_min), ("poll_max", calls.poll_max));
     let place = at.path.key("audit");
+    at.set_text("usage_interval", raw.usage_interval, &mut calls.usage_interval, positive);
     at.set("tool_metrics", raw.tool_metrics, &mut calls.tool_metrics, Ok);
     at.set_text("audit", raw.audit, &mut calls.audit, |text| match text {
         "" => Ok(None),

@@ -150,6 +150,7 @@ impl Default for Calls {
             poll_min: Duration::from_secs(1),
             poll_max: Duration::from_secs(60),
             poll_longest: Duration::from_secs(24 * 3600),
+            usage_interval: Duration::from_secs(10),
             tool_metrics: false,
             audit: None,
             audit_arguments: false,

@@ -279,6 +279,8 @@ pub struct Calls {
     pub poll_max: Duration,
     /// `poll_longest`: how long an operation is followed at most.
     pub poll_longest: Duration,
+    /// `usage_interval`: how often what was counted of tools is stored.
+    pub usage_interval: Duration,
     /// `tool_metrics`: whether metrics tell the tools apart that are called most.
     pub tool_metrics: bool,
     /// `audit`: the file of the audit log, absolute.

@@ -209,6 +209,7 @@ pub(super) struct Calls {
     pub(super) poll_min: Option<String>,
     pub(super) poll_max: Option<String>,
     pub(super) poll_longest: Option<String>,
+    pub(super) usage_interval: Option<String>,
     pub(super) tool_metrics: Option<bool>,
     pub(super) audit: Option<String>,
     pub(super) audit_arguments: Option<bool>,

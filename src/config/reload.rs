@@ -127,6 +127,7 @@ rules! {
     "calls.poll_min" live calls.poll_min;
     "calls.poll_max" live calls.poll_max;
     "calls.poll_longest" live calls.poll_longest;
+    "calls.usage_interval" live calls.usage_interval;
     "calls.tool_metrics" live calls.tool_metrics;
     "calls.audit" live calls.audit;
     "calls.audit_arguments" live calls.audit_arguments;

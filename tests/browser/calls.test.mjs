@@ -159,7 +159,7 @@ test('a call that was decided elsewhere leaves the page, and a late yes says so'
 test("a tool's page tells how it was called", async () => {
   const address = `${daemon.url}/dashboard/tool?id=mail%2Fcount`;
   const before = await open(browser, address);
-  await before.getByText('Never called since').waitFor();
+  await before.getByText('No call of it is known').waitFor();
   await close(before);
   assert.equal((await call('count', { text: 'letters' })).success, true);
   mail.run = async () => ({ success: false, error: 'the mailbox is locked', code: 'locked' });
