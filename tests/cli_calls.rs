@@ -90,6 +90,53 @@ async fn a_human_says_yes_and_no() {
     assert_eq!(callee.ran().len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_decides_shows_the_token_of_the_configuration() {
+    const TOKEN: &str = "0123456789abcdef-hush";
+    let callee = works().await.2;
+    let home = Home::with(&format!("[[scenarios]]\nname = \"works\"\nurl = \"{}\"\n", callee.url()));
+    let daemon = tokio::task::block_in_place(|| {
+        let mut command = home.command(&["serve"]);
+        command.env("CALLSHEET_CALLS__APPROVAL_TOKEN", TOKEN);
+        let daemon = Running::start(command, "callsheet listens on ");
+        command::until("the daemon is ready", || daemon.get("/readyz").0 == 200);
+        daemon
+    });
+    let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"].as_str().unwrap().to_owned();
+    let skip = ["prefs", "set", "tool:works/wipe", "--approval", "skip"];
+    for args in [
+        &["approvals", "approve", &id][..],
+        &["approvals", "reject", &id],
+        &skip,
+        &["prefs", "reset", "tool:works/wipe"],
+    ] {
+        let told = run(&home, &daemon, args).failed(1);
+        assert!(
+            told.contains("`calls.approval_token`") && told.contains("`CALLSHEET_CALLS__APPROVAL_TOKEN`"),
+            "{told}"
+        );
+        assert!(!told.contains("hush"), "{told}");
+    }
+    assert!(callee.ran().is_empty());
+    // From the environment, and from a file.
+    let showing = |args: &[&str], token: &str| {
+        let args: Vec<&str> = [args, &["--url", &daemon.url][..]].concat();
+        tokio::task::block_in_place(|| command::run(home.command(&args).env("CALLSHEET_CALLS__APPROVAL_TOKEN", token)))
+    };
+    let wrong = showing(&["approvals", "approve", &id], "0123456789abcdef-hash").failed(1);
+    assert!(wrong.contains("not the token"), "{wrong}");
+    let approved = showing(&["approvals", "approve", &id], TOKEN).ok();
+    assert!(approved.contains("answered"), "{approved}");
+    assert_eq!(callee.ran().len(), 1);
+    let file = home.write("decider.toml", &format!("[calls]\napproval_token = \"{TOKEN}\"\n"));
+    run(&home, &daemon, &[&skip[..], &["--config", file.to_str().unwrap()]].concat()).ok();
+    let shown = home.run(&["config", "show", "--config", file.to_str().unwrap()]).ok();
+    assert!(shown.contains("calls.approval_token") && !shown.contains("hush"), "{shown}");
+    let doctor = run(&home, &daemon, &["doctor", "--json"]);
+    assert!(!doctor.out.contains("hush") && !doctor.out.contains("calls.approval_token`"), "{doctor:?}");
+    assert!(!std::str::from_utf8(&daemon.get("/dashboard/configuration").1).unwrap().contains("hush"));
+}
+
 /// The text of a tool's page without its tags.
 fn page(daemon: &Running, tool: &str) -> String {
     let (status, page) = daemon.get(&format!("/dashboard/tool?id=works%2F{tool}"));

@@ -143,6 +143,7 @@ impl Default for Calls {
             breaker_open: Duration::from_secs(10),
             validators: 1000,
             approval_expiry: Duration::from_secs(3600),
+            approval_token: None,
             approvals_max: 1000,
             operations_max: 1000,
             kept_bytes: 32 * MIB as usize,

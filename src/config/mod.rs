@@ -12,7 +12,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, Profile, ScenarioName, UnknownLevel};
+use crate::model::{Accept, Profile, ScenarioName, Secret, UnknownLevel};
 
 mod address;
 mod cache;
@@ -265,6 +265,8 @@ pub struct Calls {
     pub validators: usize,
     /// `approval_expiry`: how long a call waits for a human's yes.
     pub approval_expiry: Duration,
+    /// `approval_token`: what whoever decides about calls has to show; without it everybody may decide.
+    pub approval_token: Option<Secret>,
     /// `approvals_max`: calls that need a yes and are kept, whatever became of them.
     pub approvals_max: usize,
     /// `operations_max`: long-running operations that are kept, whatever became of them.

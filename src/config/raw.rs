@@ -202,6 +202,7 @@ pub(super) struct Calls {
     pub(super) breaker_open: Option<String>,
     pub(super) validators: Option<u64>,
     pub(super) approval_expiry: Option<String>,
+    pub(super) approval_token: Option<Secret>,
     pub(super) approvals_max: Option<u64>,
     pub(super) operations_max: Option<u64>,
     pub(super) kept_bytes: Option<Size>,

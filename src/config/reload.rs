@@ -120,6 +120,7 @@ rules! {
     "calls.breaker_open" live calls.breaker_open;
     "calls.validators" live calls.validators;
     "calls.approval_expiry" live calls.approval_expiry;
+    "calls.approval_token" live calls.approval_token;
     "calls.approvals_max" live calls.approvals_max;
     "calls.operations_max" live calls.operations_max;
     "calls.kept_bytes" live calls.kept_bytes;

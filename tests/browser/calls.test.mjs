@@ -156,6 +156,54 @@ test('a call that was decided elsewhere leaves the page, and a late yes says so'
   await close(calls);
 });
 
+test('with a token nobody decides without it, and the tab keeps it to itself', async (t) => {
+  const token = '0123456789abcdef-hush';
+  const closed = await Daemon.start([mail], { refresh: CALM, sections: [`[calls]\napproval_token = "${token}"`] });
+  t.after(() => closed.stop());
+  const asked = await closed.send('POST', '/api/v1/tools/execute', { tool_name: 'send_mail', arguments: { to: 'hal@example.org' } });
+  const calls = await open(browser, `${closed.url}/dashboard/calls`);
+  const waiting = await card(calls, asked.approval_id);
+  const told = calls.locator('#decider-told');
+  const field = calls.getByLabel('Approval token');
+  assert.deepEqual(await barriers(calls), []);
+  await shoot(calls, 'calls-token');
+  const approve = async () => {
+    answering(calls, true);
+    await waiting.getByRole('button', { name: 'Approve' }).click();
+  };
+  await approve();
+  await calls.locator('#toasts', { hasText: 'needs the token' }).waitFor();
+  await until('it is told where', async () => /Write the token first/.test(await told.innerText()));
+  assert.ok(await field.evaluate((one) => one === document.activeElement), 'one goes on where it is written');
+  await calls.keyboard.type('0123456789abcdef-hash');
+  await calls.keyboard.press('Enter');
+  await until('the tab has it', async () => /until it is closed/.test(await told.innerText()));
+  assert.equal(await field.inputValue(), '', 'it is not shown any more');
+  await approve();
+  await until('it was the wrong one', async () => /not the token/.test(await told.innerText()));
+  assert.equal(ranFor('hal@example.org'), 0);
+  await field.fill(token);
+  await calls.getByRole('button', { name: 'Use it in this tab' }).click();
+  await approve();
+  await calls.locator(`tr[data-approval="${asked.approval_id}"]`).waitFor();
+  await until('it ran', () => ranFor('hal@example.org') === 1);
+  assert.deepEqual(await calls.context().cookies(), [], 'cookies would go to every port of the host');
+  // It is there on the other pages of this tab, and not in another one.
+  const select = (page) => page.locator('tr[data-tool="mail/send_mail"] select');
+  await calls.goto(`${closed.url}/dashboard/tools`);
+  await select(calls).selectOption('skip');
+  await calls.getByText('by global tool:mail/send_mail').waitFor();
+  const other = await open(browser, `${closed.url}/dashboard/tools`);
+  await other.getByRole('button', { name: 'Reset approval of send_mail' }).click();
+  await other.locator('#toasts', { hasText: 'needs the token' }).waitFor();
+  assert.equal(await select(other).inputValue(), 'skip', 'it stays');
+  await calls.goto(`${closed.url}/dashboard/calls`);
+  await calls.getByRole('button', { name: 'Forget it' }).click();
+  assert.equal(await calls.evaluate(() => sessionStorage.getItem('approval-token')), null);
+  await close(calls);
+  await close(other);
+});
+
 test("a tool's page tells how it was called", async () => {
   const address = `${daemon.url}/dashboard/tool?id=mail%2Fcount`;
   const before = await open(browser, address);

@@ -28,6 +28,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let main = html! {
         h1 { "Calls" }
         p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
+        (decider(shared.calls.approval_token().is_some()))
         // A stream of its own: what becomes of calls is in no snapshot.
         div sse-connect="/api/v1/events?kind=approval,operation" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
@@ -65,6 +66,23 @@ fn present(shared: &Shared, now: Timestamp) -> Markup {
                 h2 id="decided-title" { "Decided" }
                 (past(decided.into_iter().rev().take(OVER), now))
             }
+        }
+    }
+}
+
+/// Where whoever decides shows the token. It is kept by this tab alone (`app.js`): a cookie would go to every port of the host, and scenarios
+/// live there.
+fn decider(needed: bool) -> Markup {
+    html! {
+        @if needed {
+            form id="decider" class="card filter" autocomplete="off" {
+                label { "Approval token" input type="password" name="token" required autocomplete="off" spellcheck="false" aria-describedby="decider-told"; }
+                button type="submit" { "Use it in this tab" }
+                button type="button" data-forget { "Forget it" }
+                p id="decider-told" class="quiet" role="status" { "Deciding takes the token of " code { "calls.approval_token" } "." }
+            }
+        } @else {
+            p class="quiet" id="open" { "Everybody who reaches this daemon may decide, whoever calls included; with " code { "calls.approval_token" } " only who knows that token." }
         }
     }
 }

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::body::JsonBody;
 use super::super::error::Problem;
 use super::super::preferences::read_change;
-use super::super::{App, lookup};
+use super::super::{App, decider, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
 use super::{bulk, tool};
@@ -280,6 +280,7 @@ pub(super) async fn prefer(State(shared): State<App>, asked: HeaderMap, body: Js
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };
     let id = id.clone();
+    decider::check_change(&shared, &asked, &patch)?;
     shared.engine.prefer(scope.clone(), target, patch).await?;
     let snapshot = shared.reader.snapshot();
     let found = lookup::tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
