@@ -233,6 +233,39 @@ async fn what_is_known_outlives_a_restart() {
     daemon.stop().await;
 }
 
+/// S4-23, S4-29, S4-30: what is kept can be looked at and taken out with any SQLite shell while the daemon is stopped, one by one or all of it.
+#[tokio::test]
+async fn what_is_kept_can_be_looked_at_and_forgotten() {
+    let mut modules = [
+        Module::start("files", &[tool("files.read", "guest")]).await,
+        Module::start("research", &[tool("research.web_search", "guest")]).await,
+    ];
+    let home = Home::new();
+    let config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let daemon = Daemon::ready(config.clone()).await;
+    daemon.until_tools(&["files_read", "research_web_search"]).await;
+    daemon.stop().await;
+    modules.iter_mut().for_each(Module::stop);
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    let document: String =
+        store.query_row("SELECT document FROM manifests WHERE scenario = 'research'", [], |row| row.get(0)).unwrap();
+    assert!(document.contains("research.web_search"), "{document}");
+    assert_eq!(store.execute("DELETE FROM manifests WHERE scenario = 'research'", []).unwrap(), 1);
+    drop(store);
+    let daemon = Daemon::start(config.clone()).await;
+    assert_eq!(daemon.tools("").await, ["files_read"]);
+    daemon.stop().await;
+    std::fs::remove_file(home.state()).unwrap();
+    let daemon = Daemon::start(config.clone()).await;
+    assert!(daemon.tools("").await.is_empty());
+    for module in &mut modules {
+        module.run().await;
+    }
+    assert_eq!(daemon.send("POST", "/refresh-tools").await.status, 200);
+    daemon.until_tools(&["files_read", "research_web_search"]).await;
+    daemon.stop().await;
+}
+
 /// The caching headers of a module hold as those of any other scenario.
 #[tokio::test]
 async fn a_manifest_that_did_not_change_is_not_sent_again() {
