@@ -3,6 +3,7 @@
 //! What changed is stored together every `calls.usage_interval`, in one transaction, and once more at the end of the daemon. One that is
 //! killed loses what was counted since the last time, and nothing else.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::{Calls, usage};
@@ -16,7 +17,7 @@ impl Calls {
     /// Begins with what was stored. Of more tools than are counted, those called least recently are forgotten for good.
     pub(super) fn begin_usage(&self, mut stored: Vec<(ToolId, ToolUsage)>) -> Option<Write> {
         let too_many = stored.len() > usage::MOST;
-        stored.sort_by(|(_, one), (_, other)| other.last.cmp(&one.last));
+        stored.sort_by_key(|(_, usage)| Reverse(usage.last));
         stored.truncate(usage::MOST);
         self.0.usage.begin_with(stored);
         too_many.then_some(Write::TrimUsage(usage::MOST))

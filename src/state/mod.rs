@@ -1,4 +1,5 @@
-//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on.
+//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on, what was
+//! counted of tools.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets what it keeps and never loses what it cannot read: that
 //! is moved aside and reported.

@@ -126,8 +126,8 @@ impl<S: Side> Follower<S> {
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
         let arguments = partner::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
         let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
-        let asked = self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
-        asked.map_err(|Unasked { why, retry_after }| (why, Trouble::Unasked(retry_after)))
+        let reply = self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
+        reply.map_err(|Unasked { why, retry_after }| (why, Trouble::Unasked(retry_after)))
     }
 
     /// Puts in force what a status says.
