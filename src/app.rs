@@ -273,6 +273,8 @@ impl Callsheet {
     pub async fn finish(self) -> Finish {
         self.trigger.stop();
         self.calls.close_audit();
-        self.tasks.finish(FINISH).await
+        let finish = self.tasks.finish(FINISH).await;
+        self.calls.save_usage_at_last().await;
+        finish
     }
 }

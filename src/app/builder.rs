@@ -119,6 +119,7 @@ impl Builder {
         });
         let (mut restored, client) = (restored?, client?);
         let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
+        let of_calls = calls::Stored { approvals, operations, usage: take(&mut restored.usage) };
         client.identify(&id);
         client.bound(config.bounds());
         let sources = sources(own, &native, &config, clock);
@@ -140,7 +141,7 @@ impl Builder {
         let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
         let (hub, known, running, end) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
         let parts = calls::Parts { store, hub, reader: known, clock, tasks: running, stop: end };
-        calls.attach(approvals, operations, parts);
+        calls.attach(of_calls, parts);
         calls.resume().await;
         super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());

@@ -4,15 +4,13 @@
 
 use super::Refused;
 use crate::catalog::{Catalog, Standing, ViewQuery, out_of_bounds};
-use crate::model::{Scope, ViewTool};
+use crate::model::ViewTool;
 
 /// Whether the scope's asker may call the tool, which is as `catalog` has it in that scope.
 pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Result<(), Refused> {
     let id = || tool.id.clone();
-    if let Some(profile) = &scope.profile
-        && !catalog.knows_profile(profile)
-    {
-        return Err(Refused::UnknownProfile(profile.clone()));
+    if let Some(unknown) = catalog.may_not_call(scope) {
+        return Err(Refused::UnknownProfile(unknown));
     }
     match catalog.entry(&tool.id.scenario).map(|entry| &entry.standing) {
         Some(Standing::Published) => {}
@@ -28,12 +26,4 @@ pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Re
         return Err(Refused::Disabled { id: id(), by });
     }
     Ok(())
-}
-
-impl Catalog {
-    /// Whether anybody has said anything of this profile.
-    fn knows_profile(&self, name: &str) -> bool {
-        let spoken_of = || self.preferences().scope(&Scope::Profile(name.to_owned())).next().is_some();
-        self.profile(name).is_some() || spoken_of()
-    }
 }

@@ -20,7 +20,7 @@ use crate::catalog::{CatalogReader, ViewQuery};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
-use crate::model::{JsonText, Party, ScenarioName, ToolId, ViewTool};
+use crate::model::{JsonText, Party, ScenarioName, Secret, ToolId, ToolUsage, ViewTool};
 use crate::protocols::Outcome;
 use crate::runtime::{Clock, Tasks};
 
@@ -28,6 +28,7 @@ pub mod allow;
 pub mod approval;
 mod audit;
 pub mod breaker;
+mod keep;
 pub mod limits;
 mod note;
 pub mod refused;
@@ -40,8 +41,7 @@ pub mod validate;
 
 pub use breaker::{Breaker, BreakerState};
 pub use refused::{Refused, Violation};
-pub use registers::Parts;
-pub use usage::ToolUsage;
+pub use registers::{Parts, Stored};
 
 use audit::Audit;
 use limits::Limits;
@@ -246,17 +246,17 @@ impl Calls {
         &self.0.counts
     }
 
-    /// What was counted of a tool; nothing when it was not called since [`counting_since`](Self::counting_since).
+    /// What was counted of a tool, in this daemon and those before it on the same state; nothing when no call of it is known.
     pub fn usage(&self, id: &ToolId) -> Option<ToolUsage> {
         self.0.usage.of(id)
     }
 
-    /// What was counted of every tool that was called, at most [`usage::MOST`], in no order.
+    /// What was counted since [`counting_since`](Self::counting_since) of every tool that was called, at most [`usage::MOST`], in no order.
     pub fn usages(&self) -> Vec<(ToolId, ToolUsage)> {
         self.0.usage.all()
     }
 
-    /// Since when calls are counted.
+    /// Since when calls are counted for metrics: since this daemon began.
     pub fn counting_since(&self) -> Timestamp {
         self.0.usage.beginning()
     }
@@ -269,6 +269,11 @@ impl Calls {
     /// Whether metrics are to tell tools apart.
     pub fn tells_tools_apart(&self) -> bool {
         self.0.config.load().tool_metrics
+    }
+
+    /// What whoever decides about calls has to show; nothing where everybody may decide.
+    pub fn approval_token(&self) -> Option<Secret> {
+        self.0.config.load().approval_token.clone()
     }
 
     /// Ends the audit log: calls that are under way are still written, later ones are not.

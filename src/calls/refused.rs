@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, Party, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
 use crate::upstream::AskError;
@@ -71,9 +72,9 @@ pub enum Refused {
         /// Which bound.
         reason: String,
     },
-    /// The profile is neither configured nor spoken of by any preference, so nobody has said what it may do.
-    #[error("no profile is called `{0}`; add it as [[profiles]] to the configuration, or leave it out")]
-    UnknownProfile(String),
+    /// Nobody has said what the profile may do: it is not configured, and where none is, no preference speaks of it either.
+    #[error(transparent)]
+    UnknownProfile(UnknownProfile),
     /// The arguments do not fit the tool's schema.
     #[error("the arguments do not fit the parameters of `{}`: {}", tool, first(violations))]
     Invalid {

@@ -15,7 +15,7 @@ use super::{Answered, Calls, Ready, Refused, allow};
 use crate::catalog::{CatalogReader, Found, ViewQuery, find_in_scope};
 use crate::config;
 use crate::events::Hub;
-use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ViewTool};
+use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ToolUsage, ViewTool};
 use crate::protocols::Outcome;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::StateStore;
@@ -42,6 +42,24 @@ pub struct Parts {
 pub(super) struct Registers {
     approvals: Approvals,
     operations: Tracker,
+    parts: Parts,
+}
+
+/// What an earlier daemon had stored of calls.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// Calls that need a yes.
+    pub approvals: Vec<ApprovalRequest>,
+    /// Operations that go on, or are over.
+    pub operations: Vec<Operation>,
+    /// What was counted of tools.
+    pub usage: Vec<(ToolId, ToolUsage)>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
 }
 
 impl approval::Limits {
@@ -63,18 +81,28 @@ impl track::Limits {
 
 impl Calls {
     /// Gives it its registers, with what was stored; once. Without them a call that needs a yes is refused, and nothing is followed.
-    pub fn attach(&self, approvals: Vec<ApprovalRequest>, operations: Vec<Operation>, parts: Parts) {
+    pub fn attach(&self, stored: Stored, parts: Parts) {
         let config = self.0.config.load();
+        let Stored { approvals, operations, usage } = stored;
+        let tasks = parts.tasks.clone();
         // A second pair is not taken: the first may hold calls already.
         self.0.registers.get_or_init(|| Registers {
             approvals: Approvals::start(approvals, approval::Limits::of(&config), parts.clone()),
-            operations: Tracker::start(operations, track::Limits::of(&config), parts),
+            operations: Tracker::start(operations, track::Limits::of(&config), parts.clone()),
+            parts,
         });
+        let trim = self.begin_usage(usage);
+        tasks.spawn(self.clone().keep_usage(trim));
+    }
+
+    /// What the registers work with.
+    pub(super) fn parts(&self) -> Option<&Parts> {
+        self.0.registers.get().map(|registers| &registers.parts)
     }
 
     /// Goes on with what an earlier daemon had begun.
     pub async fn resume(&self) {
-        if let Some(Registers { approvals, operations }) = self.0.registers.get() {
+        if let Some(Registers { approvals, operations, .. }) = self.0.registers.get() {
             operations.resume(self);
             approvals.resume(self).await;
         }
@@ -109,7 +137,7 @@ impl Calls {
 
     /// Puts other bounds of the registers in force.
     pub(super) fn adjust_registers(&self, config: &config::Calls) {
-        if let Some(Registers { approvals, operations }) = self.0.registers.get() {
+        if let Some(Registers { approvals, operations, .. }) = self.0.registers.get() {
             approvals.configure(approval::Limits::of(config));
             operations.configure(track::Limits::of(config));
         }
@@ -214,7 +242,7 @@ impl Calls {
         if !owner.holds_for(&route.party) {
             let now = &route.party;
             let why = format!("is not asked: the operation belongs to the one {owner}, and this is the one {now}");
-            return Err(Unoffered::Away(why));
+            return Err(Unoffered::Stranger(why));
         }
         let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
         let Found::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {

@@ -1,54 +1,25 @@
-//! How often each tool was called, what came of it, and how long it took, since the daemon started.
+//! How often each tool was called, what came of it, and how long it took.
 //!
-//! Kept in memory, for a bounded number of tools: those that were called least recently are forgotten first. A call takes the lock of its
-//! share of them for one look into a map, when it is over. Serving lists never comes here.
+//! Counted in memory, for a bounded number of tools: those that were called least recently are forgotten first. A call takes the lock of its
+//! share of them for one look into a map, when it is over. Serving lists never comes here. What was counted before the daemon started stands
+//! beside that, so that metrics begin anew with it; [`keep`](super::keep) stores the sum, behind the calls.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
-use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::ToolId;
+use crate::model::{ToolId, ToolUsage};
 
 /// Tools that are remembered at most.
 pub const MOST: usize = SHARES * EACH;
 /// Calls of different tools seldom wait for the same lock.
 const SHARES: usize = 16;
 const EACH: usize = 625;
-
-/// What was counted of one tool. A call that waits for a human's yes counts once it is made; what callsheet asks on its own account, such as
-/// how an operation goes on, does not count.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolUsage {
-    /// Calls that named it, whatever came of them.
-    pub calls: u64,
-    /// Those of them that its scenario was asked to run; the others were refused or given up before.
-    pub sent: u64,
-    /// Those that came to nothing, by the word under which metrics count them: `failed` is the tool's own failure, the others are the
-    /// kinds of [`Refused`](super::Refused), and `given_up` when nobody waited any more for its turn.
-    pub failures: BTreeMap<&'static str, u64>,
-    /// How long those that were sent took together, waiting for their turns included.
-    pub total: Duration,
-    /// The longest of them.
-    pub longest: Duration,
-    /// When one last ended.
-    pub last: Timestamp,
-}
-
-impl ToolUsage {
-    /// How many came to nothing.
-    pub fn failed(&self) -> u64 {
-        self.failures.values().sum()
-    }
-
-    /// How long one that was sent took on average.
-    pub fn mean(&self) -> Option<Duration> {
-        (self.sent > 0).then(|| self.total.div_f64(f64::from(u32::try_from(self.sent).unwrap_or(u32::MAX))))
-    }
-}
 
 /// A call that is over.
 #[derive(Debug, Clone, Copy)]
@@ -70,13 +41,22 @@ pub(super) struct Over {
 pub(super) struct Usage {
     since: Timestamp,
     state: RandomState,
-    shares: [Mutex<HashMap<ToolId, ToolUsage>>; SHARES],
+    shares: [Mutex<HashMap<ToolId, Counted>>; SHARES],
+    earlier: OnceLock<HashMap<ToolId, ToolUsage>>,
+}
+
+/// What was counted of a tool since the daemon started.
+#[derive(Debug)]
+struct Counted {
+    usage: ToolUsage,
+    /// Whether some of it is not stored.
+    unsaved: bool,
 }
 
 impl Usage {
     /// Nothing yet, since then.
     pub(super) fn since(since: Timestamp) -> Self {
-        Self { since, state: RandomState::new(), shares: Default::default() }
+        Self { since, state: RandomState::new(), shares: Default::default(), earlier: OnceLock::new() }
     }
 
     /// Since when it is counted.
@@ -84,21 +64,27 @@ impl Usage {
         self.since
     }
 
+    /// What an earlier daemon had counted; taken once.
+    pub(super) fn begin_with(&self, earlier: Vec<(ToolId, ToolUsage)>) {
+        self.earlier.get_or_init(|| earlier.into_iter().collect());
+    }
+
     /// A call of a tool is over.
     pub(super) fn ended(&self, id: &ToolId, over: Over) {
         let mut share = self.share(id);
         if share.len() >= EACH && !share.contains_key(id) {
-            let oldest = share.iter().min_by_key(|(_, usage)| usage.last).map(|(id, _)| id.clone());
+            let oldest = share.iter().min_by_key(|(_, counted)| counted.usage.last).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| share.remove(&oldest));
         }
-        let usage = match share.entry(id.clone()) {
+        let Counted { usage, unsaved } = match share.entry(id.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(ToolUsage::default()),
+            Entry::Vacant(new) => new.insert(Counted { usage: ToolUsage::since(over.at), unsaved: true }),
         };
+        *unsaved = true;
         usage.calls += 1;
         usage.last = over.at;
         if !over.well {
-            *usage.failures.entry(over.outcome).or_default() += 1;
+            *usage.failures.entry(Cow::Borrowed(over.outcome)).or_default() += 1;
         }
         if over.sent {
             usage.sent += 1;
@@ -107,20 +93,58 @@ impl Usage {
         }
     }
 
-    /// What was counted of a tool.
+    /// What was counted of a tool, before the daemon started and since.
     pub(super) fn of(&self, id: &ToolId) -> Option<ToolUsage> {
-        self.share(id).get(id).cloned()
+        let now = self.share(id).get(id).map(|counted| counted.usage.clone());
+        match (self.before(id), now) {
+            (Some(before), Some(now)) => Some(before.clone().with(&now)),
+            (before, now) => now.or_else(|| before.cloned()),
+        }
     }
 
-    /// What was counted of all, in no order.
+    fn before(&self, id: &ToolId) -> Option<&ToolUsage> {
+        self.earlier.get()?.get(id)
+    }
+
+    /// What was counted of all since the daemon started, in no order.
     pub(super) fn all(&self) -> Vec<(ToolId, ToolUsage)> {
-        let copy = |share: &Mutex<HashMap<ToolId, ToolUsage>>| -> Vec<_> {
-            lock(share).iter().map(|(id, usage)| (id.clone(), usage.clone())).collect()
+        let copy = |share: &Mutex<HashMap<ToolId, Counted>>| -> Vec<_> {
+            lock(share).iter().map(|(id, counted)| (id.clone(), counted.usage.clone())).collect()
         };
         self.shares.iter().flat_map(copy).collect()
     }
 
-    fn share(&self, id: &ToolId) -> MutexGuard<'_, HashMap<ToolId, ToolUsage>> {
+    /// All that was counted of those of which some is not stored, and now will be.
+    pub(super) fn unsaved(&self) -> Vec<(ToolId, ToolUsage)> {
+        let take = |share: &Mutex<HashMap<ToolId, Counted>>| -> Vec<_> {
+            let mut share = lock(share);
+            let unsaved = share.iter_mut().filter(|(_, counted)| counted.unsaved);
+            let mut copied = Vec::new();
+            for (id, counted) in unsaved {
+                counted.unsaved = false;
+                copied.push((id.clone(), counted.usage.clone()));
+            }
+            copied
+        };
+        let mut all: Vec<(ToolId, ToolUsage)> = self.shares.iter().flat_map(take).collect();
+        for (id, usage) in &mut all {
+            if let Some(before) = self.before(id) {
+                *usage = before.clone().with(usage);
+            }
+        }
+        all
+    }
+
+    /// They could not be stored after all.
+    pub(super) fn not_saved<'a>(&self, ids: impl IntoIterator<Item = &'a ToolId>) {
+        for id in ids {
+            if let Some(counted) = self.share(id).get_mut(id) {
+                counted.unsaved = true;
+            }
+        }
+    }
+
+    fn share(&self, id: &ToolId) -> MutexGuard<'_, HashMap<ToolId, Counted>> {
         let place = usize::try_from(self.state.hash_one(id) % SHARES as u64).unwrap_or(0);
         lock(&self.shares[place])
     }
@@ -133,6 +157,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -153,9 +179,37 @@ mod tests {
         usage.ended(&id, Over { outcome: "busy", well: false, sent: false, ..over(3, 500) });
         let counted = usage.of(&id).unwrap();
         assert_eq!((counted.calls, counted.sent, counted.failed()), (3, 2, 2));
-        assert_eq!(counted.failures, BTreeMap::from([("busy", 1), ("failed", 1)]));
+        assert_eq!(counted.failures, BTreeMap::from([("busy".into(), 1), ("failed".into(), 1)]));
         assert_eq!((counted.mean(), counted.longest), (Some(Duration::from_millis(20)), Duration::from_millis(30)));
         assert_eq!((counted.last, usage.all().len()), (at(3), 1));
+    }
+
+    #[test]
+    fn what_was_counted_before_is_added_and_only_what_changed_is_stored() {
+        let usage = Usage::since(at(100));
+        let [before, both, now]: [ToolId; 3] = ["a/before", "a/both", "a/now"].map(|id| id.parse().unwrap());
+        let earlier = |last| ToolUsage {
+            calls: 5,
+            sent: 5,
+            total: Duration::from_secs(5),
+            last: at(last),
+            ..ToolUsage::since(at(1))
+        };
+        usage.begin_with(vec![(before.clone(), earlier(50)), (both.clone(), earlier(60))]);
+        usage.ended(&both, over(101, 10));
+        usage.ended(&now, over(102, 10));
+        let sum = usage.of(&both).unwrap();
+        assert_eq!((sum.calls, sum.first, sum.last, sum.total), (6, at(1), at(101), Duration::from_millis(5_010)));
+        assert_eq!((usage.of(&before), usage.of(&now).unwrap().calls), (Some(earlier(50)), 1));
+        assert_eq!(usage.all().iter().map(|(_, usage)| usage.calls).sum::<u64>(), 2, "metrics begin anew");
+
+        let mut stored = usage.unsaved();
+        stored.sort_by(|(one, _), (other, _)| one.cmp(other));
+        assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.of(&now).unwrap())]);
+        assert!(usage.unsaved().is_empty());
+        usage.not_saved([&now, &before]);
+        usage.ended(&now, over(103, 10));
+        assert_eq!(usage.unsaved().iter().map(|(id, usage)| (id, usage.calls)).collect::<Vec<_>>(), [(&now, 2)]);
     }
 
     #[test]

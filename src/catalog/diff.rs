@@ -272,7 +272,7 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
     let of =
         |catalog: &Catalog| -> Vec<Finding> { touched.0.keys().flat_map(|name| catalog.findings_of(name)).collect() };
     let mut findings = [of(old), of(new)];
-    if !Arc::ptr_eq(&old.preferences, &new.preferences) {
+    if old.scopes_differ(new) {
         findings[0].extend(old.unmatched_preferences());
         findings[1].extend(new.unmatched_preferences());
     } else if !touched.is_empty() {
@@ -280,7 +280,7 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
             // Whether it matches can only have changed with an entry that it speaks of.
             if touched.entries().any(|entry| speaks_of(target, entry)) {
                 for (catalog, findings) in [old, new].into_iter().zip(&mut findings) {
-                    if !matches(catalog, target) {
+                    if catalog.unknown_scope(scope).is_none() && !matches(catalog, target) {
                         findings.push(unmatched_preference(scope, target));
                     }
                 }

@@ -133,7 +133,9 @@ fn internal(tool: &ViewTool) -> Step {
 pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<Step> {
     let bounds = catalog.bounds(query)?;
     let asked = tool.tool.facts.required_permission;
-    let outcome = if !bounds.allows_scenario(&tool.id.scenario) {
+    let outcome = if let Some(unknown) = catalog.unknown_profile(query) {
+        unknown.to_string()
+    } else if !bounds.allows_scenario(&tool.id.scenario) {
         format!("the profile may not see scenario {}", tool.id.scenario)
     } else if !bounds.allows_permission(asked) {
         let level = bounds.permission.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::lens::Lens;
 use super::resolve::Kind;
-use super::{Catalog, Entry, Standing};
+use super::{Catalog, Entry, Standing, UnknownProfile};
 use crate::model::{Finding, FindingCode, Provenance, PublishedName, ScenarioName, Scope, Target, ToolId, ViewTool};
 
 /// A finding names so many other tools; if there are more, it says so.
@@ -80,14 +80,27 @@ impl Catalog {
             Target::Category(id) => categories.contains(id.as_str()),
             Target::Tag(tag) => tags.contains(tag.as_str()),
         };
-        let unmatched = self.preferences.iter().filter(|(_, target, _)| !matches(target));
-        unmatched.map(|(scope, target, _)| unmatched_preference(scope, target)).collect()
+        let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| match self.unknown_scope(scope) {
+            Some(unknown) => Some(preference_of_nobody(scope, target, &unknown)),
+            None => (!matches(target)).then(|| unmatched_preference(scope, target)),
+        });
+        unmatched.collect()
     }
+}
+
+/// That a preference holds for nobody, since its profile sees nothing.
+fn preference_of_nobody(scope: &Scope, target: &Target, unknown: &UnknownProfile) -> Finding {
+    let message = format!("the {scope} preference for {target} holds for nobody and is kept: {unknown}");
+    about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
 pub(super) fn unmatched_preference(scope: &Scope, target: &Target) -> Finding {
     let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
-    let finding = Finding::new(FindingCode::PreferenceUnmatched, message);
+    about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
+}
+
+/// With the scenario and the tool that a target names.
+fn about(finding: Finding, target: &Target) -> Finding {
     match target {
         Target::Scenario(name) => finding.of_scenario(name),
         Target::Tool(id) => finding.of_scenario(&id.scenario).of_tool(id.tool.clone()),

@@ -22,6 +22,7 @@ mod lens;
 mod merge;
 pub mod past;
 mod prefer;
+mod profiles;
 mod resolve;
 pub mod search;
 pub mod snapshot;
@@ -31,6 +32,7 @@ pub use diff::{Difference, Named, Touched, difference, findings_between};
 pub use explain::{Explanation, Step, explain, out_of_bounds};
 pub use find::{Found, find_in_scope};
 pub use past::Past;
+pub use profiles::UnknownProfile;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
 pub use view::{Absence, Carried, Defer, Generic, LeftOut, Mark, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
@@ -44,7 +46,7 @@ pub struct Inputs {
     pub preferences: Arc<PreferenceSet>,
     /// How tools are named.
     pub naming: NamingStyle,
-    /// What profiles may see at all, by name. A profile that is not here may see everything.
+    /// What profiles may see at all, by name. Where there are any, a profile that is not here may see nothing.
     pub profiles: Arc<BTreeMap<String, Profile>>,
 }
 
@@ -170,16 +172,6 @@ impl Catalog {
     /// What users and operators want, as this catalog was built from it.
     pub fn preferences(&self) -> &PreferenceSet {
         &self.preferences
-    }
-
-    /// The bounds of a profile that is configured.
-    pub fn profile(&self, name: &str) -> Option<&Profile> {
-        self.profiles.get(name)
-    }
-
-    /// The bounds of the asker's profile, if it has any.
-    pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
-        self.profiles.get(query.profile.as_ref()?)
     }
 
     /// One scenario.

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::{Failure, Remote, output, sse};
 use crate::config::{self, LoadOptions};
+use crate::model::Secret;
 
 /// A refresh waits for scenarios, whose own limit is shorter than this by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -28,6 +29,8 @@ const REVISION: &str = "callsheet-revision";
 pub(super) struct Daemon {
     base: Url,
     http: reqwest::Client,
+    /// Shown with what decides about calls.
+    token: Option<Secret>,
 }
 
 /// The query of a request, in order.
@@ -82,6 +85,16 @@ impl Daemon {
         Self::at(base)
     }
 
+    /// The same, to decide about calls: the token that this takes is that of the configuration, as the daemon's is. A daemon that is named
+    /// by its address needs no configuration here.
+    pub(super) fn deciding(remote: &Remote) -> Result<Self, Failure> {
+        let daemon = Self::of(remote)?;
+        let mut options = LoadOptions::from_process();
+        options.file.clone_from(&remote.config);
+        let token = config::load(&options).ok().and_then(|loaded| loaded.config.calls.approval_token.clone());
+        Ok(Self { token, ..daemon })
+    }
+
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, Failure> {
         crate::upstream::settings::choose_tls();
@@ -95,7 +108,7 @@ impl Daemon {
             .tcp_keepalive(PROBE)
             .build()
             .map_err(|error| anyhow::Error::new(error).context("the HTTP client cannot be built"))?;
-        Ok(Self { base, http })
+        Ok(Self { base, http, token: None })
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
@@ -176,6 +189,9 @@ impl Daemon {
         let mut request = self.http.request(method, url);
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.expose());
         }
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         self.receive(response).await

@@ -16,7 +16,7 @@ use super::{
 };
 use super::{modules, profiles};
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, ScenarioName};
+use crate::model::{Accept, ScenarioName, Secret};
 use crate::protocols::PROTOCOLS;
 
 /// More than anybody needs, and far below what makes a semaphore or a table of this size fail.
@@ -24,6 +24,8 @@ const MOST_AT_ONCE: u64 = 10_000;
 const MOST_SCENARIOS: u64 = 1_000_000;
 const MOST_EVENTS: u64 = 1_000_000;
 const MOST_TOOLS: u64 = 1_000_000;
+/// Characters of a token that lets people decide.
+const SHORTEST_TOKEN: usize = 16;
 /// Bodies are held in memory whole.
 const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
 
@@ -313,6 +315,7 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set_text("breaker_open", raw.breaker_open, &mut calls.breaker_open, positive);
     at.set("validators", raw.validators, &mut calls.validators, count(1..=MOST_TOOLS));
     at.set_text("approval_expiry", raw.approval_expiry, &mut calls.approval_expiry, positive);
+    at.set("approval_token", raw.approval_token, &mut calls.approval_token, |token| approval_token(token).map(Some));
     at.set("approvals_max", raw.approvals_max, &mut calls.approvals_max, count(1..=MOST_AT_ONCE));
     at.set("operations_max", raw.operations_max, &mut calls.operations_max, count(1..=MOST_AT_ONCE));
     at.set("kept_bytes", raw.kept_bytes, &mut calls.kept_bytes, body_size);
@@ -322,6 +325,7 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set_text("poll_longest", raw.poll_longest, &mut calls.poll_longest, positive);
     at.ordered(("poll_min", calls.poll_min), ("poll_max", calls.poll_max));
     let place = at.path.key("audit");
+    at.set_text("usage_interval", raw.usage_interval, &mut calls.usage_interval, positive);
     at.set("tool_metrics", raw.tool_metrics, &mut calls.tool_metrics, Ok);
     at.set_text("audit", raw.audit, &mut calls.audit, |text| match text {
         "" => Ok(None),
@@ -330,6 +334,16 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set("audit_arguments", raw.audit_arguments, &mut calls.audit_arguments, Ok);
     at.set("audit_max_size", raw.audit_max_size, &mut calls.audit_max_size, size(1..=i64::MAX.unsigned_abs()));
     at.set("audit_keep", raw.audit_keep, &mut calls.audit_keep, count(0..=1000));
+}
+
+/// A bearer token that nobody guesses.
+fn approval_token(raw: raw::Secret) -> Result<Secret, Wrong> {
+    let token = modules::bearer(raw)?;
+    if token.expose().len() >= SHORTEST_TOKEN {
+        return Ok(token);
+    }
+    let message = format!("it has less than {SHORTEST_TOKEN} characters, so it can be guessed");
+    Err(Wrong::new(message, "make one, for example with `openssl rand -hex 32`"))
 }
 
 fn body_size(raw: raw::Size) -> Result<usize, Wrong> {

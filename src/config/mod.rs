@@ -12,7 +12,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, Profile, ScenarioName, UnknownLevel};
+use crate::model::{Accept, Profile, ScenarioName, Secret, UnknownLevel};
 
 mod address;
 mod cache;
@@ -232,7 +232,7 @@ pub struct Events {
     pub ring: usize,
     /// `ring_bytes`: of what is remembered for each filter, roughly.
     pub ring_bytes: usize,
-    /// `reader_queue`: events that a reader may be behind before it is let go.
+    /// `reader_queue`: times that something was told which a reader may be behind before it is let go.
     pub reader_queue: usize,
     /// `max_subscribers`: readers at once.
     pub max_subscribers: usize,
@@ -267,6 +267,8 @@ pub struct Calls {
     pub validators: usize,
     /// `approval_expiry`: how long a call waits for a human's yes.
     pub approval_expiry: Duration,
+    /// `approval_token`: what whoever decides about calls has to show; without it everybody may decide.
+    pub approval_token: Option<Secret>,
     /// `approvals_max`: calls that need a yes and are kept, whatever became of them.
     pub approvals_max: usize,
     /// `operations_max`: long-running operations that are kept, whatever became of them.
@@ -281,6 +283,8 @@ pub struct Calls {
     pub poll_max: Duration,
     /// `poll_longest`: how long an operation is followed at most.
     pub poll_longest: Duration,
+    /// `usage_interval`: how often what was counted of tools is stored.
+    pub usage_interval: Duration,
     /// `tool_metrics`: whether metrics tell the tools apart that are called most.
     pub tool_metrics: bool,
     /// `audit`: the file of the audit log, absolute.

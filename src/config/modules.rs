@@ -137,7 +137,7 @@ pub(super) fn words(raw: raw::Words) -> Vec<String> {
 }
 
 /// A token that a header can hold (RFC 6750 section 2.1, and whatever else is visible).
-fn bearer(raw: raw::Secret) -> Result<Secret, Wrong> {
+pub(super) fn bearer(raw: raw::Secret) -> Result<Secret, Wrong> {
     let raw::Secret(token) = raw;
     if !token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(token);

@@ -121,6 +121,7 @@ rules! {
     "calls.breaker_open" live calls.breaker_open;
     "calls.validators" live calls.validators;
     "calls.approval_expiry" live calls.approval_expiry;
+    "calls.approval_token" live calls.approval_token;
     "calls.approvals_max" live calls.approvals_max;
     "calls.operations_max" live calls.operations_max;
     "calls.kept_bytes" live calls.kept_bytes;
@@ -128,6 +129,7 @@ rules! {
     "calls.poll_min" live calls.poll_min;
     "calls.poll_max" live calls.poll_max;
     "calls.poll_longest" live calls.poll_longest;
+    "calls.usage_interval" live calls.usage_interval;
     "calls.tool_metrics" live calls.tool_metrics;
     "calls.audit" live calls.audit;
     "calls.audit_arguments" live calls.audit_arguments;

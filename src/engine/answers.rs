@@ -1,4 +1,4 @@
-//! What an answer makes of a record. Pure but for the random numbers, which are arguments.
+//! What an answer makes of a record. Pure but for the log, and for the random numbers, which are arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use url::Url;
 use super::ask::Answered;
 use super::backoff::Backoff;
 use super::record::{Departed, Held, Incompatible, Now, Record};
-use super::{restart, schedule, trust};
+use super::{log, restart, schedule, trust};
 use crate::config::Config;
 use crate::discovery::{Endpoint, Trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
@@ -99,6 +99,7 @@ fn offered(
         held.quarantined = quarantined;
         return;
     }
+    log::known(record, manifest.tools.len());
     record.offer = Some(Held {
         manifest: Arc::new(manifest),
         quarantined,
@@ -209,6 +210,9 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         return;
     }
     if counts(error) {
+        if record.failures == 0 {
+            log::fails(record, error);
+        }
         record.failures += 1;
     }
     if matches!(error, ListError::Ask(AskError::Refused(_))) {

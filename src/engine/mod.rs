@@ -32,6 +32,7 @@ mod health;
 mod isolation;
 mod keeper;
 mod keeping;
+mod log;
 mod losses;
 mod placing;
 mod publish;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::archive::Save;
 use super::core::Parts;
+use super::log;
 use super::record::{Now, Record};
 use super::routes::Routes;
 use crate::catalog::{
@@ -165,6 +166,7 @@ impl Press {
     /// A scenario's state changed; it is told with the next snapshot.
     pub(super) fn turned(&mut self, turn: Turn) {
         self.touch(&turn.name);
+        log::turned(&turn);
         self.turns.push(turn);
     }
 

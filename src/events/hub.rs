@@ -226,15 +226,15 @@ impl Shared {
         };
         let change = Change::between(before.epoch, before.seq, &before.snapshot, snapshot);
         let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
-        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> =
-            topics.iter().map(|topic| (topic.query.clone(), told(&change, &topic.query, &moment))).collect();
         let config = self.config.load_full();
+        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> =
+            topics.iter().map(|topic| (topic.query.clone(), told(&change, &topic.query, &moment, &config))).collect();
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that somebody began to follow meanwhile has seen nothing of this yet.
             let messages = told.remove(&topic.query);
-            let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment));
+            let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment, &config));
             self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
@@ -242,11 +242,17 @@ impl Shared {
     }
 }
 
-/// What the followers of a filter are told of a change.
-fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>) -> Vec<Arc<Message>> {
+/// What the followers of a filter are told of a change. Where that would take more than half of what is remembered, they are told how
+/// everything is instead: so it has bounds, and who has read what came before never loses a part of it.
+fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>, config: &config::Events) -> Vec<Arc<Message>> {
     let mut told = change.told(query);
+    let snapshot = || Opening::of(moment, query).told();
+    let bytes: usize = told.iter().map(|message| message.weight()).sum();
+    if told.len() > 1 && (told.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
+        return vec![snapshot()];
+    }
     if change.missed {
-        told.push(Opening::of(moment, query).told());
+        told.push(snapshot());
     }
     told
 }

@@ -41,9 +41,11 @@ pub(super) struct Topic {
 
 #[derive(Debug)]
 struct Ring {
-    messages: VecDeque<Arc<Message>>,
+    messages: VecDeque<Told>,
     /// How many messages came before the first of these.
     first: u64,
+    /// How many times something was told.
+    pushes: u64,
     bytes: usize,
     /// Everything that was told behind this place is in the ring.
     floor: u64,
@@ -52,12 +54,20 @@ struct Ring {
     left: Option<Instant>,
 }
 
+/// A message, and with which others it was told.
+#[derive(Debug)]
+struct Told {
+    push: u64,
+    message: Arc<Message>,
+}
+
 /// A reader's place. All it costs.
 #[derive(Debug)]
 pub(super) struct Reader {
     /// How many messages of the topic it has behind it.
     next: AtomicU64,
-    /// How many it may be behind.
+    /// How many pushes it may be behind. Not messages: what is told at once reaches nobody one by one, so however much it is, it says nothing
+    /// of who keeps up.
     leeway: u64,
     pub(super) fate: watch::Sender<Fate>,
 }
@@ -126,6 +136,7 @@ impl Topic {
         let ring = Ring {
             messages: VecDeque::new(),
             first: 0,
+            pushes: 0,
             bytes: 0,
             floor: moment.seq,
             opening,
@@ -153,22 +164,25 @@ impl Topic {
         if messages.is_empty() {
             return (0, 0);
         }
+        ring.pushes += 1;
+        let push = ring.pushes;
         for message in messages {
             ring.bytes += message.weight();
-            ring.messages.push_back(message);
+            ring.messages.push_back(Told { push, message });
         }
         while ring.messages.len() > limits.ring || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1) {
-            let Some(oldest) = ring.messages.pop_front() else { break };
+            let Some(Told { message: oldest, .. }) = ring.messages.pop_front() else { break };
             ring.bytes -= oldest.weight();
             ring.first += 1;
             ring.floor = oldest.id.seq;
         }
         let (first, end) = (ring.first, ring.end());
         let (mut overrun, mut unread) = (0, 0);
-        ring.readers.retain(|reader| {
+        let Ring { readers, messages, .. } = &mut *ring;
+        readers.retain(|reader| {
             let Some(reader) = reader.upgrade() else { return false };
             let next = reader.next.load(Ordering::Acquire);
-            let keeps_up = next >= first && end - next <= reader.leeway;
+            let keeps_up = next >= first && behind(messages, first, next) <= reader.leeway;
             if !keeps_up {
                 overrun += 1;
                 unread += end.saturating_sub(next);
@@ -185,10 +199,10 @@ impl Topic {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
         let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
-        let seen = resumed.map(|cursor| ring.messages.partition_point(|message| message.id.seq <= cursor.seq) as u64);
+        let seen = resumed.map(|cursor| ring.messages.partition_point(|told| told.message.id.seq <= cursor.seq) as u64);
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
         // What it has to catch up on does not count against it.
-        let leeway = queue as u64 + (ring.end() - next);
+        let leeway = queue as u64 + behind(&ring.messages, ring.first, next);
         let reader = Arc::new(Reader { next: AtomicU64::new(next), leeway, fate: watch::Sender::new(Fate::Reading) });
         ring.readers.retain(|reader| reader.strong_count() > 0);
         ring.readers.push(Arc::downgrade(&reader));
@@ -203,7 +217,7 @@ impl Topic {
         let next = reader.next.load(Ordering::Acquire);
         // One that fell out of the ring is told by its fate.
         let at = usize::try_from(next.checked_sub(ring.first)?).ok()?;
-        let message = ring.messages.get(at).cloned()?;
+        let message = Arc::clone(&ring.messages.get(at)?.message);
         reader.next.store(next + 1, Ordering::Release);
         Some(message)
     }
@@ -221,6 +235,13 @@ impl Topic {
     pub(super) fn left(&self) -> Option<Instant> {
         self.ring().left
     }
+}
+
+/// How many pushes a reader has messages of before it, when it has `next` behind it and `first` came before these messages.
+fn behind(messages: &VecDeque<Told>, first: u64, next: u64) -> u64 {
+    let at = next.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+    let oldest = at.and_then(|at| messages.get(at));
+    messages.back().zip(oldest).map_or(0, |(latest, oldest)| latest.push - oldest.push + 1)
 }
 
 impl Ring {

@@ -134,7 +134,7 @@ codes! {
     ConfigRefused = "config-refused", Error;
     /// A key of the configuration was changed that keeps its value until the daemon is restarted.
     ConfigWaiting = "config-waiting", Warning;
-    /// A preference speaks of something that no scenario offers now. It is kept.
+    /// A preference speaks of something that no scenario offers now, or of a profile that is not configured while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
     /// Something stored could not be read and was moved aside.
     StateRepaired = "state-repaired", Error;

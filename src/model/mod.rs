@@ -16,6 +16,7 @@ pub mod scenario;
 pub mod secret;
 pub mod text;
 pub mod tool;
+pub mod usage;
 pub mod version;
 pub mod view;
 
@@ -35,5 +36,6 @@ pub use scenario::{
 pub use secret::Secret;
 pub use text::{SharedText, TextBlock, TextBuffer};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
+pub use usage::ToolUsage;
 pub use version::{Accept, ProtocolVersion, VersionVerdict};
 pub use view::{Effective, Provenance, ViewTool};

@@ -35,5 +35,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("still_lost", "scenarios that were lost and do not answer yet"),
     ("tasks", "tasks that were still running"),
     ("tool", "the name of a tool"),
+    ("tools", "how many tools"),
     ("wait_ms", "how long is waited, in milliseconds"),
 ];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::error::Problem;
 use super::findings::read_all;
 use super::params::{Param, Takes, grammar};
 use super::query::{NoQuery, Query, many, once};
-use super::{App, Shared, call_wire, wire};
+use super::{App, Shared, call_wire, decider, wire};
 use crate::calls::approval::{Approvals, DecideError, Refusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
@@ -42,6 +42,8 @@ pub(super) struct Listed<'a> {
     approvals: Vec<call_wire::ApprovalRow<'a>>,
     /// How many wait in all, whatever was asked for.
     waiting: usize,
+    /// Whether deciding takes the token of `calls.approval_token`; without it whoever calls may decide, too.
+    token_needed: bool,
 }
 
 /// Who says yes, and to what.
@@ -83,7 +85,8 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
             && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
     let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
-    wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting })
+    let token_needed = shared.calls.approval_token().is_some();
+    wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
 }
 
 /// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
@@ -97,9 +100,11 @@ pub(super) async fn one(State(shared): State<App>, Path(id): Path<String>, _: No
 pub(super) async fn approve(
     State(shared): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
+    decider::check(&shared, &headers)?;
     body.only(&["by", "digest"])?;
     let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
     if let Some(meant) = text(&body, "digest", BY_MAX)?
@@ -121,9 +126,11 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(shared): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
+    decider::check(&shared, &headers)?;
     body.only(&["by", "reason"])?;
     let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
     let request = shared.calls.reject(&id, by, reason).await?;

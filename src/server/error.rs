@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use http_body_util::Full;
 use schemars::JsonSchema;
@@ -60,6 +60,13 @@ impl Problem {
     /// 400: what the client wrote cannot be.
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 401: what is asked for takes a token (RFC 9110 section 11.6.1). `challenge` is a header value.
+    pub(super) fn unauthorized(detail: impl Into<String>, challenge: &'static str) -> Self {
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with("code", "token_needed");
+        problem.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
+        problem
     }
 
     /// 404: there is no such thing.

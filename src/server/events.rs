@@ -19,6 +19,7 @@ use super::App;
 use super::error::Problem;
 use super::event_wire;
 use super::findings::read_all;
+use super::lookup;
 use super::params::Takes;
 use super::query::{ListQuery, Param, Query, many, once};
 use crate::events::{Ask, Cursor, Ending, Form, Kind, Next, Subscription, Watch};
@@ -81,6 +82,7 @@ pub(super) async fn follow(
     Extension(connection): Extension<LetGo>,
 ) -> Result<Response, Problem> {
     let ask = read(raw.as_deref(), &headers)?;
+    lookup::profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);

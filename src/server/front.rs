@@ -271,8 +271,10 @@ fn preflight_answer() -> Response<Full<Bytes>> {
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"));
-    headers
-        .insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type, if-none-match, last-event-id"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, content-type, if-none-match, last-event-id"),
+    );
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     answer
 }

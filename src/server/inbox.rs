@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use http::HeaderMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use super::inbox_wire::{CategoryJson, Done, EffectiveTool, ScenarioJson, Synced,
 use super::params::{Takes, grammar};
 use super::preferences::approval_override;
 use super::query::{NoQuery, Param, Query, bad_value, once};
-use super::{App, wire};
+use super::{App, decider, wire};
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::model::{Scope, SettingsPatch, Target, ToolId};
 
@@ -126,18 +127,28 @@ pub(super) async fn set_enabled(State(shared): State<App>, _: NoQuery, body: Jso
 
 /// `DELETE /api/v1/tools/config?scenario=&tool_name=&chat_id=`: resets whether the tool is enabled and its approval, the two that the
 /// original keeps; an alias or a priority stays.
-pub(super) async fn reset(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+pub(super) async fn reset(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), RESET)?;
     let chat = query.one("chat_id").unwrap_or_default();
     let subject = Subject::new(chat, query.required("scenario")?, query.required("tool_name")?)?;
     let patch = SettingsPatch { enabled: Some(None), approval: Some(None), ..SettingsPatch::default() };
+    decider::check_change(&shared, &headers, &patch)?;
     shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
     wire::json(&Done { reset: Some(true), ..subject.done })
 }
 
 /// `POST /api/v1/tools/config/approval` with `{chat_id?, scenario, tool_name, approval_override}`, which is `require`, `skip`, or empty
 /// to inherit.
-pub(super) async fn set_approval(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn set_approval(
+    State(shared): State<App>,
+    headers: HeaderMap,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
     let subject = Subject::of_body(&body)?;
     let text = match body.0.get("approval_override") {
         Some(Value::String(text)) => text,
@@ -146,6 +157,7 @@ pub(super) async fn set_approval(State(shared): State<App>, _: NoQuery, body: Js
     };
     let approval = approval_override(text).map_err(|_| bad_value("approval_override", text, APPROVALS))?;
     let patch = SettingsPatch { approval: Some(approval), ..SettingsPatch::default() };
+    decider::check_change(&shared, &headers, &patch)?;
     shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
     wire::json(&Done { approval_override: Some(text.clone()), ..subject.done })
 }

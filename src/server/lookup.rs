@@ -27,6 +27,15 @@ pub(super) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<A
     }
 }
 
+/// Refuses an asker whose profile nobody configured where others are, with the names of those: a slip must not look like a profile that may
+/// see little, or everything.
+pub(super) fn profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
+    catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
+        let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with("code", "unknown_profile");
+        Err(told.with("known", unknown.known))
+    })
+}
+
 /// Whether a tool of this name exists in the scope, whatever its standing.
 pub(super) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
     matches!(find_in_scope(catalog, query, &NameRef::read(name)), Found::One(_))

@@ -31,6 +31,7 @@ mod call_wire;
 mod calls;
 mod coding;
 mod dashboard;
+mod decider;
 mod error;
 mod event_wire;
 mod events;

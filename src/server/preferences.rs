@@ -2,6 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use http::HeaderMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use super::body::{JsonBody, bad_member};
 use super::error::Problem;
 use super::params::{Takes, grammar};
 use super::query::{NoQuery, Param, Query, bad_value, many, once};
-use super::{App, wire};
+use super::{App, decider, wire};
 use crate::model::{Approval, InvalidPreference, PublishedName, Scope, Settings, SettingsPatch, Target};
 
 const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
@@ -93,15 +94,26 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
 
 /// `PUT /api/v1/preferences`: changes the settings that the body speaks of; answers `{"preference": {...}}` when that is durable and
 /// published. The tool or scenario need not exist now.
-pub(super) async fn change(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn change(
+    State(shared): State<App>,
+    headers: HeaderMap,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
     let (scope, target, patch) = read_change(&body)?;
+    decider::check_change(&shared, &headers, &patch)?;
     let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
     wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 
 /// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
-pub(super) async fn reset(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+pub(super) async fn reset(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let (scope, target, patch) = read_reset(raw.as_deref())?;
+    decider::check_change(&shared, &headers, &patch)?;
     let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
     wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }

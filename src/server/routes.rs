@@ -179,10 +179,12 @@ pub(super) const ROUTES: &[Route] = &[
         operation(Put, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::Changed>("the preference as it is now, durable and published"), || put(preferences::change))
             .about("The tool or scenario need not exist now.")
             .body::<preferences::ChangeBody>()
+            .decides()
             .refuses(&[TOO_MANY])
             .stores(),
         operation(Delete, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::Changed>("the preference as it is now"), || delete(preferences::reset))
             .query(preferences::RESET)
+            .decides()
             .stores(),
     ]),
     route("/api/v1/findings", &[], &[
@@ -221,6 +223,7 @@ pub(super) const ROUTES: &[Route] = &[
     route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
         operation(Post, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_wire::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
             .body::<approvals::ApproveBody>()
+            .decides()
             .also(&[json::<call_wire::ApprovalJson<'_>>("it is under way").status(202)])
             .refuses(&[NO_APPROVAL, DECIDED])
             .stores(),
@@ -228,6 +231,7 @@ pub(super) const ROUTES: &[Route] = &[
     route("/api/v1/approvals/{id}/reject", &[params::APPROVAL_ID], &[
         operation(Post, Calls, "rejectCall", "says no", json::<call_wire::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
             .body::<approvals::RejectBody>()
+            .decides()
             .refuses(&[NO_APPROVAL, DECIDED])
             .stores(),
     ]),
@@ -261,11 +265,13 @@ pub(super) const ROUTES: &[Route] = &[
             .stores(),
         operation(Delete, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_wire::Done>("what was reset"), || delete(inbox::reset))
             .query(inbox::RESET)
+            .decides()
             .stores(),
     ]),
     route("/api/v1/tools/config/approval", &[], &[
         operation(Post, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_wire::Done>("what was set"), || post(inbox::set_approval))
             .body::<inbox::ApprovalBody>()
+            .decides()
             .refuses(&[TOO_MANY])
             .stores(),
     ]),

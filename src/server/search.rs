@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::App;
 use super::error::Problem;
+use super::lookup;
 use super::params::{self, Takes};
 use super::query::{Param, Query, bad_value, many, once};
 use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
@@ -111,6 +112,7 @@ fn tiers(_: &mut SchemaGenerator) -> Schema {
 pub(super) async fn search(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let asked = Asked::read(uri.query())?;
     let snapshot = shared.reader.snapshot();
+    lookup::profile(&snapshot.catalog, &asked.view)?;
     // An index that nobody needed yet is made now, which may take longer than an async thread may be held up.
     let answer = shared.tasks.off_thread(move || asked.answer(&snapshot)).await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));

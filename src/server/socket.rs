@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::App;
 use super::error::Problem;
-use super::{event_wire, events};
+use super::{event_wire, events, lookup};
 use crate::events::{Ending, Form, Next, Subscription, Watch};
 use crate::runtime::Clock;
 
@@ -60,6 +60,7 @@ pub(super) async fn follow(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let ask = events::read(raw.as_deref(), &headers)?;
+    lookup::profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();

@@ -103,6 +103,9 @@ pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderM
         Err(problem) => return problem.into_answer(),
     };
     let snapshot = shared.reader.snapshot();
+    if let Err(problem) = lookup::profile(&snapshot.catalog, &list.view) {
+        return problem.into_answer();
+    }
     let coding = coding::choose(headers);
     let (view, format) = (&list.view, list.format);
     let prepared = if list.report {
@@ -179,6 +182,7 @@ fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &H
     let query = Query::read(query, ONE)?;
     let format = query.format()?;
     let scope = everything(query.scope()?);
+    lookup::profile(&snapshot.catalog, &scope)?;
     let tool = lookup::tool(&snapshot.catalog, &scope, name)?;
     lookup::visible(&snapshot.catalog, &scope, &tool)?;
     let body = Bytes::from(encoded(&tool, format)?);

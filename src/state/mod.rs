@@ -1,4 +1,5 @@
-//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on.
+//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on, what was
+//! counted of tools.
 //!
 //! A write is acknowledged only when it is durable. A store never interprets what it keeps and never loses what it cannot read: that
 //! is moved aside and reported.
@@ -10,7 +11,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target,
+    ApprovalRequest, Finding, Operation, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target, ToolId,
+    ToolUsage,
 };
 
 pub mod sqlite;
@@ -35,6 +37,8 @@ pub struct Restored {
     pub approvals: Vec<ApprovalRequest>,
     /// Long-running operations, whatever became of them, in the order in which they were started.
     pub operations: Vec<Operation>,
+    /// What was counted of tools, those called last first.
+    pub usage: Vec<(ToolId, ToolUsage)>,
     /// What could not be read, and where it was moved.
     pub findings: Vec<Finding>,
 }
@@ -106,6 +110,10 @@ pub enum Write {
     Operation(Arc<Operation>),
     /// Forgets the operation with this id.
     ForgetOperation(Arc<str>),
+    /// Replaces what was counted of a tool.
+    Usage(ToolId, ToolUsage),
+    /// Forgets what was counted of all tools but so many, those called last.
+    TrimUsage(usize),
     /// Remembers the published revision and when it came to be.
     Revision(String, Timestamp),
 }

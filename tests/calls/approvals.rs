@@ -121,6 +121,118 @@ async fn a_no_is_for_good_and_says_why() {
     daemon.stop().await;
 }
 
+/// What deciding takes in the next test.
+const TOKEN: &str = "0123456789abcdef-hush";
+
+/// A request with these lines of `Authorization`.
+async fn showing(daemon: &Daemon, method: &str, target: &str, shown: &[&str], body: &Value) -> Answer {
+    let mut headers = vec![("content-type", "application/json")];
+    headers.extend(shown.iter().map(|line| ("authorization", *line)));
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    crate::support::serving::ask(daemon.address, method, target, &headers, &body).await
+}
+
+#[tokio::test]
+async fn with_a_token_whoever_calls_may_not_decide() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let id = ask(&daemon, "sda1").await;
+    assert_eq!(daemon.json("/api/v1/approvals").await["token_needed"], json!(true));
+    let place = |action: &str| format!("/api/v1/approvals/{id}/{action}");
+    let wrong = [
+        &[][..],
+        &["Bearer 0123456789abcdef-hus"],
+        &["Bearer 0123456789abcdef-hush!"],
+        &["Bearer "],
+        &["Basic 0123456789abcdef-hush"],
+        &[TOKEN],
+        &["Bearer 0123456789abcdef-hush", "Bearer 0123456789abcdef-hush"],
+    ];
+    for shown in wrong {
+        for (action, body) in [("approve", json!({"by": "kim"})), ("reject", json!({"reason": "no"}))] {
+            let refused = showing(&daemon, "POST", &place(action), shown, &body).await;
+            assert_eq!(refused.status, 401, "{action} {shown:?}: {refused:?}");
+            assert!(refused.header("www-authenticate").starts_with("Bearer realm="), "{refused:?}");
+            let problem = refused.json();
+            assert_eq!(problem["code"], "token_needed");
+            let told = problem["detail"].as_str().unwrap();
+            assert!(told.contains("`calls.approval_token`") && !told.contains("hush"), "{told}");
+        }
+    }
+    // Nobody learns by this whether an id is known.
+    assert_eq!(showing(&daemon, "POST", "/api/v1/approvals/0123/approve", &[], &json!({})).await.status, 401);
+    assert_eq!((shown(&daemon, &id).await["state"].clone(), callee.ran().len()), (json!("waiting"), 0));
+
+    let right = [&*format!("Bearer {TOKEN}")];
+    let approved = showing(&daemon, "POST", &place("approve"), &right, &json!({"by": "kim"})).await;
+    assert_eq!((approved.status, &approved.json()["state"]), (200, &json!("answered")));
+    assert_eq!(callee.ran().len(), 1);
+    daemon.stop().await;
+}
+
+/// A yes that whoever calls could make needless were none.
+#[tokio::test]
+async fn with_a_token_whoever_calls_may_ask_for_more_approval_and_not_for_less() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let target = "tool:disks/wipe";
+    let prefer = |scope: &str, settings: Value| {
+        let mut body = json!({"scope": scope, "target": target});
+        body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        ("PUT", "/api/v1/preferences".to_owned(), body)
+    };
+    let of_inbox = |way: &str| {
+        let body = json!({"scenario": "disks", "tool_name": "wipe", "approval_override": way});
+        ("POST", "/api/v1/tools/config/approval".to_owned(), body)
+    };
+    let reset = format!("/api/v1/preferences?scope=global&target={target}");
+    let page = json!({"scope": "global", "target": target, "approval": "skip"});
+    let bulk = |change: &str| {
+        let body = json!({"scope": "global", "change": change, "tools": ["disks/wipe"]});
+        ("POST", "/dashboard/tools/preferences".to_owned(), body)
+    };
+    let lifting = [
+        prefer("global", json!({"approval": "skip"})),
+        prefer("chat:7", json!({"approval": "skip", "enabled": true})),
+        prefer("profile:p", json!({"approval": null})),
+        ("DELETE", reset.clone(), Value::Null),
+        ("DELETE", format!("{reset}&setting=enabled,approval"), Value::Null),
+        of_inbox("skip"),
+        of_inbox(""),
+        ("DELETE", "/api/v1/tools/config?scenario=disks&tool_name=wipe".to_owned(), Value::Null),
+        ("PUT", "/dashboard/tools/preference".to_owned(), page),
+        bulk("no-approval"),
+        bulk("reset"),
+    ];
+    for (method, place, body) in &lifting {
+        let refused = showing(&daemon, method, place, &[], body).await;
+        assert_eq!((refused.status, &refused.json()["code"]), (401, &json!("token_needed")), "{method} {place} {body}");
+    }
+    assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
+    ask(&daemon, "sda1").await;
+
+    let asking = [
+        prefer("global", json!({"approval": "require"})),
+        prefer("global", json!({"enabled": true, "priority": 3})),
+        ("DELETE", format!("{reset}&setting=enabled,priority"), Value::Null),
+        of_inbox("require"),
+        bulk("ask-first"),
+        bulk("enable"),
+    ];
+    for (method, place, body) in &asking {
+        assert_eq!(showing(&daemon, method, place, &[], body).await.status, 200, "{method} {place} {body}");
+    }
+    let right = [&*format!("bearer {TOKEN}")];
+    for (method, place, body) in &lifting {
+        assert_eq!(showing(&daemon, method, place, &right, body).await.status, 200, "{method} {place} {body}");
+    }
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn what_nobody_decides_in_time_is_never_run() {
     let (home, callee) = (Home::new(), Callee::echo(disks()).await);

@@ -178,6 +178,12 @@ async fn a_profile_calls_within_its_bounds_only_and_what_is_unknown_is_out_of_th
     }
     assert_eq!(house.refusal(by("nobody", "free")).await, "unknown_profile");
     house.prefer("profile:nobody", "tool:files/free", switched(true)).await;
+    assert_eq!(house.refusal(by("nobody", "free")).await, "unknown_profile", "a preference gives no bounds");
+    house.finish().await;
+    // Where no profile has bounds, one is known by the preferences that speak of it.
+    let house = House::of(&[("files", files.url())]).await;
+    assert_eq!(house.refusal(by("nobody", "free")).await, "unknown_profile");
+    house.prefer("profile:nobody", "tool:files/free", switched(true)).await;
     assert!(house.request(by("nobody", "free")).await.is_ok(), "somebody spoke of it");
     house.finish().await;
 }

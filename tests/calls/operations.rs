@@ -279,6 +279,39 @@ async fn nobody_else_is_asked_about_it_and_following_ends_in_time() {
     daemon.stop().await;
 }
 
+/// A scenario without an identity that moves cannot be told from another one.
+#[tokio::test]
+async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadline() {
+    let home = Home::new();
+    let running = || vec![json!({"status": "running"})];
+    let mut callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), running())).await;
+    let small = |callee: &Callee| {
+        let mut config = config(&home, &[("builds", callee)]);
+        config.calls.poll_max = Duration::from_millis(20);
+        config
+    };
+    let daemon = Daemon::ready(small(&callee)).await;
+    let (first, second) = (begin(&daemon, "start").await, begin(&daemon, "start").await);
+    daemon.stop().await;
+    let asked = asked_of(&callee, "get_run").len();
+    let _old = callee.move_on().await;
+    let daemon = Daemon::ready(small(&callee)).await;
+    daemon.until_state("builds", "live").await;
+    // Called off before that is noticed, or after: it ends either way, and nobody is told.
+    let called_off = daemon.send("DELETE", &format!("/api/v1/operations/{second}")).await;
+    assert!(matches!(called_off.status, 200 | 409), "{called_off:?}");
+    let over = until(&daemon, &second, |now| !now["ended_at"].is_null()).await;
+    assert!(["abandoned", "lost"].iter().any(|state| over["state"] == *state), "{over}");
+    let over = until_state(&daemon, &first, "lost").await;
+    let note = over["note"].as_str().unwrap();
+    assert!(note.contains("is not there any more") && note.contains("belongs to the one at"), "{note}");
+    assert_eq!((asked_of(&callee, "get_run").len(), asked_of(&callee, "stop_run").len()), (asked, 0));
+    // What is started there now is followed.
+    let third = begin(&daemon, "start").await;
+    until(&daemon, &third, |now| !now["polled_at"].is_null()).await;
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn failures_on_the_way_do_not_end_it() {
     let home = Home::new();

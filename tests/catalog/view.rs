@@ -78,7 +78,17 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     let all = shown(&catalog, &everything());
     assert_eq!(all[2], "house: ask sell use");
     assert_eq!(shown(&catalog, &profile("anyone")), all);
-    assert_eq!(shown(&catalog, &profile("unheard of")), all);
+    // A slip in a name must not show more than the name itself would.
+    assert_eq!(shown(&catalog, &profile("unheard of")), Vec::<String>::new());
+    let told = catalog.unknown_profile(&profile("unheard of")).unwrap().to_string();
+    assert!(told.contains("`unheard of`") && told.contains("`anyone`, `clerk`, `nobody`"), "{told}");
+    assert_eq!(catalog.unknown_profile(&profile("anyone")), None);
+    inputs.profiles = Arc::default();
+    assert_eq!(
+        shown(&build(&inputs), &profile("unheard of")),
+        all,
+        "without bounds a profile is a scope of preferences"
+    );
 
     let why = |tool: &str| {
         let Found::One(tool) = catalog.find(&NameRef::Id(id(tool))) else { panic!() };

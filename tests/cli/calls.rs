@@ -84,6 +84,117 @@ async fn a_human_says_yes_and_no() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_decides_shows_the_token_of_the_configuration() {
+    const TOKEN: &str = "0123456789abcdef-hush";
+    let callee = works().await.2;
+    let home = Home::with(&format!("[[scenarios]]\nname = \"works\"\nurl = \"{}\"\n", callee.url()));
+    let daemon = tokio::task::block_in_place(|| {
+        let mut command = home.command(&["serve"]);
+        command.env("CALLSHEET_CALLS__APPROVAL_TOKEN", TOKEN);
+        let daemon = Running::start(command, "callsheet listens on ");
+        command::until("the daemon is ready", || daemon.get("/readyz").0 == 200);
+        daemon
+    });
+    let id = call(&daemon, "wipe", &value!({"disk": "sda1"}))["approval_id"].as_str().unwrap().to_owned();
+    let skip = ["prefs", "set", "tool:works/wipe", "--approval", "skip"];
+    for args in [
+        &["approvals", "approve", &id][..],
+        &["approvals", "reject", &id],
+        &skip,
+        &["prefs", "reset", "tool:works/wipe"],
+    ] {
+        let told = run(&home, &daemon, args).failed(1);
+        assert!(
+            told.contains("`calls.approval_token`") && told.contains("`CALLSHEET_CALLS__APPROVAL_TOKEN`"),
+            "{told}"
+        );
+        assert!(!told.contains("hush"), "{told}");
+    }
+    assert!(callee.ran().is_empty());
+    // From the environment, and from a file.
+    let showing = |args: &[&str], token: &str| {
+        let args: Vec<&str> = [args, &["--url", &daemon.url][..]].concat();
+        tokio::task::block_in_place(|| command::run(home.command(&args).env("CALLSHEET_CALLS__APPROVAL_TOKEN", token)))
+    };
+    let wrong = showing(&["approvals", "approve", &id], "0123456789abcdef-hash").failed(1);
+    assert!(wrong.contains("not the token"), "{wrong}");
+    let approved = showing(&["approvals", "approve", &id], TOKEN).ok();
+    assert!(approved.contains("answered"), "{approved}");
+    assert_eq!(callee.ran().len(), 1);
+    let file = home.write("decider.toml", &format!("[calls]\napproval_token = \"{TOKEN}\"\n"));
+    run(&home, &daemon, &[&skip[..], &["--config", file.to_str().unwrap()]].concat()).ok();
+    let shown = home.run(&["config", "show", "--config", file.to_str().unwrap()]).ok();
+    assert!(shown.contains("calls.approval_token") && !shown.contains("hush"), "{shown}");
+    let doctor = run(&home, &daemon, &["doctor", "--json"]);
+    assert!(!doctor.out.contains("hush") && !doctor.out.contains("calls.approval_token`"), "{doctor:?}");
+    assert!(!std::str::from_utf8(&daemon.get("/dashboard/configuration").1).unwrap().contains("hush"));
+}
+
+/// The text of a tool's page without its tags.
+fn page(daemon: &Running, tool: &str) -> String {
+    let (status, page) = daemon.get(&format!("/dashboard/tool?id=works%2F{tool}"));
+    assert_eq!(status, 200);
+    let page = String::from_utf8(page).unwrap();
+    let texts = page.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// What was counted outlives the end of a daemon; one that is killed loses what it counted since `calls.usage_interval`, and no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_counted_of_a_tool_outlives_the_daemon() {
+    let callee = works().await.2;
+    let home = Home::naming(&[("works", callee.url().as_str())]);
+    let serve = |interval: &str| {
+        tokio::task::block_in_place(|| {
+            let mut command = home.command(&["serve"]);
+            command.env("CALLSHEET_CALLS__USAGE_INTERVAL", interval);
+            let daemon = Running::start(command, "callsheet listens on ");
+            command::until("the daemon is ready", || daemon.get("/readyz").0 == 200);
+            daemon
+        })
+    };
+    let execute = |daemon: &Running, arguments: &Value| {
+        let body = value!({"tool_name": "get", "arguments": arguments});
+        let answer =
+            tokio::task::block_in_place(|| send(&daemon.url, "POST", "/api/v1/tools/execute", Some(&body))).unwrap();
+        answer.status
+    };
+    let end = |mut daemon: Running, signal: &str| {
+        tokio::task::block_in_place(|| {
+            daemon.signal(signal);
+            daemon.ended();
+        });
+    };
+    // A day away: only the end stores it.
+    let daemon = serve("24h");
+    assert!(page(&daemon, "get").contains("No call of it is known"));
+    assert_eq!((execute(&daemon, &value!({"id": "a"})), execute(&daemon, &value!({"id": 7}))), (200, 400));
+    end(daemon, "TERM");
+    let daemon = serve("20ms");
+    let shown = page(&daemon, "get");
+    for part in ["Calls 2", "Failures 1", "invalid_arguments 1", "Longest duration", "Last called"] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    let metrics = String::from_utf8(daemon.get("/metrics").1).unwrap();
+    assert!(!metrics.contains("callsheet_calls_total{outcome=\"ok\"} 1"), "counters of metrics begin anew");
+    assert_eq!(execute(&daemon, &value!({"id": "b"})), 200);
+    // It is on the disk soon, as anybody can see there.
+    let store = home.path(".state/callsheet/state.db");
+    let stored = || {
+        let store = rusqlite::Connection::open_with_flags(&store, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        store.query_row("SELECT calls FROM usage WHERE tool = 'works/get'", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    tokio::task::block_in_place(|| command::until("it is stored", || stored() == 3));
+    end(daemon, "KILL");
+    let daemon = serve("24h");
+    assert!(page(&daemon, "get").contains("Calls 3"));
+    assert_eq!(execute(&daemon, &value!({"id": "c"})), 200);
+    assert!(page(&daemon, "get").contains("Calls 4"));
+    end(daemon, "KILL");
+    assert!(page(&serve("24h"), "get").contains("Calls 3"), "what was not stored yet is lost, and nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operation_is_seen_and_called_off() {
     let (home, daemon, callee) = works().await;
     assert_eq!(run(&home, &daemon, &["operations"]).ok(), "no operation is known\n");

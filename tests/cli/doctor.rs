@@ -301,6 +301,29 @@ fn a_running_daemon_tells_of_its_scenarios() {
 }
 
 #[test]
+fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
+    let careful = ToolDefinition::new("wipe", "Wipes a disk").unwrap().requires_approval(true);
+    let (disks, notes) = (
+        Scenario::start("disks", vec![careful]),
+        Scenario::start("notes", vec![ToolDefinition::new("add", "Adds").unwrap()]),
+    );
+    let look = |scenario: &Scenario, rest: &str| {
+        let home = Home::with(&format!("{rest}\n{}", entry("only", &scenario.url)));
+        let daemon = home.serve(&[]);
+        let mut doctor = home.command(&["doctor", "--json"]);
+        let address = daemon.url.strip_prefix("http://").unwrap();
+        found(&judged(&run(doctor.env("CALLSHEET_SERVER__LISTEN", address)), 0), "approvals")
+    };
+    let open = look(&disks, "");
+    assert_eq!(open[0][0], "warning");
+    assert!(open[0][2].starts_with("1 tool asks for a human's yes, and everybody"), "{open:?}");
+    assert!(open[0][3].contains("`calls.approval_token`"), "{open:?}");
+    let closed = look(&disks, "calls.approval_token = \"0123456789abcdef\"");
+    assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"));
+    assert!(look(&notes, "").is_empty(), "no tool asks for it");
+}
+
+#[test]
 fn a_daemon_that_is_named_and_does_not_answer_is_an_error() {
     let home = home_at(&free_port(), "");
     let report = judged(&home.run(&["doctor", "--json", "--url", &nobody()]), 1);

@@ -51,7 +51,8 @@ fn the_defaults_are_the_agreed_ones() {
 /// A key without a fixed default: computed, or one of a scenario.
 fn is_computed(key: &str) -> bool {
     is_listed(key)
-        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id", "module_settings.token"].contains(&key)
+        || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
+        || ["module_settings.token", "calls.approval_token"].contains(&key)
 }
 
 /// A key of which there may be several, or none.
@@ -115,6 +116,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert_eq!(config.modules.services.len(), 1);
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
     config.modules = Modules::default();
+    assert!(config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
 
@@ -200,6 +202,8 @@ keep_alive = "125s"
 linger = "126s"
 
 [calls]
+approval_token = "0123456789abcdef"
+usage_interval = "133s"
 tool_metrics = true
 audit = "audit.jsonl"
 audit_arguments = true
@@ -237,8 +241,7 @@ fn everything(machine: &Machine) -> Config {
     // A relative path counts from the folder of the file.
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
     (vrooli.max_scenarios, vrooli.rescan_interval) = (103, secs(104));
-    expected.discovery.environment.enabled = false;
-    expected.discovery.environment.remote = true;
+    (expected.discovery.environment.enabled, expected.discovery.environment.remote) = (false, true);
     let network = Network::new("10.0.0.0".parse().unwrap(), 8).unwrap();
     expected.discovery.mdns = Mdns {
         enabled: false,
@@ -277,6 +280,7 @@ fn everything(machine: &Machine) -> Config {
 fn every_call(machine: &Machine, calls: &mut Calls) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
+    (calls.approval_token, calls.usage_interval) = (Some(Secret::new("0123456789abcdef")), Duration::from_secs(133));
 }
 
 fn profiles() -> BTreeMap<String, Profile> {
@@ -364,7 +368,7 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
     assert!(!format!("{values:?}").contains("cret"));
     let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
     // The daemon's id has no value until the daemon has made one.
-    let unset = |key: &str| ["discovery.mdns.id", "module_settings.token"].contains(&key);
+    let unset = |key: &str| ["discovery.mdns.id", "module_settings.token", "calls.approval_token"].contains(&key);
     let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
     assert_eq!(order, expected);
     assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), Origin::Default));

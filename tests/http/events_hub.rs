@@ -176,6 +176,65 @@ async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
 }
 
 #[tokio::test]
+async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
+    let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 2));
+    let (mut reader, mut last) = stage.follow(Ask::default()).await;
+    // More at once than a reader may be behind, several times.
+    for round in 0..20 {
+        stage.offer(&format!("z{round}"));
+        for _ in 0..30 {
+            stage.turns.push(turn("a"));
+        }
+        stage.publish();
+        let mut turns = 0;
+        while turns < 30 {
+            let told = message(&mut reader).await;
+            assert!(told.id.seq > last.id.seq, "in order");
+            turns += usize::from(matches!(told.event, Event::Scenario(_)));
+            assert!(!is_snapshot(&told), "all of it fits");
+            last = told;
+        }
+    }
+    // More than half of what is remembered is told as one snapshot, for who asked for anything.
+    let only = Ask { kinds: [Kind::Scenario].into(), ..Ask::default() };
+    let (mut states, _) = stage.follow(only).await;
+    for round in 0..3 {
+        for _ in 0..=32 {
+            stage.turns.push(turn("a"));
+        }
+        stage.publish();
+        for follower in [&mut reader, &mut states] {
+            let mut told = message(follower).await;
+            while matches!(told.event, Event::Catalog(_)) {
+                told = message(follower).await;
+            }
+            assert!(is_snapshot(&told), "{round}: {told:?}");
+        }
+        stage.turns.push(turn("b"));
+        stage.publish();
+        for follower in [&mut reader, &mut states] {
+            assert!(matches!(message(follower).await.event, Event::Scenario(_)), "{round}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_back_to_what_was_told_at_once_loses_nothing() {
+    let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 1));
+    let (slow, first) = stage.follow(Ask::default()).await;
+    drop(slow);
+    for _ in 0..30 {
+        stage.turns.push(turn("a"));
+    }
+    stage.publish();
+    let (mut resumed, told) = stage.follow(Ask { cursor: Some(first.id), ..Ask::default() }).await;
+    assert!(matches!(told.event, Event::Scenario(_)), "{told:?}");
+    for _ in 1..30 {
+        assert!(matches!(message(&mut resumed).await.event, Event::Scenario(_)));
+    }
+}
+
+#[tokio::test]
 async fn a_filter_that_nobody_follows_is_remembered_for_a_while() {
     let mut stage = Stage::new(|_| {});
     let (mut plain, _) = stage.follow(Ask::default()).await;

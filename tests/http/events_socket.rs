@@ -74,25 +74,6 @@ async fn one_that_was_cut_off_goes_on_where_it_was_on_either_way() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_keep_up_is_told_so_and_may_go_on() {
-    let home = Home::new();
-    let notes = Scenario::of("notes", &["add", "find"]).await;
-    let mut config = home.config(&[&notes]);
-    // Switching a tool off is two events at once: of the list, and the finding that says so.
-    config.events.reader_queue = 1;
-    let daemon = Daemon::ready(config).await;
-    let (mut socket, first) = Follower::begin(daemon.address, "").await;
-    switch(&daemon, false).await;
-    let (code, reason) = socket.closed().await;
-    assert_eq!(code, 1013);
-    assert!(reason.contains("resume with the id"), "{reason}");
-    // What it has to catch up on does not count against it.
-    let mut resumed = open(daemon.address, &format!("?cursor={}", first.id), &[]).await.unwrap();
-    assert_eq!([resumed.next().await.event, resumed.next().await.event], ["catalog", "finding"]);
-    daemon.stop().await;
-}
-
-#[tokio::test]
 async fn a_stop_says_goodbye() {
     let home = Home::new();
     let (daemon, _notes) = started(&home).await;

@@ -67,7 +67,8 @@ async fn a_cursor_that_is_not_known_gets_a_snapshot() {
     let home = Home::new();
     let notes = Scenario::of("notes", &["add"]).await;
     let mut config = home.config(&[&notes]);
-    config.events.ring = 2;
+    // Each switch is told as two events, half of that.
+    config.events.ring = 4;
     let daemon = Daemon::ready(config.clone()).await;
     let (_, first) = Listener::begin(daemon.address, CATALOG).await;
     let (epoch, _) = first.id.split_once('.').unwrap();

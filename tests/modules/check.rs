@@ -3,6 +3,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use callsheet::protocols::module::inspect;
 use serde_json::Value;
 
@@ -42,6 +45,32 @@ fn a_document_is_judged_where_its_author_wrote_it() {
     );
     assert!(inspect(b"<html>").manifest.is_none());
     assert_eq!(inspect(b"{\"module_name\":\"a\"}").findings.len(), 1);
+}
+
+/// S4-82: the module in the guide keeps the contract that the guide tells, and can be called.
+#[test]
+fn the_module_of_the_guide_works() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/modules.md")).unwrap();
+    let program = guide.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let mut python = std::process::Command::new("python3");
+    let mut running = python.args(["-c", program]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(running.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let (url, home) = (format!("http://127.0.0.1:{}", port.trim()), Home::new());
+    let checked = home.run(&["check", &url, "--json"]);
+    home.write("callsheet.toml", &format!("server.listen = \"127.0.0.1:0\"\n[modules]\ndice = \"{url}\"\n"));
+    let daemon = home.serve(&[]);
+    let shown = |how: &str| {
+        let call = ["call", "dice.count", "--one", "3", "--other", "4", "--how", how, "--json", "--url", &daemon.url];
+        json(&home.run(&call).ok())["result"].clone()
+    };
+    let results = [shown("sum"), shown("most")];
+    let _ = running.kill();
+    let _ = running.wait();
+    let report = json(&checked.ok());
+    // That nothing is sent twice is for larger ones.
+    assert_eq!(told(&report), ["etag-missing -"], "{report:#}");
+    assert_eq!(results, [serde_json::json!({"total": 7}), serde_json::json!({"total": 4})]);
 }
 
 #[test]

@@ -120,6 +120,14 @@ fn tokens_are_never_shown() {
     );
     assert!(shown[0].origin.to_string().ends_with("callsheet.toml:2"), "{}", shown[0].origin);
     assert!(!format!("{:?}", loaded.config.modules.token).contains("cret"));
+    let config = Machine::new().file("[calls]\napproval_token = \"0123456789abcret\"\n").load().unwrap();
+    let shown = config.values.iter().find(|value| value.key == "calls.approval_token").unwrap();
+    assert_eq!((shown.value.as_str(), format!("{:?}", config.config).contains("cret")), ("\"***\"", false));
+    for (token, told) in [("short-cret", "less than 16 characters"), ("cret with many blanks in it", "no bearer token")]
+    {
+        let error = Machine::new().file(&format!("[calls]\napproval_token = \"{token}\"\n")).error();
+        assert!(error.contains("calls.approval_token") && error.contains(told) && !error.contains("cret"), "{error}");
+    }
     for file in ["[module_settings]\ntoken = \"cret 1\"\n", "[module_settings]\ntoken = 5137\n"] {
         let error = Machine::new().file(file).error();
         assert!(error.contains("module_settings.token"), "{error}");

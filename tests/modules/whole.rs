@@ -74,6 +74,53 @@ async fn the_worked_example_gives_five_of_seven_tools() {
     daemon.stop().await;
 }
 
+/// A slip in a profile's name opens nothing: wherever one asks with it, the answer names it, the known ones and the next step.
+#[tokio::test]
+async fn a_profile_that_is_not_configured_sees_nothing() {
+    let modules = example().await;
+    let home = Home::new();
+    let mut config = config(&home, &modules.iter().collect::<Vec<_>>());
+    persona(&mut config, "guest", &["research"], Permission::Guest);
+    persona(&mut config, "owner", &["scheduler"], Permission::Owner);
+    let daemon = Daemon::ready(config.clone()).await;
+    let told = "no profile is called `gest`, so it sees and calls nothing; known are `guest`, `owner`; \
+        add it as [[profiles]] to the configuration, or leave it out";
+    let list = "/api/v1/tools?profile=gest";
+    for target in [
+        list,
+        list,
+        "/api/v1/tools/search?q=web&profile=gest",
+        "/api/v1/tools/research.web_search?profile=gest",
+        "/api/v1/events?profile=gest",
+    ] {
+        let refused = daemon.get(target).await;
+        assert_eq!(refused.status, 403, "{target}: {refused:?}");
+        let problem = refused.json();
+        assert_eq!((&problem["code"], &problem["detail"]), (&json!("unknown_profile"), &json!(told)), "{target}");
+        assert_eq!(problem["known"], json!(["guest", "owner"]), "{target}");
+    }
+    let why = daemon.json("/api/v1/tools/research.web_search/explain?profile=gest").await;
+    let step = why["steps"].as_array().unwrap().iter().find(|step| step["subject"] == "profile").unwrap();
+    assert_eq!((&why["listed"], &step["outcome"]), (&json!(false), &json!(told)));
+
+    let page = daemon.get("/dashboard/tools?scope=profile:gest").await;
+    assert!(String::from_utf8_lossy(&page.body).contains("no profile is called"), "the dashboard says it, too");
+
+    let preference = json!({"scope": "profile:gest", "target": "tool:research/research.web_search", "enabled": true});
+    assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &preference).await.status, 200);
+    assert_eq!(daemon.get(list).await.status, 403, "a preference gives no bounds");
+    let findings = daemon.findings("preference-unmatched").await;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0]["message"].as_str().unwrap().contains(told), "{findings:?}");
+    daemon.stop().await;
+
+    config.profiles.clear();
+    let open = Daemon::ready(config).await;
+    assert_eq!(open.tools("?profile=gest").await.len(), 7, "without bounds a profile is a scope of preferences");
+    assert!(open.findings("preference-unmatched").await.is_empty());
+    open.stop().await;
+}
+
 /// S4-01, S4-07: what a module is, is found out by asking too, and nothing else is taken for one.
 #[tokio::test]
 async fn protocols_are_told_apart_by_asking() {
@@ -178,6 +225,39 @@ async fn what_is_known_outlives_a_restart() {
     // Nothing is found about it that was not found before.
     let found = daemon.findings("state-repaired").await.into_iter().chain(daemon.findings("generated-at").await);
     assert_eq!(found.count(), 0);
+    daemon.stop().await;
+}
+
+/// S4-23, S4-29, S4-30: what is kept can be looked at and taken out with any SQLite shell while the daemon is stopped, one by one or all of it.
+#[tokio::test]
+async fn what_is_kept_can_be_looked_at_and_forgotten() {
+    let mut modules = [
+        Module::start("files", &[tool("files.read", "guest")]).await,
+        Module::start("research", &[tool("research.web_search", "guest")]).await,
+    ];
+    let home = Home::new();
+    let config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let daemon = Daemon::ready(config.clone()).await;
+    daemon.until_tools(&["files_read", "research_web_search"]).await;
+    daemon.stop().await;
+    modules.iter_mut().for_each(Module::stop);
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    let document: String =
+        store.query_row("SELECT document FROM manifests WHERE scenario = 'research'", [], |row| row.get(0)).unwrap();
+    assert!(document.contains("research.web_search"), "{document}");
+    assert_eq!(store.execute("DELETE FROM manifests WHERE scenario = 'research'", []).unwrap(), 1);
+    drop(store);
+    let daemon = Daemon::start(config.clone()).await;
+    assert_eq!(daemon.tools("").await, ["files_read"]);
+    daemon.stop().await;
+    std::fs::remove_file(home.state()).unwrap();
+    let daemon = Daemon::start(config.clone()).await;
+    assert!(daemon.tools("").await.is_empty());
+    for module in &mut modules {
+        module.run().await;
+    }
+    assert_eq!(daemon.send("POST", "/refresh-tools").await.status, 200);
+    daemon.until_tools(&["files_read", "research_web_search"]).await;
     daemon.stop().await;
 }
 

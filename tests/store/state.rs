@@ -6,14 +6,16 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use callsheet::model::{
     Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation,
-    OperationState, Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+    OperationState, Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target, ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -455,7 +457,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE approvals; DROP TABLE operations;
+            "DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
              DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;
@@ -474,6 +476,29 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     let bare = |decision| Ruling { decision, party: Party::default(), source: None };
     let expected = [(name("lab"), bare(Decision::Trusted)), (name("noisy"), bare(Decision::Blocked))];
     assert_eq!(restored.decisions, expected);
+}
+
+#[tokio::test]
+async fn what_was_counted_of_tools_is_kept_for_those_called_last() {
+    let (_folder, path) = place();
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let counted = |last| ToolUsage {
+        calls: 7,
+        sent: 5,
+        failures: [("failed".into(), 2), ("busy".into(), 1)].into(),
+        total: Duration::from_micros(1_234_567),
+        longest: Duration::from_millis(900),
+        first: at(1),
+        last: at(last),
+    };
+    let write = |tool: &str, last| Write::Usage(tool.parse().unwrap(), counted(last));
+    save(&path, vec![write("a/old", 10), write("b/new", 30), write("c/middle", 15)]).await;
+    save(&path, vec![write("c/middle", 20)]).await;
+    let usage = load(&path).await.usage;
+    let expected = [("b/new", 30), ("c/middle", 20), ("a/old", 10)];
+    assert_eq!(usage, expected.map(|(tool, last)| (tool.parse().unwrap(), counted(last))));
+    save(&path, vec![Write::TrimUsage(2)]).await;
+    assert_eq!(load(&path).await.usage, usage[..2]);
 }
 
 #[tokio::test]
@@ -503,7 +528,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 5") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 6") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -47,7 +47,8 @@ impl Tracker {
         let (ask, cancellation) = match how(&side, &operation) {
             Ok(how) => how,
             Err(Unoffered::Away(why)) => return Err(CancelError::Refused(operation.tool.scenario.to_string(), why)),
-            Err(Unoffered::Never(why)) => {
+            // Whoever would have to stop it is gone, and nobody else is told.
+            Err(Unoffered::Never(why) | Unoffered::Stranger(why)) => {
                 let note = format!("it is not followed any more, but may run on: {why}");
                 return self.over(id, OperationState::Abandoned, Some(note)).await;
             }
@@ -97,6 +98,7 @@ fn how<S: Side>(side: &S, operation: &Operation) -> Result<(Ask, Cancellation), 
     let named = |why: &str| format!("its cancel tool `{}` {why}", id.tool);
     let offered = side.offered(&id, &owner, &asker).map_err(|why| match why {
         Unoffered::Away(why) => Unoffered::Away(named(&why)),
+        Unoffered::Stranger(why) => Unoffered::Stranger(named(&why)),
         Unoffered::Never(why) => Unoffered::Never(named(&why)),
     })?;
     let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();

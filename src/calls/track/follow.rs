@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::behaviour::Behaviour;
 use super::reading::{End, Reading};
 use super::watch::{Due, Trouble, Watch};
-use super::{Ask, Reply, Side, Tracker, Unasked, partner, reading, status_tool, value};
+use super::{Ask, Reply, Side, Tracker, Unasked, Unoffered, partner, reading, status_tool, value};
 use crate::model::{JsonText, Operation, OperationState};
 
 /// Bytes of a result that are kept; a larger one is left out, and said to be.
@@ -103,7 +103,7 @@ impl<S: Side> Follower<S> {
                 let error = error.unwrap_or_else(|| "without saying why".to_owned());
                 (format!("the scenario could not tell its status: {error}"), Trouble::Refused)
             }
-            Err(Unasked { why, retry_after }) => (why, Trouble::Unasked(retry_after)),
+            Err(trouble) => trouble,
         };
         let end = self.watch.failed(trouble, now);
         if let Some((state, said)) = end {
@@ -116,15 +116,18 @@ impl<S: Side> Follower<S> {
     }
 
     /// Asks the scenario that started it, if it is still the same.
-    async fn ask(&self, operation: &Operation) -> Result<Reply, Unasked> {
+    async fn ask(&self, operation: &Operation) -> Result<Reply, (String, Trouble)> {
         let id = status_tool(&operation.tool, &self.behaviour.status);
-        let unasked = |why: String| Unasked { why, retry_after: None };
-        let offered = self.side.offered(&id, &operation.owner, &operation.asker);
-        let offered = offered.map_err(|why| unasked(format!("its status tool `{}` {why}", id.tool)))?;
+        let unasked = |why: String| (why, Trouble::Unasked(None));
+        let offered = self.side.offered(&id, &operation.owner, &operation.asker).map_err(|why| {
+            let told = format!("its status tool `{}` {why}", id.tool);
+            if matches!(why, Unoffered::Stranger(_)) { (told, Trouble::Stranger) } else { unasked(told) }
+        })?;
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
         let arguments = partner::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
         let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
-        self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await
+        let reply = self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
+        reply.map_err(|Unasked { why, retry_after }| (why, Trouble::Unasked(retry_after)))
     }
 
     /// Puts in force what a status says.

@@ -125,9 +125,12 @@ pub struct Unasked {
 /// Why a tool cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unoffered {
-    /// Not now: nobody is there, or somebody else. A clause with the tool as its subject.
+    /// Not now: nobody is there. A clause with the tool as its subject.
     #[error("{0}")]
     Away(String),
+    /// Not while somebody else than `owner` is there. A clause with the tool as its subject.
+    #[error("{0}")]
+    Stranger(String),
     /// Not at all, as things are: it is not offered, or not to be asked unattended. A clause with the tool as its subject.
     #[error("{0}")]
     Never(String),

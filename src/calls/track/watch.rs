@@ -10,6 +10,9 @@ use crate::model::OperationState;
 
 /// The scenario may say this often in a row that it cannot tell the status, before it is taken not to know of the operation any more.
 const REFUSALS: u32 = 10;
+/// So often in a row somebody else may be where its scenario was, before that is taken to be gone for good: it moved without an identity by
+/// which it could be known, or another program has its name.
+const STRANGERS: u32 = 10;
 
 /// One operation's clockwork.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(super) struct Watch {
     deadline: Instant,
     failures: u32,
     refusals: u32,
+    strangers: u32,
     cancel_by: Option<Instant>,
 }
 
@@ -43,6 +47,8 @@ pub(super) enum Trouble {
     Refused,
     /// No answer came; perhaps nobody could be asked. The scenario may have said when to ask again.
     Unasked(Option<Duration>),
+    /// Somebody else is there, who is not asked.
+    Stranger,
 }
 
 impl Watch {
@@ -59,6 +65,7 @@ impl Watch {
             deadline,
             failures: 0,
             refusals: 0,
+            strangers: 0,
             cancel_by: None,
         }
     }
@@ -81,7 +88,7 @@ impl Watch {
 
     /// It answered that the operation goes on.
     pub(super) fn answered(&mut self, now: Instant) {
-        (self.failures, self.refusals) = (0, 0);
+        (self.failures, self.refusals, self.strangers) = (0, 0, 0);
         if let Some((factor, longest)) = self.growth {
             let grown = Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
             self.delay = grown.min(longest).clamp(self.min, self.max);
@@ -98,9 +105,17 @@ impl Watch {
                 self.refusals += 1;
                 doubled
             }
+            Trouble::Stranger => {
+                self.strangers += 1;
+                doubled
+            }
             Trouble::Unasked(after) => doubled.max(after.unwrap_or_default().min(self.max)),
         };
         self.next = now + wait;
+        if self.strangers >= STRANGERS {
+            let note = "whoever started it is not there any more, and another one has its name, who is not asked";
+            return Some((OperationState::Lost, note.to_owned()));
+        }
         (self.refusals >= REFUSALS).then(|| {
             if self.cancel_by.is_some() {
                 (OperationState::Cancelled, "the scenario does not know of it any more".to_owned())
@@ -219,6 +234,21 @@ mod tests {
             assert_eq!(watch.failed(Trouble::Refused, now), None);
         }
         assert_eq!(watch.failed(Trouble::Refused, now).map(|end| end.0), Some(OperationState::Lost));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn somebody_else_in_its_place_again_and_again_ends_it() {
+        let (mut watch, now) = begin(&full());
+        for round in 0..2 {
+            for _ in 1..STRANGERS {
+                assert_eq!(watch.failed(Trouble::Stranger, now), None, "{round}");
+                assert_eq!(watch.failed(Trouble::Unasked(None), now), None, "{round}");
+            }
+            if round == 0 {
+                watch.answered(now);
+            }
+        }
+        assert_eq!(watch.failed(Trouble::Stranger, now).map(|end| end.0), Some(OperationState::Lost));
     }
 
     #[tokio::test(start_paused = true)]

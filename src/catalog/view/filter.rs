@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Absence, Part, ViewQuery};
 use crate::catalog::entry::is_listed;
 use crate::catalog::lens::Lens;
-use crate::catalog::{Catalog, Entry, Standing};
+use crate::catalog::{Catalog, Entry, Standing, UnknownProfile};
 use crate::model::{Profile, ViewTool};
 
 /// See the module's head.
@@ -15,12 +15,14 @@ pub(super) struct Filter<'a> {
     chooses: bool,
     /// What the asker's profile may see at all.
     bounds: Option<&'a Profile>,
+    /// Why that is nothing, when nobody configured the profile.
+    unknown: Option<UnknownProfile>,
 }
 
 impl<'a> Filter<'a> {
     pub(super) fn of(catalog: &'a Catalog, query: &'a ViewQuery) -> Self {
         let chooses = !(query.categories.is_empty() && query.tags.is_empty() && query.q.is_none());
-        Self { query, chooses, bounds: catalog.bounds(query) }
+        Self { query, chooses, bounds: catalog.bounds(query), unknown: catalog.unknown_profile(query) }
     }
 
     /// The part of a published entry; nothing when it has no place in the view.
@@ -63,7 +65,8 @@ impl<'a> Filter<'a> {
             Standing::Published => {}
         }
         if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
-            return Some(Absence::Profile(format!("the profile may not see scenario {}", entry.name)));
+            let told = || format!("the profile may not see scenario {}", entry.name);
+            return Some(Absence::Profile(self.unknown.as_ref().map_or_else(told, ToString::to_string)));
         }
         let asked = self.query.scenarios.is_empty() || self.query.scenarios.contains(&entry.name);
         (!asked).then_some(Absence::Filtered("scenario"))

@@ -12,6 +12,7 @@ use super::Failure;
 use super::client::{self, Daemon};
 use crate::config::LoadOptions;
 
+mod approvals;
 mod configuration;
 mod daemon;
 mod holder;
@@ -50,6 +51,7 @@ impl Doctor {
             state::check(&config.state.path, here.is_some(), &mut report);
             mdns::check(&config.discovery.mdns, &mut report);
             scenarios::check(config, daemon, &mut report).await;
+            approvals::check(daemon, &mut report).await;
         } else {
             for check in [Check::Port, Check::State, Check::Mdns, Check::Scenarios] {
                 report.skipped(check, "", "not looked at without a configuration", "mend the configuration first");

@@ -24,6 +24,8 @@ pub(super) enum Check {
     Mdns,
     /// Who offers tools.
     Scenarios,
+    /// Who may say yes to calls.
+    Approvals,
 }
 
 /// How it is.
@@ -64,6 +66,7 @@ impl Check {
             Self::State => "state",
             Self::Mdns => "mdns",
             Self::Scenarios => "scenarios",
+            Self::Approvals => "approvals",
         }
     }
 }

@@ -16,12 +16,15 @@ use crate::server::routes::Route;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
+/// What deciding about calls may take, among the parts of the document.
+const TOKEN: &str = "approvalToken";
 const ABOUT: &str = "One always-current list of every tool that AI agents may call.\n\n\
     Whatever is refused is answered with problem details (RFC 9457) that name the thing, the place and the next step. A query parameter \
     that a route does not know is refused (only `/`, `/healthz`, `/readyz` and `/metrics` look at none), and so is one that is given twice; those that may be repeated also take several values with \
     commas between. Every `GET` is a `HEAD`, too. A method that a path does not take is answered 405 with `Allow`, a path that is not \
     there 404. Lists and this description come with a strong `ETag`, answer 304 to an `If-None-Match` that names it, and are sent in \
-    `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out.";
+    `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out. \
+    Only where `calls.approval_token` is configured, whoever decides about calls shows that token.";
 
 /// The whole description of these routes.
 pub(in super::super) fn document(routes: &[Route]) -> Value {
@@ -49,7 +52,15 @@ pub(in super::super) fn document(routes: &[Route]) -> Value {
         "servers": [{"url": "/", "description": "The daemon that serves this."}],
         "tags": tags,
         "paths": paths,
-        "components": {"schemas": making.schemas.take_definitions(true), "responses": responses},
+        "components": {
+            "schemas": making.schemas.take_definitions(true),
+            "responses": responses,
+            "securitySchemes": {TOKEN: {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "The token of `calls.approval_token`. Where none is configured, nobody needs one.",
+            }},
+        },
     })
 }
 
@@ -99,6 +110,10 @@ impl Making {
             "description": operation.about,
             "parameters": parameters,
         });
+        if operation.decides {
+            // Either none or this one: whether it is needed is a matter of the configuration.
+            described["security"] = json!([{}, {TOKEN: []}]);
+        }
         if let Some(body) = operation.body {
             let schema = (body.schema)(&mut self.schemas);
             let examples = self.examples(operation, operation.answer.status, |example| example.body.clone());

@@ -46,6 +46,8 @@ pub(super) struct Operation {
     pub(super) refuses: &'static [Refusal],
     /// Whether what it changes is stored.
     pub(super) stores: bool,
+    /// Whether it decides about calls, which may take a token.
+    pub(super) decides: bool,
     /// Whether it answers 304 to who has the content.
     pub(super) revalidates: bool,
 }
@@ -182,6 +184,7 @@ pub(super) const fn within(
         also: &[],
         refuses: &[],
         stores: false,
+        decides: false,
         revalidates: false,
     }
 }
@@ -224,6 +227,11 @@ impl Operation {
     /// Is answered when the change is durable.
     pub(super) const fn stores(self) -> Self {
         Self { stores: true, ..self }
+    }
+
+    /// Takes the token of `calls.approval_token` where there is one, at least for some of what may be asked.
+    pub(super) const fn decides(self) -> Self {
+        Self { decides: true, ..self }
     }
 
     /// Has a strong `ETag`, and answers 304 to who names it.

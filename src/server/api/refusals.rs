@@ -37,9 +37,17 @@ pub(super) const COMMON: &[Common] = &[
         made: || Query::read(Some("formt=openai"), &[]).err().unwrap_or_else(|| Problem::bad_request("unknown")),
     },
     Common {
+        status: 401,
+        name: "TokenNeeded",
+        about: "Deciding about calls, and asking for less approval, takes the token of `calls.approval_token`. Nothing changed.",
+        of: |operation| operation.decides,
+        made: crate::server::decider::missing,
+    },
+    Common {
         status: 403,
         name: "Forbidden",
-        about: "Asked for under a name that is not the daemon's, or by a web page of another site.",
+        about: "Asked for under a name that is not the daemon's, by a web page of another site, or with a `profile` that is not configured \
+                while others are.",
         of: |_| true,
         made: || crate::server::guard::refused_host("tools.example"),
     },

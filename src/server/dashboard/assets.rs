@@ -24,12 +24,16 @@ struct Asset {
 }
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 
 const ASSETS: &[Asset] = &[
-    Asset { name: "style.css", kind: "text/css; charset=utf-8", text: include_str!("assets/style.css") },
+    Asset { name: "style.css", kind: STYLE, text: include_str!("assets/style.css") },
     Asset { name: "app.js", kind: SCRIPT, text: include_str!("assets/app.js") },
     Asset { name: "icon.svg", kind: "image/svg+xml", text: include_str!("assets/icon.svg") },
     Asset { name: "htmx.min.js", kind: SCRIPT, text: include_str!("vendor/htmx.min.js") },
+    Asset { name: "plots.js", kind: SCRIPT, text: include_str!("assets/plots.js") },
+    Asset { name: "uPlot.iife.min.js", kind: SCRIPT, text: include_str!("vendor/uPlot.iife.min.js") },
+    Asset { name: "uPlot.min.css", kind: STYLE, text: include_str!("vendor/uPlot.min.css") },
     Asset { name: "htmx-ext-sse.min.js", kind: SCRIPT, text: include_str!("vendor/htmx-ext-sse.min.js") },
 ];
 

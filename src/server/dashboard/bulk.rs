@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::Response;
+use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::super::body::{JsonBody, bad_member};
 use super::super::error::{Problem, excerpt};
-use super::super::{App, wire};
+use super::super::{App, decider, wire};
 use super::text::count;
 use super::tools::{FILTERS, Wanted};
 use crate::catalog::Catalog;
@@ -60,7 +61,7 @@ pub(super) fn bar() -> Markup {
 
 /// `POST /dashboard/tools/preferences`: one of [`CHANGES`] in `scope` for `tools`, or with `matching` for all that the filter shows, whose
 /// number the page has told (409 when it is another one by now). Answers how many changed, and in a sentence what was done.
-pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn change(State(shared): State<App>, asked: HeaderMap, body: JsonBody) -> Result<Response, Problem> {
     let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
     body.only(&known)?;
     let scope: Scope = body.text("scope")?.parse()?;
@@ -68,6 +69,7 @@ pub(super) async fn change(State(shared): State<App>, body: JsonBody) -> Result<
     let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == wanted) else {
         return Err(bad_member("change", &wanted.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
     };
+    decider::check_change(&shared, &asked, &patch(change))?;
     let snapshot = shared.reader.snapshot();
     let (tools, gone) = match body.0.get("matching") {
         Some(told) => (matching(&snapshot.catalog, &body, told)?, Vec::new()),

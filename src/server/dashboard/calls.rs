@@ -28,6 +28,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let main = html! {
         h1 { "Calls" }
         p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
+        (decider(shared.calls.approval_token().is_some()))
         // A stream of its own: what becomes of calls is in no snapshot.
         div sse-connect="/api/v1/events?kind=approval,operation" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
@@ -69,12 +70,29 @@ fn present(shared: &Shared, now: Timestamp) -> Markup {
     }
 }
 
+/// Where whoever decides shows the token. It is kept by this tab alone (`app.js`): a cookie would go to every port of the host, and scenarios
+/// live there.
+fn decider(needed: bool) -> Markup {
+    html! {
+        @if needed {
+            form id="decider" class="card filter" autocomplete="off" {
+                label { "Approval token" input type="password" name="token" required autocomplete="off" spellcheck="false" aria-describedby="decider-told"; }
+                button type="submit" { "Use it in this tab" }
+                button type="button" data-forget { "Forget it" }
+                p id="decider-told" class="quiet" role="status" { "Deciding takes the token of " code { "calls.approval_token" } "." }
+            }
+        } @else {
+            p class="quiet" id="open" { "Everybody who reaches this daemon may decide, whoever calls included; with " code { "calls.approval_token" } " only who knows that token." }
+        }
+    }
+}
+
 fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let at = |action: &str| format!("/api/v1/approvals/{}/{action}", segment(&request.id));
     // What was looked at is what is decided.
     let shown = json!({"by": "somebody at the dashboard", "digest": &*request.digest}).to_string();
     let by = json!({"by": "somebody at the dashboard"}).to_string();
-    let title = format!("call-{}", request.id);
+    let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
@@ -84,7 +102,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
                 button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
                     hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 200)) " with exactly these arguments?" } { "Approve" }
                 form class="filter" hx-post=(at("reject")) hx-vals=(by) hx-swap="none" hx-disabled-elt="find button" {
-                    label { "Why not (optional)" input name="reason" maxlength="2000"; }
+                    label { "Why not (optional)" input id=(reason) name="reason" maxlength="2000" autocomplete="off" hx-preserve; }
                     button type="submit" class="danger" { "Reject" }
                 }
             }

@@ -121,7 +121,9 @@ fn advice(code: FindingCode) -> Option<&'static str> {
         }
         FindingCode::OverLimit => "switch off what is not needed, or raise the priority of what must stay.",
         FindingCode::TrustWithheld => "look at who answers there now, and trust it again if that is right.",
-        FindingCode::PreferenceUnmatched => "nothing, if the tool comes back; else reset the preference.",
+        FindingCode::PreferenceUnmatched => {
+            "nothing, if the tool comes back; configure the profile, if it is one that is not; else reset the preference."
+        }
         FindingCode::SourceFailed => "mend what the finding names; until then the last known addresses stay in force.",
         FindingCode::StateFailed | FindingCode::StateRepaired => "look at the disk and the rights of the state folder.",
         FindingCode::Isolated => "look at the network of this machine.",

@@ -32,10 +32,18 @@ pub(super) struct History {
 /// What is remembered of one scenario, the oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Past {
-    /// Milliseconds of its latest answers.
-    pub(super) latencies: VecDeque<u64>,
+    /// How long its latest answers took.
+    pub(super) latencies: VecDeque<Took>,
     /// Where it turned.
     pub(super) turns: VecDeque<Arc<Turn>>,
+}
+
+/// How long an answer took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Took {
+    /// When it came.
+    pub(super) at: Timestamp,
+    pub(super) milliseconds: u64,
 }
 
 impl History {
@@ -71,7 +79,7 @@ impl History {
     }
 
     /// The latest latencies of a scenario.
-    pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<u64> {
+    pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<Took> {
         self.pasts().get(name).map(|past| past.latencies.iter().copied().collect()).unwrap_or_default()
     }
 
@@ -116,11 +124,11 @@ impl History {
 
 /// Keeps how long an answer took that was not known before.
 fn measure(pasts: &mut BTreeMap<ScenarioName, Past>, before: Option<&Arc<Health>>, after: &Health) {
-    let Some(took) = after.latency_ms else { return };
-    let answered = after.last_success.is_some() && after.last_success != before.and_then(|before| before.last_success);
+    let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else { return };
+    let answered = Some(at) != before.and_then(|before| before.last_success);
     if answered {
         let latencies = &mut pasts.entry(after.name.clone()).or_default().latencies;
-        latencies.push_back(took);
+        latencies.push_back(Took { at, milliseconds });
         if latencies.len() > LATENCIES {
             latencies.pop_front();
         }

@@ -1,10 +1,12 @@
-//! Small plots, drawn here as SVG: they need no script, print, and are told in words too. Sizes and places are attributes, for the
+//! Small plots, drawn here as SVG: they need no script, print, and are told in words too. Only where a pointer asks for single values does a
+//! script draw (uPlot). Sizes and places are attributes, for the
 //! policy of the pages allows no inline style.
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::history::{Past, SPAN};
+use super::assets;
+use super::history::{Past, SPAN, Took};
 use super::text::minute;
 use crate::model::{Health, ScenarioState};
 
@@ -13,18 +15,19 @@ const SPARK: (usize, usize) = (84, 22);
 const WIDE: i64 = 1_440;
 
 /// The latest latencies as a line.
-pub(super) fn spark(latencies: &[u64]) -> Markup {
-    let highest = latencies.iter().copied().max().unwrap_or_default().max(1);
+pub(super) fn spark(latencies: &[Took]) -> Markup {
+    let times = || latencies.iter().map(|took| took.milliseconds);
+    let highest = times().max().unwrap_or_default().max(1);
     let (width, height) = SPARK;
     let steps = latencies.len().saturating_sub(1).max(1);
-    let point = |(at, took): (usize, &u64)| {
+    let point = |(at, took): (usize, u64)| {
         let x = 1 + at * (width - 2) / steps;
         let room = (height - 4) as u64;
         let y = height as u64 - 2 - took * room / highest;
         format!("{x},{y}")
     };
-    let points: Vec<String> = latencies.iter().enumerate().map(point).collect();
-    let lowest = latencies.iter().copied().min().unwrap_or_default();
+    let points: Vec<String> = times().enumerate().map(point).collect();
+    let lowest = times().min().unwrap_or_default();
     let label = format!("the last {} answers took {lowest} to {highest} ms", latencies.len());
     html! {
         @if latencies.len() > 1 {
@@ -33,6 +36,30 @@ pub(super) fn spark(latencies: &[u64]) -> Markup {
                 polyline points=(points.join(" ")) fill="none" {}
             }
         }
+    }
+}
+
+/// The same to be looked at closely, by a script: where it draws (`assets/plots.js`). Hidden without scripts, for the line beside it says as
+/// much as can be said without a pointer.
+pub(super) fn closer() -> Markup {
+    html! {
+        link rel="stylesheet" href=(assets::href("uPlot.min.css"));
+        script src=(assets::href("uPlot.iife.min.js")) defer {}
+        script src=(assets::href("plots.js")) defer {}
+        section class="card" id="latency" aria-labelledby="latency-title" hidden {
+            h2 id="latency-title" { "How long its answers took" }
+            p class="quiet" { span id="latency-told" {} " Drag over a part of it to look closer; a double click shows all again." }
+            div class="plot" {}
+        }
+    }
+}
+
+/// What the script draws.
+pub(super) fn drawn(latencies: &[Took]) -> Markup {
+    let list =
+        |value: fn(&Took) -> i128| latencies.iter().map(|took| value(took).to_string()).collect::<Vec<_>>().join(",");
+    html! {
+        span id="latencies" hidden data-at=(list(|took| took.at.as_second().into())) data-took=(list(|took| took.milliseconds.into())) {}
     }
 }
 

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::history::Took;
 use super::plots;
 use super::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, sentence, when};
 use crate::model::{Health, ScenarioState, SourceId};
@@ -33,7 +34,7 @@ pub(super) fn found(source: SourceId) -> &'static str {
 }
 
 /// The row.
-pub(super) fn row(health: &Health, latencies: &[u64], now: Timestamp) -> Markup {
+pub(super) fn row(health: &Health, latencies: &[Took], now: Timestamp) -> Markup {
     html! {
         tr id={ "scenario-" (health.name) } data-scenario=(health.name) data-state=(health.state) {
             th scope="row" data-label="Scenario" {

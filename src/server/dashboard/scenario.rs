@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::super::scenarios::{find, findings_of};
 use super::super::{App, Shared};
 use super::findings::{finding_list, told};
+use super::history::Took;
 use super::page::{Page, Place, Refused, answer, moment};
 use super::row::{actions, answers, badge, found, freshness};
 use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
@@ -38,6 +39,8 @@ pub(super) async fn page(
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
             (present(&shared, health, now))
         }
+        // Outside of what is fetched again, so that a closer look lasts.
+        (plots::closer())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
             (offer(&shared, &snapshot, health, now))
         }
@@ -93,7 +96,7 @@ pub(super) async fn model(
 fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
     let history = &shared.dashboard.history;
     let past = history.of(&health.name);
-    let latencies: Vec<u64> = past.latencies.iter().copied().collect();
+    let latencies: Vec<Took> = past.latencies.iter().copied().collect();
     html! {
         h1 { (health.name) " " (badge(health.state)) }
         p { (when(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
@@ -109,7 +112,7 @@ fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
                 dl {
                     dt { "Freshness" } dd { (freshness(health, now)) }
                     dt { "Answers" } dd { (answers(health, now)) }
-                    dt { "Latency" } dd { (plots::spark(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
+                    dt { "Latency" } dd { (plots::spark(&latencies)) (plots::drawn(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
                     dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (when(at, now, AGO)) } }
                 }
             }

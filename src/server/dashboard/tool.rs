@@ -91,14 +91,13 @@ pub(super) async fn format(
     answer(&asked, in_format(&tool, query.format()?.id()))
 }
 
-/// How often it was called since the daemon started, and what came of it.
+/// How often it was called, and what came of it.
 fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
-    let since = when(calls.counting_since(), now, AGO);
     let Some(usage) = calls.usage(id) else {
-        return html! { p { "Never called since the daemon started, " (since) "." } };
+        return html! { p { "No call of it is known." } };
     };
     html! {
-        p class="quiet" { "Counted since the daemon started, " (since) "." }
+        p class="quiet" { "Counted since its first call, " (when(usage.first, now, AGO)) "." }
         table { tbody {
             tr { th scope="row" { "Calls" } td { (usage.calls) } }
             tr { th scope="row" { "Failures" } td {

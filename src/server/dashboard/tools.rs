@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::body::JsonBody;
 use super::super::error::Problem;
 use super::super::preferences::read_change;
-use super::super::{App, lookup};
+use super::super::{App, decider, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
 use super::{bulk, tool};
@@ -243,6 +243,9 @@ fn rows(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
     let scope = wanted.scope();
     let end = wanted.from.saturating_add(wanted.rows);
     html! {
+        @if let Some(unknown) = snapshot.catalog.unknown_profile(&in_scope(&scope)) {
+            tr class="count" { td colspan="5" class="bad" { (sentence(&unknown.to_string(), 1_000)) } }
+        }
         @if wanted.from == 0 {
             tr class="count" { td colspan="5" { (counted(found.len(), end.min(found.len()))) } }
         }
@@ -277,6 +280,7 @@ pub(super) async fn prefer(State(shared): State<App>, asked: HeaderMap, body: Js
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };
     let id = id.clone();
+    decider::check_change(&shared, &asked, &patch)?;
     shared.engine.prefer(scope.clone(), target, patch).await?;
     let snapshot = shared.reader.snapshot();
     let found = lookup::tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;

@@ -9,6 +9,7 @@ mod file;
 mod frozen;
 mod rows;
 mod schema;
+mod usage;
 mod writer;
 
 use std::path::{Path, PathBuf};

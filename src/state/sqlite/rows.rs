@@ -12,7 +12,7 @@ use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
-use super::calls;
+use super::{calls, usage};
 use crate::model::{
     Finding, FindingCode, Party, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
 };
@@ -73,6 +73,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
         Write::ForgetApproval(id) => sql("DELETE FROM approvals WHERE id = ?1")?.execute([&**id]),
         Write::Operation(operation) => calls::put_operation(transaction, operation),
         Write::ForgetOperation(id) => sql("DELETE FROM operations WHERE id = ?1")?.execute([&**id]),
+        Write::Usage(tool, usage) => usage::put(transaction, tool, usage),
+        Write::TrimUsage(most) => usage::trim(transaction, *most),
         Write::Revision(revision, since) => {
             sql("INSERT OR REPLACE INTO meta (key, value, updated_at) VALUES ('revision', ?1, ?2)")?
                 .execute([revision, &since.to_string()])
@@ -113,6 +115,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         claims: read(connection, &CLAIMS, claim, &mut torn)?,
         approvals: read(connection, &APPROVALS, calls::approval, &mut torn)?,
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
+        usage: read(connection, &USAGE, usage::read, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         ..Restored::default()
     };
@@ -142,6 +145,7 @@ const DECISIONS: Table = Table { name: "decisions", key_columns: 1, filter: "ORD
 const CLAIMS: Table = Table { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
 const APPROVALS: Table = Table { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
 const OPERATIONS: Table = Table { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
+const USAGE: Table = Table { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const REVISION: Table = Table { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 
 /// A row that cannot be read, with everything it holds.

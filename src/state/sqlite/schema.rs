@@ -116,6 +116,18 @@ const STEPS: &[&str] = &["
         result           TEXT,
         error            TEXT
     ) STRICT;
+", "
+    -- What was counted of tools. `failures` is an object of numbers by their words; durations are microseconds.
+    CREATE TABLE usage (
+        tool     TEXT NOT NULL PRIMARY KEY,
+        calls    INTEGER NOT NULL,
+        sent     INTEGER NOT NULL,
+        failures TEXT NOT NULL,
+        total    INTEGER NOT NULL,
+        longest  INTEGER NOT NULL,
+        first    TEXT NOT NULL,
+        last     TEXT NOT NULL
+    ) STRICT;
 "];
 
 /// Whose file it is, as far as its header and tables tell.

@@ -13,7 +13,7 @@ export const HASTY = { min_interval: '150ms', max_interval: '300ms', forced_gap:
 export const CALM = { forced_gap: '1ms', backoff_base: '30s' };
 
 export class Daemon {
-  static async start(scenarios, { refresh = HASTY, grace = '500ms', isolation = '0s', mdnsPort } = {}) {
+  static async start(scenarios, { refresh = HASTY, grace = '500ms', isolation = '0s', mdnsPort, sections = [] } = {}) {
     const daemon = new Daemon();
     daemon.home = await mkdtemp(join(tmpdir(), 'callsheet-browser-'));
     daemon.state = join(daemon.home, 'state.db');
@@ -31,6 +31,7 @@ export class Daemon {
       `[refresh]\n${Object.entries(refresh).map(([key, value]) => `${key} = "${value}"`).join('\n')}`,
       `[health]\ngrace = "${grace}"\nisolation_max = "${isolation}"`,
       `[state]\npath = "${daemon.state}"`,
+      ...sections,
     ];
     await writeFile(join(daemon.home, 'callsheet.toml'), config.join('\n'));
     await daemon.run();

@@ -22,12 +22,21 @@ export class Scenario {
     this.categories = categories;
     this.port = 0;
     this.asked = 0;
+    /** What it was called with, in order. */
+    this.ran = [];
+    /** What a call gives back; a test may give another one. */
+    this.run = async ({ tool_name, arguments: given }) => ({ success: true, result: { tool_name, given } });
   }
 
   /** Begins to answer, at the port it had before if it had one. */
   async start() {
     this.server = createServer((request, response) => {
-      if (request.url.split('?')[0] !== '/api/v1/tools') {
+      const path = request.url.split('?')[0];
+      if (path === '/api/v1/tools/execute') {
+        this.execute(request, response);
+        return;
+      }
+      if (path !== '/api/v1/tools') {
         response.writeHead(404).end();
         return;
       }
@@ -38,6 +47,15 @@ export class Scenario {
     await new Promise((done, failed) => this.server.once('error', failed).listen(this.port, '127.0.0.1', done));
     this.port = this.server.address().port;
     return this;
+  }
+
+  async execute(request, response) {
+    let body = '';
+    for await (const part of request) body += part;
+    const call = JSON.parse(body);
+    this.ran.push(call);
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify(await this.run(call)));
   }
 
   manifest() {

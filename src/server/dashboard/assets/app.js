@@ -71,6 +71,44 @@
     toast('That did not work: the daemon cannot be reached.');
   });
 
+  // The token that deciding about calls may take. It is kept by this tab alone: a cookie would go to every port of this host.
+  var TOKEN = 'approval-token', decider = document.getElementById('decider');
+  function token(text) {
+    try {
+      if (text === undefined) return sessionStorage.getItem(TOKEN);
+      if (text) sessionStorage.setItem(TOKEN, text); else sessionStorage.removeItem(TOKEN);
+    } catch (error) { /* A browser may be told to keep nothing. */ }
+    return text;
+  }
+  function decides(words) {
+    if (decider) document.getElementById('decider-told').textContent = words;
+  }
+  if (decider) {
+    if (token()) decides('This tab shows a token with what is decided in it.');
+    decider.addEventListener('submit', function (event) {
+      event.preventDefault();
+      var text = decider.elements.token.value.trim();
+      decider.reset();
+      if (!/^[\x21-\x7e]+$/.test(text)) return decides('That can be no token: it has visible ASCII characters only.');
+      token(text);
+      decides('This tab shows that token with what is decided in it, until it is closed.');
+    });
+    decider.querySelector('[data-forget]').addEventListener('click', function () {
+      token('');
+      decides('Forgotten. Deciding takes the token again.');
+    });
+  }
+  document.addEventListener('htmx:configRequest', function (event) {
+    var text = event.detail.verb !== 'get' && token();
+    if (text) event.detail.headers.Authorization = 'Bearer ' + text;
+  });
+  document.addEventListener('htmx:responseError', function (event) {
+    if (event.detail.xhr.status !== 401) return;
+    decides(token() ? 'That is not the token: write the right one.' : 'Write the token first.');
+    token('');
+    if (decider) decider.elements.token.focus();
+  });
+
   var link = document.getElementById('link');
   function linked(state, text) {
     if (!link || link.dataset.link === state) return;

@@ -1,0 +1,66 @@
+//! Keeps what was counted of tools over a restart, behind the calls: a call never waits for this, nor fails with it.
+//!
+//! What changed is stored together every `calls.usage_interval`, in one transaction, and once more at the end of the daemon. One that is
+//! killed loses what was counted since the last time, and nothing else.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::{Calls, usage};
+use crate::model::{ToolId, ToolUsage};
+use crate::state::{StateError, StateStore, Write};
+
+/// How long the last time may take.
+const LAST: Duration = Duration::from_secs(2);
+
+impl Calls {
+    /// Begins with what was stored. Of more tools than are counted, those called least recently are forgotten for good.
+    pub(super) fn begin_usage(&self, mut stored: Vec<(ToolId, ToolUsage)>) -> Option<Write> {
+        let too_many = stored.len() > usage::MOST;
+        stored.sort_by_key(|(_, usage)| Reverse(usage.last));
+        stored.truncate(usage::MOST);
+        self.0.usage.begin_with(stored);
+        too_many.then_some(Write::TrimUsage(usage::MOST))
+    }
+
+    /// Stores what changed from time to time, until the stop.
+    pub(super) async fn keep_usage(self, trim: Option<Write>) {
+        let Some(parts) = self.parts() else { return };
+        if let Some(trim) = trim {
+            tell(parts.store.save(vec![trim]).await);
+        }
+        loop {
+            let interval = self.0.config.load().usage_interval;
+            tokio::select! {
+                () = parts.stop.wait() => return,
+                () = parts.clock.sleep(interval) => self.save_usage(&*parts.store).await,
+            }
+        }
+    }
+
+    /// Stores what was counted until now, within a limited time. For the end of a daemon, when its calls are over.
+    pub async fn save_usage_at_last(&self) {
+        let Some(parts) = self.parts() else { return };
+        let _ = tokio::time::timeout(LAST, self.save_usage(&*parts.store)).await;
+    }
+
+    async fn save_usage(&self, store: &dyn StateStore) {
+        let changed = self.0.usage.unsaved();
+        if changed.is_empty() {
+            return;
+        }
+        let writes = changed.iter().map(|(id, usage)| Write::Usage(id.clone(), usage.clone())).collect();
+        let saved = store.save(writes).await;
+        if saved.is_err() {
+            self.0.usage.not_saved(changed.iter().map(|(id, _)| id));
+        }
+        tell(saved);
+    }
+}
+
+/// A disk that is full is told by whatever else cannot be stored; this alone is no reason to alarm anybody.
+fn tell(saved: Result<(), StateError>) {
+    if let Err(error) = saved {
+        tracing::warn!(error = %error, "what was counted of tools could not be stored, and is tried again");
+    }
+}

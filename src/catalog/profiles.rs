@@ -1,0 +1,77 @@
+//! What an asker's profile may see at all, and profiles that nobody configured.
+//!
+//! Without `[[profiles]]` a profile is a scope of preferences, and whatever is written there bounds nothing. As soon as there is one,
+//! profiles are bounds, and a slip in a name must not lift them: a profile that is not configured sees and calls nothing.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Catalog, ViewQuery};
+use crate::model::{Profile, Scope, UnknownLevel};
+
+/// A refusal names so many profiles; if there are more, it says so.
+const NAMED: usize = 10;
+
+/// The bounds of a profile that nobody configured, where others are.
+static NOTHING: Profile = Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse };
+
+/// A profile that nobody said anything of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownProfile {
+    /// As the asker wrote it.
+    pub name: String,
+    /// The profiles that are configured, in order.
+    pub known: Vec<String>,
+}
+
+impl Catalog {
+    /// The bounds of a profile that is configured.
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.get(name)
+    }
+
+    /// The bounds of the asker's profile, if it has any. A profile that is not configured where others are may see nothing.
+    pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
+        let name = query.profile.as_ref()?;
+        self.profiles.get(name).or_else(|| (!self.profiles.is_empty()).then_some(&NOTHING))
+    }
+
+    /// That the asker's profile sees nothing because it is not configured and others are.
+    pub fn unknown_profile(&self, query: &ViewQuery) -> Option<UnknownProfile> {
+        let name = query.profile.as_ref()?;
+        (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
+    }
+
+    /// The same of a scope of preferences.
+    pub(super) fn unknown_scope(&self, scope: &Scope) -> Option<UnknownProfile> {
+        let Scope::Profile(name) = scope else { return None };
+        (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
+    }
+
+    /// That the asker's profile may not call: it is not configured, and where none is, no preference speaks of it either.
+    pub(crate) fn may_not_call(&self, query: &ViewQuery) -> Option<UnknownProfile> {
+        let name = query.profile.as_ref()?;
+        let spoken_of = || self.preferences().scope(&Scope::Profile(name.clone())).next().is_some();
+        let known = self.profiles.contains_key(name) || (self.profiles.is_empty() && spoken_of());
+        (!known).then(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> UnknownProfile {
+        UnknownProfile { name: name.to_owned(), known: self.profiles.keys().cloned().collect() }
+    }
+}
+
+impl std::error::Error for UnknownProfile {}
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let add = "add it as [[profiles]] to the configuration, or leave it out";
+        if self.known.is_empty() {
+            return write!(f, "no profile is called `{}`; {add}", self.name);
+        }
+        let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+        let more = if self.known.len() > NAMED { " and more" } else { "" };
+        let known = known.join(", ");
+        write!(f, "no profile is called `{}`, so it sees and calls nothing; known are {known}{more}; {add}", self.name)
+    }
+}

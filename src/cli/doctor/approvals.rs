@@ -1,0 +1,48 @@
+//! Who may say yes to calls, where tools ask for a human: with a running daemon only, which knows the tools.
+
+use serde_json::Value;
+
+use super::super::client::Daemon;
+use super::super::{Failure, output};
+use super::report::{Check, Report};
+
+/// Looks whether whoever calls may decide about it, too. Nothing is said where no tool asks for a yes.
+pub(super) async fn check(daemon: Option<&Daemon>, report: &mut Report) {
+    let Some(daemon) = daemon else { return };
+    match look(daemon).await {
+        Ok((0, _)) => {}
+        Ok((tools, true)) => {
+            let message = format!("{}; saying it takes the token of calls.approval_token", asking(tools));
+            report.ok(Check::Approvals, daemon.shown(), message);
+        }
+        Ok((tools, false)) => {
+            let message =
+                format!("{}, and everybody who reaches the daemon may say it, whoever calls included", asking(tools));
+            let hint = "set `calls.approval_token`, and keep it from whoever calls";
+            report.warning(Check::Approvals, daemon.shown(), message, hint);
+        }
+        Err(Failure::Refused { message, .. } | Failure::Unreachable { message, .. }) => {
+            report.error(Check::Approvals, daemon.shown(), message, "look at the daemon's log");
+        }
+        Err(_) => report.error(
+            Check::Approvals,
+            daemon.shown(),
+            "what it says cannot be understood",
+            "look at the daemon's log",
+        ),
+    }
+}
+
+fn asking(tools: usize) -> String {
+    let asks = if tools == 1 { "asks" } else { "ask" };
+    format!("{} {asks} for a human's yes", output::count(tools, "tool"))
+}
+
+/// How many tools in the list ask for a yes, and whether saying it takes a token.
+async fn look(daemon: &Daemon) -> Result<(usize, bool), Failure> {
+    let tools = daemon.list(Vec::new()).await?.value;
+    let asks = |tool: &&Value| tool["requires_approval"] == true;
+    let asking = output::list(&tools, "tools").iter().filter(asks).count();
+    let approvals = daemon.get(&["approvals"], vec![("state", "waiting".to_owned())], "token_needed").await?.value;
+    Ok((asking, approvals["token_needed"] == true))
+}
