@@ -17,7 +17,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-use callsheet::catalog::{Catalog, Change, Offer, Past, Snapshot, Standing, catalog_store};
+use callsheet::catalog::{Catalog, Change, Offer, Snapshot, Standing, catalog_store};
 use callsheet::formats;
 use callsheet::model::{Accept, Manifest, ScenarioName};
 use callsheet::protocols::tool_discovery::decode;
@@ -112,12 +112,8 @@ impl Steps {
     }
 }
 
-fn name(at: usize) -> ScenarioName {
-    manifests::name(at).parse().unwrap()
-}
-
-fn read(at: usize, edition: u64) -> Arc<Manifest> {
-    Arc::new(decode(manifests::manifest(at, edition).as_bytes(), &Accept::default()).unwrap().manifest)
+fn read(at: usize) -> Manifest {
+    decode(manifests::manifest(at, 0).as_bytes(), &Accept::default()).unwrap().manifest
 }
 
 fn offer(manifest: &Arc<Manifest>) -> Change {
@@ -142,8 +138,10 @@ fn main() {
         before: Mark::now(),
     };
 
-    let manifests: Vec<_> = (0..scenarios).map(|at| read(at, 0)).collect();
-    steps.done("manifests, decoded");
+    let read: Vec<_> = (0..scenarios).map(read).collect();
+    steps.done("manifests, as they are read");
+    let manifests: Vec<_> = read.into_iter().map(|manifest| Arc::new(manifest.settled())).collect();
+    steps.done("what less they take once they are settled");
     let (mut writer, reader) = catalog_store(Snapshot {
         catalog: Catalog::default(),
         generated_at: jiff::Timestamp::UNIX_EPOCH,
@@ -167,7 +165,7 @@ fn main() {
     println!("    {} former catalogs", reader.past().len());
     let last = Snapshot::clone(&writer.current());
     drop((writer, reader));
-    let (writer, reader) = catalog_store(last);
+    let (writer, _reader) = catalog_store(last);
     steps.done("without the former catalogs");
     let snapshot = writer.current();
     for entry in snapshot.catalog.entries() {
@@ -190,5 +188,4 @@ fn main() {
     let body = ask(Coding::Gzip).body.len();
     steps.done("the list, prepared with gzip");
     println!("    its body {:.1}", body as f64 / steps.tools);
-    let _ = (Past::default(), name(0), reader);
 }
