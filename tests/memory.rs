@@ -4,15 +4,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use callsheet::runtime::memory::{give_back, resident};
+use callsheet::runtime::memory::{give_back, let_go_of_code, resident};
+
+/// What one test takes must not show in the other.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const PIECES: usize = 64 * 1024;
 const PIECE: usize = 1024;
 
 #[test]
 fn what_one_small_piece_holds_back_is_given_back() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // A thread of its own, so that it has a heap of its own. The last piece lies at its end and lives on.
     let last = thread::spawn(|| {
         let mut pieces: Vec<Box<[u8]>> = (0..PIECES).map(|_| black_box(vec![1; PIECE].into_boxed_slice())).collect();
@@ -25,4 +30,15 @@ fn what_one_small_piece_holds_back_is_given_back() {
     let half = (PIECES * PIECE / 2) as u64;
     assert!(left + half < held, "{held} bytes before, {left} after");
     drop(last);
+}
+
+#[test]
+fn code_that_is_let_go_works_when_it_is_needed_again() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = || format!("{:?}", serde_json::from_str::<serde_json::Value>(r#"{"a":[1,2.5,null]}"#).unwrap());
+    let (said, before) = (text(), resident().unwrap());
+    let_go_of_code();
+    let after = resident().unwrap();
+    assert!(after < before, "{before} bytes before, {after} after");
+    assert_eq!(text(), said);
 }

@@ -97,8 +97,8 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         category: None,
         parameters: raw(&tool["inputSchema"].to_string())?,
         metadata: raw("{}")?,
-        facts: Facts { enabled_by_default: true, ..Facts::default() },
-        extra: Extra::new(),
+        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        extra: Extra::default(),
     };
     Ok(ViewTool {
         name: PublishedName::qualified(&id),

@@ -97,8 +97,8 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
         category: None,
         parameters: JsonText::read(&parameters.to_string())?,
         metadata: JsonText::read("{}")?,
-        facts: Facts { enabled_by_default: true, ..Facts::default() },
-        extra: Vec::new(),
+        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        extra: Box::default(),
     })
 }
 
@@ -109,9 +109,9 @@ fn offer(scenario: &str, mut tools: Vec<Tool>, categories: Vec<Category>) -> Res
         protocol_version: "1.0".into(),
         scenario: ScenarioInfo { name: scenario.into(), ..ScenarioInfo::default() },
         tools: tools.into_iter().map(Arc::new).collect(),
-        categories,
+        categories: categories.into(),
         generated_at: None,
-        extra: Vec::new(),
+        extra: Box::default(),
         digest,
     };
     Ok((scenario.parse()?, Offer { manifest: Arc::new(manifest), standing: Standing::Published }))
@@ -123,7 +123,7 @@ fn generated(at: usize, edition: u64) -> Result<(ScenarioName, Offer)> {
     let tools = manifest["tools"].as_array().into_iter().flatten().map(|tool| {
         let text = |name: &str| tool[name].as_str().unwrap_or_default();
         let mut made = plain(text("name"), text("description"), &tool["parameters"])?;
-        made.facts
+        made.facts_mut()
             .tags
             .extend(tool["metadata"]["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(Arc::from));
         Ok(Tool { category: Some(text("category").into()), ..made })

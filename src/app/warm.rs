@@ -1,9 +1,14 @@
-//! Makes the search's index of what was published, behind everything else: nobody who searches waits for more than what changed just now.
+//! Makes the search's index of what was published, behind everything else, where somebody searches: nobody who does waits for more than what
+//! changed just now.
 //!
-//! Waits until the catalog is at rest, so that a sweep of a whole fleet has the processor to itself. Never touches what is published.
+//! The index of a large fleet takes a quarter of the memory of its tools, so it goes when nobody has searched for a while, and the first
+//! who searches again waits until it is made. That of a small one stays. Waits until the catalog is at rest, so that a sweep of a whole
+//! fleet has the processor to itself. Never touches what is published.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::catalog::{CatalogReader, Entry, Snapshot};
 use crate::runtime::{Clock, Stop, Tasks};
@@ -14,17 +19,29 @@ const REST: Duration = Duration::from_millis(250);
 const RESTLESS: u32 = 20;
 /// Scenarios at a time, between two looks at whether to stop.
 const SLICE: usize = 64;
+/// The index of so many tools, which takes about eight megabytes, is kept whether or not anybody searches.
+const SMALL: usize = 25_000;
+/// After a search the index of more tools is kept so long.
+const KEPT: Duration = Duration::from_secs(600);
+/// How often is looked for searches in a catalog that does not change.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Runs until `stop`.
 pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) {
     let own = tasks.clone();
     tasks.spawn(async move {
         let warming = async {
-            let mut snapshot = Some(reader.snapshot());
-            while let Some(current) = snapshot {
-                let rested = at_rest(&mut reader, clock, current).await;
-                warm(&rested, &own).await;
-                snapshot = reader.changed().await;
+            let (mut snapshot, mut searched) = (reader.snapshot(), None);
+            loop {
+                let rested = at_rest(&mut reader, clock, snapshot).await;
+                searched = keep(&rested, searched, clock.now(), &own).await;
+                tokio::select! {
+                    next = reader.changed() => match next {
+                        Some(next) => snapshot = next,
+                        None => return,
+                    },
+                    () = clock.sleep(LOOK) => snapshot = reader.snapshot(),
+                }
             }
         };
         tokio::select! {
@@ -46,6 +63,22 @@ async fn at_rest(reader: &mut CatalogReader, clock: Clock, mut current: Arc<Snap
         }
     }
     current
+}
+
+/// Makes or drops indices. Takes and gives when somebody searched last, as far as that matters.
+async fn keep(snapshot: &Snapshot, searched: Option<Instant>, now: Instant, tasks: &Tasks) -> Option<Instant> {
+    let entries = || snapshot.catalog.entries();
+    // Each is asked, since each remembers it by itself.
+    let asked = entries().filter(|entry| entry.was_searched()).count() > 0;
+    let searched = if asked { Some(now) } else { searched };
+    let lately = searched.filter(|at| now - *at < KEPT);
+    let small = entries().map(|entry| entry.tools.len()).sum::<usize>() <= SMALL;
+    if small || lately.is_some() {
+        warm(snapshot, tasks).await;
+    } else {
+        entries().for_each(|entry| entry.cool());
+    }
+    lately
 }
 
 async fn warm(snapshot: &Snapshot, tasks: &Tasks) {

@@ -14,10 +14,17 @@ use super::{Entry, Linted, Offer, Standing};
 use crate::lint;
 use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
 
+impl Standing {
+    /// Whether the tools of the scenario claim names.
+    fn claims_names(&self) -> bool {
+        !matches!(self, Self::Hidden(_))
+    }
+}
+
 impl Offer {
     /// Whether its tools claim names.
     fn claims_names(&self) -> bool {
-        !matches!(self.standing, Standing::Hidden(_))
+        self.standing.claims_names()
     }
 
     /// Every claim that the tools of this offer make, sorted.
@@ -35,10 +42,21 @@ impl Offer {
 }
 
 impl Entry {
-    /// The entry of an offer whose claims are already among `names`.
-    pub(super) fn admit(scenario: ScenarioName, offer: Offer, rules: &Rules, names: &Names) -> Self {
+    /// The entry of an offer whose claims are already among `names`. Tools of `known` have the names they have there.
+    pub(super) fn admit(
+        scenario: ScenarioName,
+        offer: Offer,
+        rules: &Rules,
+        names: &Names,
+        known: Option<&Self>,
+    ) -> Self {
         let claims_names = offer.claims_names();
+        let known = known.filter(|known| known.claims_names() == claims_names);
         let tools = offer.manifest.tools.iter().map(|tool| {
+            if let Some(known) = known.and_then(|known| known.tool(&tool.name)) {
+                let (id, name) = (known.id.clone(), known.name.clone());
+                return Arc::new(ViewTool { effective: rules.effective(&id, tool), tool: Arc::clone(tool), id, name });
+            }
             let id = identity(&scenario, tool);
             let name = if claims_names {
                 names.resolve(&id, rules.alias(&id).map(|(alias, _)| alias))
@@ -72,6 +90,17 @@ impl Entry {
         };
         let digest = digest(&name, manifest.digest, &tools);
         Self { name, manifest, standing, tools, listed, digest, linted: Linted::default(), indexed: Indexed::default() }
+    }
+
+    /// Whether its tools claim names.
+    fn claims_names(&self) -> bool {
+        self.standing.claims_names()
+    }
+
+    /// Whether an offer of the same scenario makes the same claims under the same rules.
+    pub(super) fn claims_like(&self, offer: &Offer) -> bool {
+        let names = offer.manifest.tools.iter().map(|tool| &tool.name);
+        self.claims_names() == offer.claims_names() && names.eq(self.tools.iter().map(|tool| &tool.id.tool))
     }
 
     /// The offer that it was made from.

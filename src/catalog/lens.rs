@@ -101,12 +101,7 @@ impl<'a> Lens<'a> {
             self.names.claim(&mut old, id, catalog.rules.alias(id).map(|(alias, _)| alias));
             self.names.claim(&mut new, id, self.alias(id));
             touched.extend(old.iter().chain(&new).map(|claim| claim.text));
-            for claim in &old {
-                self.names.remove(claim);
-            }
-            for claim in new {
-                self.names.insert(claim);
-            }
+            self.names.change(old, new);
         }
         // A tool whose own wish changed is concerned even where no contest did, as with one more alias that several have already.
         let mut concerned = concerned_tools(&catalog.names, &self.names, &touched);
@@ -114,13 +109,9 @@ impl<'a> Lens<'a> {
         for id in concerned {
             let name = self.names.resolve(&id, self.alias(&id));
             let old = catalog.tool(&id).filter(|tool| tool.name != name);
-            if let Some(claim) = old.and_then(|old| Names::unique_claim(&id, &old.name)) {
-                self.names.remove(&claim);
-            }
-            if old.is_some() {
-                if let Some(claim) = Names::unique_claim(&id, &name) {
-                    self.names.insert(claim);
-                }
+            if let Some(old) = old {
+                let unique = |name| Names::unique_claim(&id, name).into_iter().collect();
+                self.names.change(unique(&old.name), unique(&name));
                 self.spoken_of.insert(id.scenario.clone());
                 self.renamed.insert(id, name);
             }

@@ -93,14 +93,18 @@ impl Catalog {
         let mut next = self.clone();
         next.rules = Arc::clone(rules);
         let touched = next.claim_again(self, &offers);
+        // Where no contest changed, every tool that was there has the name it had.
+        let names_stay = touched.is_empty() && Arc::ptr_eq(rules, &self.rules);
         for (name, tools) in next.moved(self, &touched, &offers) {
             if let Some(entry) = self.entries.get(&name).and_then(|entry| entry.renamed(&tools)) {
                 next.put(name, Some(Arc::new(entry)));
             }
         }
         for (name, offer) in offers {
-            let entry = offer.map(|offer| Entry::admit(name.clone(), offer, rules, &next.names));
-            let same = match (&entry, self.entries.get(&name)) {
+            let old = self.entries.get(&name);
+            let known = old.filter(|_| names_stay).map(|old| &**old);
+            let entry = offer.map(|offer| Entry::admit(name.clone(), offer, rules, &next.names, known));
+            let same = match (&entry, old) {
                 (Some(new), Some(old)) => new.digest == old.digest && new.standing == old.standing,
                 _ => false,
             };
@@ -113,15 +117,23 @@ impl Catalog {
 
     /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
     fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<Text> {
-        let (mut touched, mut added) = (BTreeSet::new(), Vec::new());
+        let (mut touched, mut removed, mut added) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (name, offer) in offers {
-            let old = before.entries.get(name).map_or_else(Vec::new, |entry| entry.claims(before));
-            let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
-            for gone in old.iter().filter(|claim| new.binary_search(claim).is_err()) {
-                touched.insert(gone.text);
-                self.names.remove(gone);
+            let old = before.entries.get(name);
+            if Arc::ptr_eq(&self.rules, &before.rules)
+                && let (Some(old), Some(new)) = (old, offer)
+                && old.claims_like(new)
+            {
+                continue;
             }
-            for claim in new.into_iter().filter(|claim| old.binary_search(claim).is_err()) {
+            let old = old.map_or_else(Vec::new, |entry| entry.claims(before));
+            let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
+            let kept = |claims: &[Claim], claim: &Claim| claims.binary_search(claim).is_ok();
+            let gone = old.iter().filter(|claim| !kept(&new, claim)).cloned();
+            let gone_before = removed.len();
+            removed.extend(gone);
+            touched.extend(removed[gone_before..].iter().map(|claim: &Claim| claim.text));
+            for claim in new.into_iter().filter(|claim| !kept(&old, claim)) {
                 // Where nobody claimed a text, only these offers do now, and they are named anew anyway.
                 if before.names.is_claimed(claim.text) {
                     touched.insert(claim.text);
@@ -129,9 +141,7 @@ impl Catalog {
                 added.push(claim);
             }
         }
-        for claim in added {
-            self.names.insert(claim);
-        }
+        self.names.change(removed, added);
         touched
     }
 
@@ -157,12 +167,8 @@ impl Catalog {
         let unique = |entry: &Entry| -> Vec<Claim> {
             entry.tools.iter().filter_map(|tool| Names::unique_claim(&tool.id, &tool.name)).collect()
         };
-        for claim in self.entries.get(&name).map_or_else(Vec::new, |old| unique(old)) {
-            self.names.remove(&claim);
-        }
-        for claim in entry.as_deref().map_or_else(Vec::new, unique) {
-            self.names.insert(claim);
-        }
+        let gone = self.entries.get(&name).map_or_else(Vec::new, |old| unique(old));
+        self.names.change(gone, entry.as_deref().map_or_else(Vec::new, unique));
         let added = entry.as_deref().map_or(0, Entry::share);
         let replaced = match entry {
             Some(entry) => self.entries.insert(name, entry),

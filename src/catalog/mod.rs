@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
+mod claims;
 pub mod diff;
 mod entry;
 pub mod explain;
@@ -132,7 +133,7 @@ pub struct Entry {
     pub digest: Digest,
     /// Kept by [`Entry::lint`].
     pub linted: Linted,
-    /// Kept by [`Entry::warm`].
+    /// Kept by [`Entry::warm`] and by searches.
     pub indexed: search::Indexed,
 }
 

@@ -14,7 +14,7 @@ use super::{Catalog, Entry, ViewQuery};
 pub const KEPT: usize = 64;
 /// Bytes that only former catalogs hold, at most: a scenario whose manifest is large and changes all the time must not cost more, nor the
 /// first sweep of a large fleet.
-const KEPT_BYTES: usize = 32 * 1024 * 1024;
+const KEPT_BYTES: usize = 8 * 1024 * 1024;
 /// What a tool costs besides its texts, roughly.
 const TOOL_BYTES: usize = 512;
 /// What a name that is claimed or given back leaves behind, roughly: names stand in no order, so each is in another node of the map of claims,

@@ -15,14 +15,10 @@
 //! what they had, not even by being called such that its qualified name is another tool's own. A published name is never parsed:
 //! [`Names::claimants`] looks it up.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
-
-use imbl::hashmap::Entry;
-use imbl::shared_ptr::DefaultSharedPtr;
-use imbl::{GenericHashMap, OrdSet};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::NamingStyle;
+use super::claims::Claims;
 use crate::model::{PublishedName, ToolId};
 
 /// A text that is claimed, as its 128-bit digest: two words, since the texts would cost more memory than the claims.
@@ -48,28 +44,16 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Claim {
     pub(super) text: Text,
-    kind: Kind,
-    id: ToolId,
+    pub(super) kind: Kind,
+    pub(super) id: ToolId,
 }
 
 /// All claims. Cheap to clone: a persistent map.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names {
-    claims: GenericHashMap<Text, Claimants, BuildHasherDefault<Digested>, DefaultSharedPtr>,
+    claims: Claims,
     pub(super) style: NamingStyle,
 }
-
-/// Who claims one text, and how. Nearly every text has one claimant.
-#[derive(Debug, Clone)]
-enum Claimants {
-    One(Kind, ToolId),
-    /// By kind, then in order.
-    More(OrdSet<(Kind, ToolId)>),
-}
-
-/// Takes the half of a digest for its hash.
-#[derive(Default)]
-struct Digested(u64);
 
 /// How many claims of a kind there are on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,59 +72,14 @@ pub(super) struct Contest {
 }
 
 impl Text {
+    /// What no other text comes before.
+    pub(super) const FIRST: Self = Self([0; 2]);
+
     /// The digest of a text.
     pub(super) fn of(text: &str) -> Self {
         let digest = xxh3_128(text.as_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         Self([(digest >> 64) as u64, digest as u64])
-    }
-}
-
-/// A digest is as good as its hash.
-impl Hash for Text {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0[1]);
-    }
-}
-
-impl Hasher for Digested {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only texts are hashed, and they write one number.
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, half: u64) {
-        self.0 = half;
-    }
-}
-
-impl Claimants {
-    /// By kind, then in order.
-    fn iter(&self) -> impl Iterator<Item = (Kind, &ToolId)> {
-        let (one, more) = match self {
-            Self::One(kind, id) => (Some((*kind, id)), None),
-            Self::More(all) => (None, Some(all.iter().map(|(kind, id)| (*kind, id)))),
-        };
-        one.into_iter().chain(more.into_iter().flatten())
-    }
-
-    /// Takes one away, and answers how many are left.
-    fn without(&mut self, kind: Kind, id: &ToolId) -> usize {
-        match self {
-            Self::One(known, other) => usize::from((*known, &*other) != (kind, id)),
-            Self::More(all) => {
-                all.remove(&(kind, id.clone()));
-                let rest = all.len();
-                if let (1, Some((kind, id))) = (rest, all.get_min().cloned()) {
-                    *self = Self::One(kind, id);
-                }
-                rest
-            }
-        }
     }
 }
 
@@ -168,7 +107,7 @@ impl Contest {
 impl Names {
     /// No claims.
     pub(super) fn new(style: NamingStyle) -> Self {
-        Self { claims: GenericHashMap::default(), style }
+        Self { claims: Claims::default(), style }
     }
 
     /// Adds the claims of a tool whose alias is `alias` to `claims`.
@@ -194,37 +133,22 @@ impl Names {
         name.is_reserved().then(|| Claim { text: Text::of(name.as_str()), kind: Kind::Unique, id: id.clone() })
     }
 
-    /// Enters a claim.
-    pub(super) fn insert(&mut self, Claim { text, kind, id }: Claim) {
-        match self.claims.entry(text) {
-            Entry::Vacant(free) => _ = free.insert(Claimants::One(kind, id)),
-            Entry::Occupied(mut claimed) => match claimed.get_mut() {
-                Claimants::More(all) => _ = all.insert((kind, id)),
-                Claimants::One(known, other) if (*known, &*other) == (kind, &id) => {}
-                one @ Claimants::One(..) => {
-                    let all = one.iter().map(|(kind, id)| (kind, id.clone())).chain([(kind, id)]).collect();
-                    *one = Claimants::More(all);
-                }
-            },
-        }
-    }
-
-    /// Takes a claim back.
-    pub(super) fn remove(&mut self, Claim { text, kind, id }: &Claim) {
-        if self.claims.get_mut(text).is_some_and(|claimants| claimants.without(*kind, id) == 0) {
-            self.claims.remove(text);
+    /// Takes claims back, then enters others.
+    pub(super) fn change(&mut self, gone: Vec<Claim>, new: Vec<Claim>) {
+        if !(gone.is_empty() && new.is_empty()) {
+            self.claims.change(gone, new);
         }
     }
 
     /// Whether anything claims a text.
     pub(super) fn is_claimed(&self, text: Text) -> bool {
-        self.claims.contains_key(&text)
+        self.claims.has(text)
     }
 
     /// What decides about a text now.
     pub(super) fn contest(&self, text: Text) -> Contest {
         let mut contest = Contest { alias: Holder::Nobody, qualified: Holder::Nobody, plain: Holder::Nobody };
-        for (kind, id) in self.of(text) {
+        for (kind, id) in self.claims.of(text) {
             let holder = match kind {
                 Kind::Alias => &mut contest.alias,
                 Kind::Qualified => &mut contest.qualified,
@@ -267,19 +191,14 @@ impl Names {
 
     /// Every tool that may be meant by a text, by kind, then in order; a tool may come twice.
     pub(super) fn claimants(&self, text: &str) -> impl Iterator<Item = &ToolId> {
-        self.of(Text::of(text)).map(|(_, id)| id)
+        self.claims.of(Text::of(text)).map(|(_, id)| id)
     }
 
     /// The tools other than `id` that claim a text in this way, in order.
     pub(super) fn rivals(&self, text: &str, kind: Kind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
         // The rare kinds stand in front, so little is passed over.
-        let claims =
-            self.of(Text::of(text)).skip_while(move |claim| claim.0 < kind).take_while(move |claim| claim.0 == kind);
+        let claims = self.claims.of(Text::of(text));
+        let claims = claims.skip_while(move |claim| claim.0 < kind).take_while(move |claim| claim.0 == kind);
         claims.map(|(_, id)| id).filter(move |other| *other != id)
-    }
-
-    /// The claims on a text, by kind, then in order.
-    fn of(&self, text: Text) -> impl Iterator<Item = (Kind, &ToolId)> {
-        self.claims.get(&text).into_iter().flat_map(Claimants::iter)
     }
 }

@@ -15,7 +15,6 @@ use super::origin::{Lines, Origin, Position};
 pub(super) struct SourceFile {
     path: PathBuf,
     text: String,
-    values: toml::Table,
     /// Made when the first place is asked for: most files have nothing wrong in them.
     places: OnceLock<Places>,
 }
@@ -54,13 +53,14 @@ impl SourceFile {
             message: format!("this is no TOML: {}", message.trim_end().replace('\n', ", ")),
             hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
         };
-        let values = text.parse::<toml::Table>().map_err(|error| refused(error.message(), error.span()))?;
-        Ok(Self { path: path.to_owned(), text: text.to_owned(), values, places: OnceLock::new() })
+        text.parse::<toml::Table>().map_err(|error| refused(error.message(), error.span()))?;
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), places: OnceLock::new() })
     }
 
-    /// The values.
-    pub(super) fn values(&self) -> &toml::Table {
-        &self.values
+    /// The values, read from the text each time: a tree of them is many times as large.
+    pub(super) fn values(&self) -> toml::Table {
+        // It was parsed before, so this cannot fail.
+        self.text.parse().unwrap_or_default()
     }
 
     /// The file itself.

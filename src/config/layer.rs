@@ -81,6 +81,25 @@ impl Layer {
         let values = if let Some(Value::Table(values)) = values { values } else { Table::new() };
         Self { source, values }
     }
+
+    /// Without the values where the source has them too.
+    pub(super) fn spared(self) -> Self {
+        match self.source {
+            Source::File(_) => Self { values: Table::new(), ..self },
+            Source::Default | Source::Environment(_) | Source::Flag(_) => self,
+        }
+    }
+
+    /// With its values again. Whatever was wrong with them was told when they were read.
+    pub(super) fn again(self, whole: &Shape) -> Self {
+        match &self.source {
+            Source::File(file) => {
+                let values = file.values();
+                Self::fitting(self.source, values, whole, &mut Findings::default())
+            }
+            Source::Default | Source::Environment(_) | Source::Flag(_) => self,
+        }
+    }
 }
 
 struct Fit<'a> {

@@ -64,8 +64,12 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     }
     if found.problems.is_empty() {
         let paths = Paths::of(&config);
-        let show = move || shown::values(&whole, &merged.values(), &paths, |path| merged.origin(path, End::Key));
-        let values = ShownValues::new(show);
+        // Of ten thousand scenarios the merged values take thirty megabytes, and hardly anybody looks at them.
+        let layers: Vec<Layer> = merged.layers.into_iter().map(Layer::spared).collect();
+        let values = ShownValues::new(move || {
+            let merged = Merged::of(layers.into_iter().map(|layer| layer.again(&whole)).collect());
+            shown::values(&whole, &merged.values(), &paths, |path| merged.origin(path, End::Key))
+        });
         return Ok(Loaded { config, values, file });
     }
     let mut problems = found.problems;
@@ -95,7 +99,7 @@ fn layers(options: &LoadOptions, file: Option<&Path>, whole: &Shape, found: &mut
     let mut layers = vec![Layer::fitting(Source::Default, defaults, whole, found)];
     match file.map(SourceFile::read) {
         Some(Ok(file)) => {
-            let values = file.values().clone();
+            let values = file.values();
             layers.push(Layer::fitting(Source::File(Box::new(file)), values, whole, found));
         }
         Some(Err(problem)) => found.problems.push(problem),

@@ -55,12 +55,26 @@ pub(super) async fn ask(question: Question) -> Answered {
 
 async fn list(question: Question) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
     let Question { upstream, protocol, protocols, accept, known, .. } = question;
-    let Some(protocol) = protocol else {
+    let (protocol, listing) = if let Some(protocol) = protocol {
+        let listing = protocol.list(&upstream, &accept, known.as_ref()).await?;
+        (protocol, listing)
+    } else {
         let probed = probe::probe(&protocols, &upstream, &accept, known.as_ref()).await?;
-        return Ok((probed.protocol, probed.listing));
+        (probed.protocol, probed.listing)
     };
-    let listing = protocol.list(&upstream, &accept, known.as_ref()).await?;
-    Ok((protocol, listing))
+    Ok((protocol, settled(listing, known.as_ref())))
+}
+
+/// The listing with a manifest that may stay for long, unless it is the known one, which stays itself.
+fn settled(listing: Listing, known: Option<&Known>) -> Listing {
+    match listing {
+        Listing::Manifest { manifest, findings, quarantined, freshness }
+            if known.is_none_or(|known| known.digest != manifest.digest) =>
+        {
+            Listing::Manifest { manifest: manifest.settled(), findings, quarantined, freshness }
+        }
+        same => same,
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::ask::Answered;
 use super::isolation::Isolation;
 use super::losses::reached;
 use super::publish::{Press, Settled};
-use super::record::{Departed, Now, Record};
+use super::record::{Departed, Now, Records};
 use super::roster::Place;
 use super::routes::Routes;
 use super::{Command, EngineError, Event, configure, health, restore};
@@ -56,7 +56,7 @@ pub(super) struct Parts {
 /// The loop's state.
 pub(super) struct Core {
     pub(super) parts: Parts,
-    pub(super) records: BTreeMap<ScenarioName, Record>,
+    pub(super) records: Records,
     /// Which record has to be looked at when; at most one entry per record.
     pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
     pub(super) sets: BTreeMap<SourceId, EndpointSet>,

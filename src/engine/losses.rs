@@ -77,7 +77,7 @@ impl Core {
     /// Marks those who leave as silent, not gone, when too many of the local network leave at once.
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
         let rules = &self.parts.config.health;
-        let announced = |record: &&Record| record.source == SourceId::Mdns && record.is_trusted();
+        let announced = |record: &&Box<Record>| record.source == SourceId::Mdns && record.is_trusted();
         let of = self.records.values().filter(announced).filter(|record| record.departed.is_none()).count();
         let leaving: Vec<_> = leaving
             .iter()

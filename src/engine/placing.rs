@@ -1,5 +1,7 @@
 //! What the sources' sets make of the records: scenarios come, move and go.
 
+use std::sync::Arc;
+
 use super::archive::Save;
 use super::core::Core;
 use super::publish::Settled;
@@ -22,7 +24,13 @@ impl Core {
 
     /// Places everything. Whether a scenario went at once.
     fn place_all(&mut self, now: Now) -> bool {
-        let roster = roster::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
+        let mut roster = roster::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
+        for (name, place) in &mut roster.places {
+            // What is as it was stays shared with its record.
+            if let Some(known) = self.places.get(name).filter(|known| *known == place) {
+                place.endpoint = Arc::clone(&known.endpoint);
+            }
+        }
         if now.mono >= self.claims_until {
             for name in std::mem::take(&mut self.claims).into_keys() {
                 // A full queue only means that the next start forgets it again.
@@ -99,8 +107,8 @@ impl Core {
         if self.records.get(name).is_some_and(|record| record.is_another(&party, vouched)) {
             self.start_over(name, place, now);
         }
-        let record =
-            self.records.entry(name.clone()).or_insert_with(|| Record::new(name.clone(), place.source, vouched, now));
+        let new = || Box::new(Record::new(name.clone(), place.source, vouched, now));
+        let record = self.records.entry(name.clone()).or_insert_with(new);
         let known = record.place.replace(place.clone());
         let gone = matches!(record.departed.take(), Some(Departed::Gone(_)));
         record.silenced = None;
@@ -128,7 +136,7 @@ impl Core {
         if elsewhere {
             match self.parts.client.upstream(place.endpoint.url.clone()) {
                 Ok(upstream) => {
-                    let Endpoint { dial, token, call_timeout, .. } = place.endpoint.clone();
+                    let Endpoint { dial, token, call_timeout, .. } = Endpoint::clone(&place.endpoint);
                     record.upstream = Some(upstream.dialling(dial).showing(token).calling_within(call_timeout));
                     let at = if record.is_trusted() { now.mono } else { earliest };
                     record.ask_anew(at, now);
@@ -160,7 +168,7 @@ impl Core {
         (record.kept, record.claimed, record.waiters) = (old.kept, old.claimed, old.waiters);
         // To those who follow states it is the name that turns.
         (record.last_attempt, record.told) = (old.last_attempt, old.told);
-        self.records.insert(name.clone(), record);
+        self.records.insert(name.clone(), Box::new(record));
     }
 
     /// No source names it any more: its last address is asked once more before its tools go. Whether it went at once.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::archive::Save;
 use super::core::Parts;
 use super::log;
-use super::record::{Now, Record};
+use super::record::{Now, Record, Records};
 use super::routes::Routes;
 use crate::catalog::{
     self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
@@ -82,7 +82,7 @@ impl Press {
     /// A press whose first snapshot holds what was restored.
     pub(super) fn new(
         parts: &Parts,
-        records: &BTreeMap<ScenarioName, Record>,
+        records: &Records,
         preferences: Arc<PreferenceSet>,
         revision: Option<(String, Timestamp)>,
         stored: Vec<Finding>,
@@ -248,7 +248,7 @@ impl Press {
     }
 
     /// Publishes what changed, if anything did and the latest snapshot is old enough.
-    pub(super) fn publish_when_due(&mut self, records: &BTreeMap<ScenarioName, Record>, now: Now) {
+    pub(super) fn publish_when_due(&mut self, records: &Records, now: Now) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
             self.publish(records, now);
@@ -258,7 +258,7 @@ impl Press {
     }
 
     /// Publishes what changed, if anything did.
-    pub(super) fn publish(&mut self, records: &BTreeMap<ScenarioName, Record>, now: Now) {
+    pub(super) fn publish(&mut self, records: &Records, now: Now) {
         if !std::mem::take(&mut self.changed) && !self.findings_changed {
             return;
         }
@@ -268,7 +268,8 @@ impl Press {
         let touched = std::mem::take(&mut self.touched);
         if !touched.is_empty() {
             // Before the snapshot: whoever sees a tool in it finds the way to it.
-            self.routes.change(touched.iter().map(|name| (name.clone(), records.get(name).and_then(Record::route))));
+            self.routes
+                .change(touched.iter().map(|name| (name.clone(), records.get(name).and_then(|record| record.route()))));
         }
         for name in touched {
             match records.get(&name) {

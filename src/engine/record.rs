@@ -2,6 +2,7 @@
 //!
 //! Changing a record never does IO and never reads a clock: both times are arguments.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,6 +112,9 @@ pub(super) struct Record {
     /// When the loop has to look at it again, as entered in its list of wakes.
     pub(super) wake: Option<Instant>,
 }
+
+/// All scenarios. Each in a place of its own: the nodes of the map have room for eleven and are half full.
+pub(super) type Records = BTreeMap<ScenarioName, Box<Record>>;
 
 /// The manifest in force.
 #[derive(Clone)]

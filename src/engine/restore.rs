@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{Held, Now, Record};
+use super::record::{Held, Now, Record, Records};
 use super::trust;
 use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::tool_discovery::{self, Decoded};
@@ -18,8 +18,8 @@ pub(super) fn records(
     accept: &Accept,
     protocols: &Protocols,
     now: Now,
-) -> (BTreeMap<ScenarioName, Record>, Vec<Finding>) {
-    let mut records = BTreeMap::new();
+) -> (Records, Vec<Finding>) {
+    let mut records = Records::new();
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
         let name = manifest.scenario.clone();
@@ -28,7 +28,7 @@ pub(super) fn records(
     for (name, record) in tasks::in_parallel(stored, read) {
         match record {
             Ok(record) => {
-                records.insert(name, record);
+                records.insert(name, Box::new(record));
             }
             Err(why) => {
                 let message = format!("its stored manifest cannot be used: {why}");
@@ -42,11 +42,7 @@ pub(super) fn records(
 
 /// Records of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
 /// while no source names them.
-pub(super) fn decided(
-    rulings: &BTreeMap<ScenarioName, Ruling>,
-    records: &mut BTreeMap<ScenarioName, Record>,
-    now: Now,
-) {
+pub(super) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Records, now: Now) {
     for (name, ruling) in rulings {
         let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
         records.entry(name.clone()).or_insert_with(|| {
@@ -55,7 +51,7 @@ pub(super) fn decided(
             let verdict = trust::judge(rulings, name, record.party.as_ref(), None, false);
             (record.decision, record.note) = (verdict.decision, verdict.note);
             record.let_in = record.is_trusted();
-            record
+            Box::new(record)
         });
     }
 }

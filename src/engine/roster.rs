@@ -16,8 +16,8 @@ use crate::upstream;
 pub(super) struct Place {
     /// The source that won.
     pub(super) source: SourceId,
-    /// Its endpoint.
-    pub(super) endpoint: Endpoint,
+    /// Its endpoint, shared with the record of the scenario.
+    pub(super) endpoint: Arc<Endpoint>,
 }
 
 /// All sources' sets as one.
@@ -188,7 +188,7 @@ impl<'a> Merge<'a> {
         if let Some(identity) = &candidate.party.identity {
             self.taken_identities.insert(Arc::clone(identity), name.clone());
         }
-        self.roster.places.insert(name, Place { source: candidate.source, endpoint: candidate.endpoint });
+        self.roster.places.insert(name, Place { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
     }
 
     /// The name a candidate gets; nothing when it is a scenario that already has its place.
@@ -457,7 +457,7 @@ mod tests {
     fn a_restart_is_another_address_or_another_boot_of_one_source() {
         let place = |source, url: &str, boot: Option<&str>| {
             let endpoint = set(&[("files", url)]).endpoints.into_values().next().unwrap();
-            Place { source, endpoint: Endpoint { boot: boot.map(Into::into), ..endpoint } }
+            Place { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
         };
         let here = "http://127.0.0.1:1";
         let before = place(SourceId::Vrooli, here, Some("41"));

@@ -41,7 +41,7 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
 
 /// Judges what a tool says of itself.
 pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, manifest: &Manifest) {
-    let (name, categories) = (tool.name.as_ref(), manifest.categories.as_slice());
+    let (name, categories) = (tool.name.as_ref(), &*manifest.categories);
     // Without a version it is a module's, whose names have a dot.
     let dotted = manifest.protocol_version.is_empty();
     let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');

@@ -33,6 +33,11 @@ impl JsonText {
         Self(text)
     }
 
+    /// The text as it is shared.
+    pub(super) fn shared(&self) -> &SharedText {
+        &self.0
+    }
+
     /// The text.
     pub fn get(&self) -> &str {
         &self.0

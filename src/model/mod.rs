@@ -4,6 +4,7 @@
 
 pub mod approval;
 pub mod asker;
+mod common;
 pub mod config_state;
 pub mod finding;
 pub mod json;

@@ -16,8 +16,10 @@ const UNIQUE_SUFFIX: usize = 33;
 pub const SCENARIO_NAME_MAX: usize = 100;
 
 /// The name a scenario is filed under: 1 to 100 of `a-z A-Z 0-9 . _ -`, beginning with a letter or digit.
+///
+/// One word in each of the hundred thousands of identities of tools that hold it, and one more step to its text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScenarioName(Arc<str>);
+pub struct ScenarioName(Arc<Box<str>>);
 
 /// Identity of a tool: `scenario/tool`. Ordered by scenario, then by tool, bytewise.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +76,7 @@ impl FromStr for ScenarioName {
             && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
             && bytes.iter().all(|c| legal(*c))
         {
-            Ok(Self(text.into()))
+            Ok(Self(Arc::new(text.into())))
         } else {
             Err(InvalidName::Scenario(text.chars().take(120).collect()))
         }

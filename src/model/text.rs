@@ -10,11 +10,14 @@ use std::sync::Arc;
 
 /// A shared text: a part of a bigger one, or all of one of its own. Clones point to the same bytes. Equal when the texts are, wherever
 /// they stand. It keeps the whole buffer alive.
+///
+/// A fleet of 10,000 scenarios has 600,000 of these, so places are numbers of 32 bits: what would end beyond 4 GiB is taken to be empty.
 #[derive(Clone)]
 pub struct SharedText {
     whole: Arc<Box<str>>,
     /// Always within `whole`, at the bounds of characters.
-    range: Range<usize>,
+    start: u32,
+    length: u32,
 }
 
 /// A buffer that is being filled.
@@ -23,7 +26,7 @@ pub struct TextBuffer(String);
 
 /// A filled buffer.
 #[derive(Debug, Clone)]
-pub struct TextBlock(Arc<Box<str>>);
+pub struct TextBlock(pub(super) Arc<Box<str>>);
 
 /// Where a text stands in the buffer that it was put into.
 #[derive(Debug, Clone)]
@@ -72,13 +75,35 @@ impl TextBlock {
     /// A part of it; `None` when it has no such part.
     pub fn part(&self, range: Range<usize>) -> Option<SharedText> {
         self.0.get(range.clone())?;
-        Some(SharedText { whole: Arc::clone(&self.0), range })
+        Some(SharedText::cut(Arc::clone(&self.0), &range))
     }
 
     /// The text at a place of the same buffer; empty for a place that it does not have.
     pub fn text(&self, place: &Place) -> SharedText {
         let range = if self.0.get(place.0.clone()).is_some() { place.0.clone() } else { 0..0 };
-        SharedText { whole: Arc::clone(&self.0), range }
+        SharedText::cut(Arc::clone(&self.0), &range)
+    }
+}
+
+impl SharedText {
+    /// All of a text.
+    pub(super) fn whole(whole: Arc<Box<str>>) -> Self {
+        let range = 0..whole.len();
+        Self::cut(whole, &range)
+    }
+
+    /// A part that the text has.
+    fn cut(whole: Arc<Box<str>>, range: &Range<usize>) -> Self {
+        match (u32::try_from(range.start), u32::try_from(range.len())) {
+            (Ok(start), Ok(length)) => Self { whole, start, length },
+            _ => Self { whole, start: 0, length: 0 },
+        }
+    }
+
+    /// Whether both are the same bytes in memory.
+    #[cfg(test)]
+    pub(super) fn stands_with(&self, other: &Self) -> bool {
+        std::ptr::eq(&raw const **self, &raw const **other)
     }
 }
 
@@ -86,7 +111,8 @@ impl Deref for SharedText {
     type Target = str;
 
     fn deref(&self) -> &str {
-        self.whole.get(self.range.clone()).unwrap_or_default()
+        let start = self.start as usize;
+        self.whole.get(start..start + self.length as usize).unwrap_or_default()
     }
 }
 
@@ -98,8 +124,7 @@ impl From<&str> for SharedText {
 
 impl From<String> for SharedText {
     fn from(text: String) -> Self {
-        let range = 0..text.len();
-        Self { whole: Arc::new(text.into_boxed_str()), range }
+        Self::whole(Arc::new(text.into_boxed_str()))
     }
 }
 

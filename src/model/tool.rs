@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use super::SharedText;
 use super::json::JsonText;
 use super::profile::Permission;
+use super::{SharedText, common};
 
 /// Bytes of a tool's name at most: longer ones are refused wherever a tool is named for good.
 pub const TOOL_NAME_MAX: usize = 256;
 
 /// Members of a JSON object that the model has no name for, in the order they came, kept to be passed on unchanged.
-pub type Extra = Vec<(Arc<str>, JsonText)>;
+pub type Extra = Box<[(Arc<str>, JsonText)]>;
 
 /// A tool of the Tool Discovery Protocol (`ToolDefinition`), whatever spelling it arrived in.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,15 +28,15 @@ pub struct Tool {
     pub parameters: JsonText,
     /// The text of the whole `metadata` object in the protocol's spelling, unknown members included.
     pub metadata: JsonText,
-    /// What decisions need of the metadata.
-    pub facts: Facts,
+    /// What decisions need of the metadata. Shared: most tools of a fleet have the same as others.
+    pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,
 }
 
 /// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the protocol.
 #[expect(clippy::struct_excessive_bools, reason = "they are the protocol's own independent flags")]
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// Active without anyone asking for it.
     pub enabled_by_default: bool,
@@ -56,4 +56,18 @@ pub struct Facts {
     pub long_running: bool,
     /// Safe to call again.
     pub idempotent: bool,
+}
+
+impl Tool {
+    /// The facts, to be changed for this tool alone.
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        Arc::make_mut(&mut self.facts)
+    }
+}
+
+impl Facts {
+    /// The same, in the place where other tools have them too.
+    pub fn shared(self) -> Arc<Self> {
+        common::facts(self)
+    }
 }

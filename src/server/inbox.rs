@@ -95,7 +95,7 @@ pub(super) async fn tool_set(State(shared): State<App>, RawQuery(raw): RawQuery)
     let published = || snapshot.catalog.entries().filter(|entry| entry.is_published());
     // Ids are the scenarios' own; of two categories with one id the first scenario's stays, as the order is fixed.
     let mut ids = BTreeSet::new();
-    let categories = published().flat_map(|entry| &entry.manifest.categories);
+    let categories = published().flat_map(|entry| &*entry.manifest.categories);
     wire::json(&ToolSet {
         scenarios: published().map(|entry| ScenarioJson(entry)).collect(),
         tools: view.parts.iter().flat_map(|part| part.tools.iter()).map(|tool| EffectiveTool::new(tool)).collect(),

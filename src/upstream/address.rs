@@ -3,6 +3,7 @@
 //! It never opens a connection and resolves no name.
 
 use std::fmt;
+use std::sync::Arc;
 
 use url::{Origin, Url};
 
@@ -11,16 +12,16 @@ use super::AskError;
 /// The scheme of what is inside this process: `local:` and a name. Nothing is sent there; its protocol answers by itself.
 pub const LOCAL: &str = "local";
 
-/// An address that may be asked: http or https, or [`LOCAL`]. Its credentials are sent with every request and never shown: `Display` and `Debug`
+/// An address that may be asked: http or https, or [`LOCAL`]. Cheap to clone. Its credentials are sent with every request and never shown: `Display` and `Debug`
 /// leave them out, and the query and fragment too, since a query may hold a token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(Url);
+pub struct Address(Arc<Url>);
 
 impl Address {
     /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme.
     pub fn new(url: Url) -> Result<Self, AskError> {
         match url.scheme() {
-            "http" | "https" | LOCAL => Ok(Self(url)),
+            "http" | "https" | LOCAL => Ok(Self(Arc::new(url))),
             // Only the scheme is told: what follows it may be anything, credentials included.
             other => Err(AskError::Address(format!(
                 "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
@@ -34,7 +35,7 @@ impl Address {
     /// Fails with [`AskError::Address`] when dot segments lead out of the base.
     pub fn join(&self, path: &str) -> Result<Self, AskError> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let mut url = self.0.clone();
+        let mut url = self.url();
         url.set_fragment(None);
         url.set_query(query);
         let prefix = self.0.path().trim_end_matches('/');
@@ -46,7 +47,7 @@ impl Address {
         if !inside {
             return Err(AskError::Address(format!("the path `{path}` leads out of {self}")));
         }
-        Ok(Self(url))
+        Ok(Self(Arc::new(url)))
     }
 
     /// Where a `Location` of this address leads (RFC 9110 section 10.2.2), with the credentials of this address.
@@ -64,7 +65,7 @@ impl Address {
         let _ = target.set_username(self.0.username());
         let _ = target.set_password(self.0.password());
         target.set_fragment(None);
-        Ok(Self(target))
+        Ok(Self(Arc::new(target)))
     }
 
     fn same_origin(&self, other: &Origin) -> bool {
@@ -86,7 +87,7 @@ impl Address {
 
     /// The address with its credentials, for sending.
     pub(super) fn url(&self) -> Url {
-        self.0.clone()
+        Url::clone(&self.0)
     }
 }
 

@@ -19,13 +19,13 @@ pub fn of_view(view: &View) -> Categories<'_> {
     let mut known: BTreeMap<&str, (&ScenarioName, &Category)> = BTreeMap::new();
     let (mut unique, mut findings) = (Vec::new(), Vec::new());
     for part in view.parts.iter().filter(|part| !part.tools.is_empty()) {
-        for category in &part.entry.manifest.categories {
+        for category in &*part.entry.manifest.categories {
             match known.get(category.id.as_ref()) {
                 None => {
                     known.insert(&category.id, (&part.entry.name, category));
                     unique.push(category);
                 }
-                Some((owner, first)) if !same(first, category) => {
+                Some((owner, first)) if *first != category => {
                     findings.push(shadowed(&part.entry.name, category, owner));
                 }
                 Some(_) => {}
@@ -42,13 +42,4 @@ fn shadowed(scenario: &ScenarioName, category: &Category, owner: &ScenarioName) 
     Finding::new(FindingCode::CategoryIgnored, message)
         .of_scenario(scenario)
         .hint("give the category an id of its own, or define it alike in both scenarios")
-}
-
-fn same(a: &Category, b: &Category) -> bool {
-    a.name == b.name
-        && a.description == b.description
-        && a.icon == b.icon
-        && a.display_order == b.display_order
-        && a.extra.len() == b.extra.len()
-        && a.extra.iter().zip(&b.extra).all(|(a, b)| a.0 == b.0 && a.1.get() == b.1.get())
 }

@@ -210,8 +210,8 @@ async fn disabled_and_internal_tools_are_never_in_a_list_for_llms() {
     let schema = "{\"type\":\"object\",\"properties\":{}}";
     let make = |name, enabled, internal| {
         let change = |tool: &mut callsheet::model::Tool| {
-            tool.facts.enabled_by_default = enabled;
-            tool.facts.internal_only = internal;
+            tool.facts_mut().enabled_by_default = enabled;
+            tool.facts_mut().internal_only = internal;
         };
         offered(tool("a", name, schema), change).tool
     };

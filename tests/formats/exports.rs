@@ -187,7 +187,7 @@ fn calls_are_explicit_or_latent_by_three_rules() {
     let schema =
         r#"{"type":"object","properties":{"text":{"type":"string"},"_output":{"type":"object"}},"required":["text"]}"#;
     let own = r#"{"type":"object","properties":{"_activity":{"type":"string","const":"other"},"_tool":{"type":"string","const":"x"}}}"#;
-    let latent = offered(tool("s", "think", schema), |tool| tool.facts.tags = vec!["latent".into()]);
+    let latent = offered(tool("s", "think", schema), |tool| tool.facts_mut().tags = vec!["latent".into()]);
     let calls = formats::by_id("calls").unwrap();
     let encode = |tool| serde_json::from_slice::<Value>(&calls.encode(&tool).json.unwrap()).unwrap();
     for (tool, activity, required) in [

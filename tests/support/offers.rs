@@ -22,8 +22,8 @@ pub(crate) fn tool(name: &str) -> Draft {
         category: None,
         parameters: raw(r#"{"type":"object","properties":{}}"#),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Facts { enabled_by_default: true, ..Facts::default() },
-        extra: Vec::new(),
+        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        extra: Box::default(),
     })
 }
 
@@ -39,27 +39,27 @@ impl Draft {
     }
 
     pub(crate) fn tag(mut self, tag: &str) -> Self {
-        self.0.facts.tags.push(tag.into());
+        self.0.facts_mut().tags.push(tag.into());
         self
     }
 
     pub(crate) fn off(mut self) -> Self {
-        self.0.facts.enabled_by_default = false;
+        self.0.facts_mut().enabled_by_default = false;
         self
     }
 
     pub(crate) fn internal(mut self) -> Self {
-        self.0.facts.internal_only = true;
+        self.0.facts_mut().internal_only = true;
         self
     }
 
     pub(crate) fn asks(mut self, permission: Permission) -> Self {
-        self.0.facts.required_permission = permission;
+        self.0.facts_mut().required_permission = permission;
         self
     }
 
     pub(crate) fn risky(mut self) -> Self {
-        self.0.facts.requires_approval = true;
+        self.0.facts_mut().requires_approval = true;
         self
     }
 }
@@ -77,7 +77,7 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
         description: None,
         icon: None,
         display_order: None,
-        extra: Vec::new(),
+        extra: Box::default(),
     };
     let content = format!("{scenario} {tools:?}");
     Manifest {
@@ -86,7 +86,7 @@ pub(crate) fn manifest(scenario: &str, tools: &[Draft]) -> Manifest {
         tools,
         categories: categories.into_iter().map(category).collect(),
         generated_at: None,
-        extra: Vec::new(),
+        extra: Box::default(),
         digest: Digest(xxh3_128(content.as_bytes())),
     }
 }

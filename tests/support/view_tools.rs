@@ -29,8 +29,8 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
         category: None,
         parameters: raw(parameters),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Facts { enabled_by_default: true, ..Facts::default() },
-        extra: Extra::new(),
+        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        extra: Extra::default(),
     };
     ViewTool {
         id: ToolId::new(scenario.parse().expect("a scenario name"), name),
@@ -61,7 +61,7 @@ pub(crate) fn category(id: &str, name: &str) -> Category {
         description: None,
         icon: None,
         display_order: None,
-        extra: Extra::new(),
+        extra: Extra::default(),
     }
 }
 
@@ -71,9 +71,9 @@ pub(crate) fn manifest(scenario: &str, tools: Vec<Arc<Tool>>, categories: Vec<Ca
         protocol_version: "1.0".into(),
         scenario: ScenarioInfo { name: scenario.into(), ..ScenarioInfo::default() },
         tools,
-        categories,
+        categories: categories.into(),
         generated_at: None,
-        extra: Extra::new(),
+        extra: Extra::default(),
         digest: Digest::default(),
     }
 }

@@ -106,8 +106,8 @@ mod tests {
             category: None,
             parameters: JsonText::read(parameters).unwrap(),
             metadata: JsonText::read(metadata).unwrap(),
-            facts: Facts::default(),
-            extra: Vec::new(),
+            facts: Facts::default().shared(),
+            extra: Box::default(),
         }
     }
 

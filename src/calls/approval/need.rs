@@ -60,8 +60,8 @@ mod tests {
             category: None,
             parameters: JsonText::read("{}").unwrap(),
             metadata: JsonText::read(metadata).unwrap(),
-            facts: Facts { requires_approval: said, ..Facts::default() },
-            extra: Vec::new(),
+            facts: Facts { requires_approval: said, ..Facts::default() }.shared(),
+            extra: Box::default(),
         };
         let effective = Effective {
             enabled: true,

@@ -64,8 +64,8 @@ mod tests {
             category: None,
             parameters: JsonText::read(&parameters.to_string()).unwrap(),
             metadata: JsonText::read("{}").unwrap(),
-            facts: Facts::default(),
-            extra: Vec::new(),
+            facts: Facts::default().shared(),
+            extra: Box::default(),
         };
         let partner = Partner { tool: "get_run".into(), param: "run_id".into() };
         arguments(&partner, &tool, id).map(|text| text.get().to_owned())

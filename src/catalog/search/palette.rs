@@ -129,7 +129,8 @@ impl View {
 
     /// Tools that have every typed word somewhere.
     fn by_words(&self, typed: &Typed, fits: &mut HashMap<(u32, u32), Fit>) {
-        let found = Found::of(self, &typed.terms);
+        let indices = Found::indices(self);
+        let found = Found::of(self, &indices, &typed.terms);
         found.each(self, |candidate, weighed| {
             if (0..typed.terms.len()).all(|term| weighed.weight(term).is_some()) {
                 fits.insert((candidate.part, candidate.tool), Fit { tier: Tier::Word, candidate });

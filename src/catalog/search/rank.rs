@@ -26,7 +26,8 @@ impl View {
         if query.terms.is_empty() || limit == 0 {
             return Vec::new();
         }
-        let found = Found::of(self, &query.terms);
+        let indices = Found::indices(self);
+        let found = Found::of(self, &indices, &query.terms);
         let mut best = Best::new(limit);
         if query.sentences.is_empty() {
             found.each(self, |candidate, _| best.take(candidate));
@@ -39,6 +40,8 @@ impl View {
 
 /// What the leaves of a view say of the terms.
 pub(super) struct Found<'a> {
+    /// Part by part.
+    indices: &'a [Arc<Index>],
     terms: &'a [Term],
     /// Leaf by leaf, one slice for each term.
     postings: Vec<&'a [Posting]>,
@@ -47,12 +50,17 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Looks every term up in every leaf, and weighs the terms by how many tools have them.
-    pub(super) fn of(view: &'a View, terms: &'a [Term]) -> Self {
+    /// The indices of a view's parts.
+    pub(super) fn indices(view: &View) -> Vec<Arc<Index>> {
+        view.parts.iter().map(|part| part.entry.index()).collect()
+    }
+
+    /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The indices are those of the view.
+    pub(super) fn of(view: &View, indices: &'a [Arc<Index>], terms: &'a [Term]) -> Self {
         let (mut postings, mut having, mut all) = (Vec::new(), vec![0; terms.len()], 0);
-        for part in &view.parts {
+        for (part, index) in view.parts.iter().zip(indices) {
             all += part.entry.tools.len();
-            for leaf in &part.entry.index().leaves {
+            for leaf in &index.leaves {
                 for (term, having) in terms.iter().zip(&mut having) {
                     let of_term = leaf.find(*term);
                     *having += of_term.len();
@@ -60,16 +68,16 @@ impl<'a> Found<'a> {
                 }
             }
         }
-        Self { terms, postings, rarity: having.into_iter().map(|having| weigh::rarity(having, all)).collect() }
+        Self { indices, terms, postings, rarity: having.into_iter().map(|having| weigh::rarity(having, all)).collect() }
     }
 
     /// Hands on every tool of the view that has a term, in no particular order, each with what every term weighs in the leaf it is in.
     pub(super) fn each(&self, view: &View, mut each: impl FnMut(Candidate, Weighed<'_>)) {
         let mut leaves = self.postings.chunks(self.terms.len());
         let mut scored = Scored::default();
-        for (number, part) in (0..).zip(&view.parts) {
+        for ((number, part), index) in (0..).zip(&view.parts).zip(self.indices) {
             let places = Places::of(part);
-            for (leaf, _) in part.entry.index().leaves.iter().enumerate() {
+            for leaf in 0..index.leaves.len() {
                 let Some(postings) = leaves.next() else { return };
                 scored.add(postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
@@ -94,8 +102,8 @@ impl<'a> Found<'a> {
     /// Hands on every tool of the view: its part and place there, and the words of its names, each with whether it is a whole name.
     pub(super) fn each_name(view: &View, mut each: impl FnMut(u32, u32, &[(bool, &str)])) {
         for (number, part) in (0..).zip(&view.parts) {
-            let places = Places::of(part);
-            for (at, leaf) in part.entry.index().leaves.iter().enumerate() {
+            let (places, index) = (Places::of(part), part.entry.index());
+            for (at, leaf) in index.leaves.iter().enumerate() {
                 leaf.names.each_tool(|tool, words| {
                     if let Some(place) = places.place(at * TOOLS + usize::from(tool)) {
                         each(number, place, words);

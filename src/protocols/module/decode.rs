@@ -55,7 +55,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         protocol_version: "".into(),
         scenario,
         tools,
-        categories: Vec::new(),
+        categories: Arc::default(),
         generated_at: None,
         extra: members.into_extra().map_err(refuse)?,
         digest: Digest::default(),
@@ -125,7 +125,7 @@ fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
         category: None,
         parameters,
         metadata: JsonText::known(&metadata),
-        facts,
+        facts: facts.shared(),
         extra: members.into_extra()?,
     };
     Ok((tool, level))

@@ -48,7 +48,7 @@ fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<De
     let scenario = scenario(&mut members, protojson).map_err(|flaw| head::refuse(&flaw.within("scenario")))?;
     let mut unstamped = Findings::default();
     let generated_at = head::generated_at(&mut members, if versionless { &mut unstamped } else { &mut findings });
-    let categories = categories(&mut members, protojson, &mut findings);
+    let categories = categories(&mut members, protojson, &mut findings).into();
     let items = match document.tools {
         None | Some(Loose::Null) => Vec::new(),
         Some(Loose::List(items)) => items,
@@ -226,10 +226,10 @@ fn category(raw: &RawValue, protojson: bool) -> Result<Category, Flaw> {
 /// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message without names of a user's.
 fn manifest_extra(mut members: Members<'_>, protojson: bool) -> Result<Extra, Flaw> {
     let capabilities = if protojson { members.take("capabilities") } else { None };
-    let mut extra = members.into_extra()?;
+    let mut extra = members.into_extra()?.into_vec();
     if let Some(raw) = capabilities.filter(|raw| raw.get() != "null") {
         let checked = text::share_unknown(raw).map_err(|flaw| flaw.within("capabilities"))?;
         extra.push(("capabilities".into(), JsonText::known(&message(Node::read(checked.get())?).text())));
     }
-    Ok(extra)
+    Ok(extra.into())
 }

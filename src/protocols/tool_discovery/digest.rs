@@ -25,7 +25,7 @@ pub(super) fn of(manifest: &Manifest) -> Digest {
         feed.extra(&tool.extra);
     }
     feed.count(manifest.categories.len());
-    for category in &manifest.categories {
+    for category in &*manifest.categories {
         feed.text(&category.id);
         feed.text(&category.name);
         feed.option(category.description.as_deref());

@@ -105,11 +105,11 @@ impl<'a> Members<'a> {
             Ok((name.as_ref().into(), value))
         };
         // Collecting straight from the members would keep their whole list alive, and mostly nothing is left in it.
-        let mut extra = Extra::with_capacity(self.0.len());
+        let mut extra = Vec::with_capacity(self.0.len());
         for member in self.0 {
             extra.push(share(member)?);
         }
-        Ok(extra)
+        Ok(extra.into())
     }
 }
 

@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
     }
 
     fn extra(&mut self) -> Option<Extra> {
-        self.list(|all| Some((all.own()?, JsonText::known_text(all.text()?))))
+        self.list(|all| Some((all.own()?, JsonText::known_text(all.text()?)))).map(Vec::into)
     }
 
     fn manifest(mut self) -> Option<Manifest> {
@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
                 extra: self.extra()?,
             },
             tools: self.list(|all| all.tool().map(Arc::new))?,
-            categories: self.list(Self::category)?,
+            categories: self.list(Self::category)?.into(),
             generated_at: match self.borrowed()? {
                 "" => None,
                 stamp => Some(stamp.parse().ok()?),
@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
             category: self.option(Self::once)?,
             parameters: JsonText::known_text(self.text()?),
             metadata: JsonText::known_text(self.text()?),
-            facts: self.facts()?,
+            facts: self.facts()?.shared(),
             extra: self.extra()?,
         })
     }

@@ -43,7 +43,7 @@ impl Draft {
             category: self.category,
             parameters: JsonText::known_at(&self.parameters, block),
             metadata: JsonText::known_at(&self.metadata, block),
-            facts: self.facts,
+            facts: self.facts.shared(),
             extra: self.extra,
         }
     }

@@ -49,8 +49,8 @@ fn chain(extra: &Extra) -> Vec<String> {
 fn extend(tool: &mut Tool, head: &[String], mut further: Vec<String>) {
     further.extend_from_slice(head);
     let whole = JsonText::known(&serde_json::Value::from(further).to_string());
-    tool.extra.retain(|(name, _)| &**name != VIA);
-    tool.extra.push((VIA.into(), whole));
+    let others = std::mem::take(&mut tool.extra).into_iter().filter(|(name, _)| &**name != VIA);
+    tool.extra = others.chain([(VIA.into(), whole)]).collect();
 }
 
 #[cfg(test)]
