@@ -6,7 +6,6 @@
 mod support {
     pub(crate) mod daemon;
     pub(crate) mod serving;
-    pub(crate) mod upstream_server;
 }
 
 use std::fs;
@@ -139,9 +138,10 @@ async fn what_was_asked_for_lately_is_answered_before_anything_is_started() {
     }
     // Everything else waits.
     let others = ["/api/v1/tools?format=anthropic", "/api/v1/tools/brew", "/api/v1/scenarios", "/healthz"];
-    let others = others.map(|target| tokio::spawn(async move { ask(address, "GET", target, &[], "").await }));
+    let tasks = Tasks::new();
+    let others = others.map(|target| tasks.spawn(async move { ask(address, "GET", target, &[], "").await }));
     let foreign =
-        tokio::spawn(async move { ask(address, "GET", "/api/v1/tools", &[("host", "evil.example")], "").await });
+        tasks.spawn(async move { ask(address, "GET", "/api/v1/tools", &[("host", "evil.example")], "").await });
     assert_eq!(get(address, ASKED[0]).await.status, 200);
     assert!(others.iter().all(|other| !other.is_finished()) && !foreign.is_finished());
 

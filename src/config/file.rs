@@ -58,9 +58,9 @@ impl SourceFile {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), values, places: OnceLock::new() })
     }
 
-    /// The values.
-    pub(super) fn values(&self) -> &toml::Table {
-        &self.values
+    /// The values, once.
+    pub(super) fn take_values(&mut self) -> toml::Table {
+        std::mem::take(&mut self.values)
     }
 
     /// The file itself.
