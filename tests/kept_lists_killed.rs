@@ -7,6 +7,7 @@
 #[path = "support/command.rs"]
 mod command;
 #[path = "support/torn.rs"]
+#[allow(dead_code, reason = "each test file uses its share")]
 mod torn;
 
 use std::fs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem::take;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -23,9 +23,9 @@ use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server::{self, Kept, Opening};
-use crate::state::Trouble;
 use crate::state::lists::{self, Lists, Stamp};
 use crate::state::sqlite::{self, Claimed};
+use crate::state::{StateError, StateStore, Trouble};
 use crate::upstream::Client;
 use crate::views::Views;
 
@@ -179,13 +179,7 @@ impl Opened {
         let Builder { config, clock, sources: Sources(own), protocols: Own(mut protocols), native } = builder;
         let Begun { claimed, tasks, trigger, stop } = begun;
         let readiness = Readiness::new();
-        let path = config.state.path.clone();
-        // Beside the async threads, which answer meanwhile.
-        let opened = tasks.blocking(move || match claimed {
-            Some(claimed) => claimed.open(clock),
-            None => sqlite::open(&path, clock),
-        });
-        let store = opened.await?;
+        let store = store(claimed, config.state.path.clone(), clock, &tasks).await?;
         let id = config.discovery.mdns.id.clone().unwrap_or_default();
         let config = Arc::new(config);
         // The client reads the system's certificates meanwhile.
@@ -241,6 +235,20 @@ impl Opened {
             opening: Mutex::new(opening),
         })
     }
+}
+
+/// Opens the store beside the async threads, which answer meanwhile.
+async fn store(
+    claimed: Option<Claimed>,
+    path: PathBuf,
+    clock: Clock,
+    tasks: &Tasks,
+) -> Result<Arc<dyn StateStore>, StateError> {
+    let opened = tasks.blocking(move || match claimed {
+        Some(claimed) => claimed.open(clock),
+        None => sqlite::open(&path, clock),
+    });
+    opened.await
 }
 
 /// The lists that were given out must be those that are given out now. Were they not, that would be a slip of ours, and is not to happen twice.
