@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_decides_about_lists_changes_it_and_the_rest_does_not() {
-        let plain = || Config::for_state("state.db".into());
+        let plain = || Config::for_state("state.db");
         let changed = |change: fn(&mut Config)| {
             let mut config = plain();
             change(&mut config);
