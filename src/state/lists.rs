@@ -217,7 +217,7 @@ impl Lists {
         let bytes = usize::try_from(list.bytes - begin).unwrap_or(usize::MAX).min(BLOCK);
         let buffer = &mut buffer[..bytes];
         read_at(&self.file, buffer, list.start + begin)?;
-        if xxh3_128(buffer) != list.sums[block] { Err(damaged("a block")) } else { Ok(buffer) }
+        if xxh3_128(buffer) == list.sums[block] { Ok(buffer) } else { Err(damaged("a block")) }
     }
 
     /// What was said of each list, in order.
@@ -270,7 +270,8 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
@@ -283,7 +284,7 @@ mod tests {
     fn kept() -> (tempfile::TempDir, PathBuf, Vec<List>) {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("state.db");
-        let long: Vec<u8> = (0..BLOCK * 20 + 77).map(|at| (at % 251) as u8).collect();
+        let long: Vec<u8> = (0..BLOCK * 20 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let list = |label: &str, body: Vec<u8>| List { label: label.to_owned(), body: body.into() };
         let lists = vec![list("long", long), list("", Vec::new()), list("short", b"{}".to_vec())];
         keep(&database, &stamp(), &lists).unwrap();
