@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -40,7 +40,7 @@ use crate::runtime::service::ServiceManager;
 use crate::runtime::signal::{self, Hangups};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
-use crate::server;
+use crate::server::{self, Opening};
 use crate::state::StateError;
 use crate::upstream::{AskError, Client};
 use crate::views::Views;
@@ -50,7 +50,7 @@ mod reload;
 mod service;
 mod warm;
 
-pub use builder::Builder;
+pub use builder::{Builder, Opened};
 use reload::Follower;
 
 /// How long the engine's own tasks may take to end; they only have saves to finish.
@@ -77,6 +77,8 @@ pub struct Callsheet {
     tasks: Tasks,
     trigger: StopTrigger,
     stop: Stop,
+    /// The listener that was answered on since before the start, until it is served.
+    opening: Mutex<Option<Opening>>,
 }
 
 /// Why it did not start.
@@ -88,6 +90,9 @@ pub enum StartError {
     /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built")]
     Client(#[from] AskError),
+    /// The listener cannot be used.
+    #[error("the listener cannot be used")]
+    Listener(#[from] server::ServeError),
 }
 
 impl Callsheet {
@@ -104,6 +109,20 @@ impl Callsheet {
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
     /// `discovery.mdns.announce` is on.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
+        let config = self.config.borrow().server.clone();
+        self.serve_on(server::open(listener, &config, None, self.clock, &self.tasks, &self.stop)?).await
+    }
+
+    /// The same on the listener that it was [opened](Builder::open) with; nothing without one, and nothing the second time.
+    pub async fn serve_opened(&self) -> Result<(), server::ServeError> {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match opening {
+            Some(opening) => self.serve_on(opening).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn serve_on(&self, opening: Opening) -> Result<(), server::ServeError> {
         let parts = server::Parts {
             reader: self.reader.clone(),
             views: self.views.clone(),
@@ -117,9 +136,10 @@ impl Callsheet {
             tasks: self.tasks.clone(),
         };
         let (ended, end) = self.stop.child();
-        let announcing = self.announce(listener.local_addr().ok(), end);
+        let announcing = self.announce(opening.address(), end);
+        let database = self.config.borrow().state.path.clone();
         let serving = async {
-            let served = server::run(listener, parts, self.stop.clone()).await;
+            let served = opening.serve(parts, Some(database), self.stop.clone()).await;
             ended.stop();
             served
         };
@@ -128,8 +148,8 @@ impl Callsheet {
     }
 
     /// Announces what listens there, as the configuration in force says, until `end`.
-    async fn announce(&self, listen: Option<SocketAddr>, end: Stop) {
-        let (Some(listen), mut config) = (listen, self.config.subscribe()) else { return };
+    async fn announce(&self, listen: SocketAddr, end: Stop) {
+        let mut config = self.config.subscribe();
         while !end.is_stopped() {
             let section = config.borrow_and_update().discovery.mdns.clone();
             let mut other = self.config.subscribe();

@@ -15,8 +15,8 @@ use crate::runtime::{Clock, Stop, Tasks};
 
 /// A catalog that did not change for so long is at rest.
 const REST: Duration = Duration::from_millis(250);
-/// A catalog that never rests waits so often.
-const RESTLESS: u32 = 20;
+/// For one that never rests it is waited so long.
+const RESTLESS: Duration = Duration::from_secs(20);
 /// Scenarios at a time, between two looks at whether to stop.
 const SLICE: usize = 64;
 /// The index of so many tools, which takes about eight megabytes, is kept whether or not anybody searches.
@@ -51,18 +51,25 @@ pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop
     });
 }
 
-/// The snapshot that is current once the catalog is at rest, or has been restless for long enough.
+/// The snapshot that is current once the catalog is at rest, or has been restless for long enough. What only the health of scenarios changes is
+/// no unrest.
 async fn at_rest(reader: &mut CatalogReader, clock: Clock, mut current: Arc<Snapshot>) -> Arc<Snapshot> {
-    for _ in 0..RESTLESS {
+    let begun = clock.now();
+    let (mut rested, end) = (begun + REST, begun + RESTLESS);
+    loop {
         tokio::select! {
             next = reader.changed() => match next {
-                Some(next) => current = next,
-                None => break,
+                Some(next) => {
+                    if next.catalog.revision() != current.catalog.revision() {
+                        rested = clock.now() + REST;
+                    }
+                    current = next;
+                }
+                None => return current,
             },
-            () = clock.sleep(REST) => break,
+            () = clock.sleep_until(rested.min(end)) => return current,
         }
     }
-    current
 }
 
 /// Makes or drops indices. Takes and gives when somebody searched last, as far as that matters.

@@ -40,15 +40,25 @@ impl Serve {
         let listener = bind(loaded.config.server.listen).await?;
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
-        let app = Callsheet::builder(loaded.config.clone()).start().await?;
+        let address = listener.local_addr()?;
+        let told = || super::output::line(&format!("callsheet listens on http://{address}"));
+        let opened = Callsheet::builder(loaded.config.clone()).open(listener).await?;
+        // What is asked meanwhile waits, or is the list, which most ask for.
+        let early = opened.answers();
+        if early {
+            told();
+        }
+        let app = opened.start().await?;
         app.follow_configuration(options, loaded)?;
         app.return_memory();
         let open_files = open_files::raise();
         tracing::info!(configuration = file, state, open_files, "started");
-        super::output::line(&format!("callsheet listens on http://{}", listener.local_addr()?));
+        if !early {
+            told();
+        }
         app.stop_on_signal()?;
         app.tell_service_manager();
-        match app.serve(listener).await {
+        match app.serve_opened().await {
             // Those who were cut off were told nothing wrong, and the operator asked for it.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
             served => served.context("serving HTTP")?,

@@ -17,7 +17,7 @@ use super::key::{KeyPath, Shape};
 use super::layer::{Findings, Layer, Source};
 use super::options::LoadOptions;
 use super::origin::Origin;
-use super::raw::Raw;
+use super::raw::{self, Raw};
 use super::shown::{Paths, ShownValues};
 use super::suggest::nearest;
 use super::units::Wrong;
@@ -49,7 +49,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
     let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, End::Value));
-    match merged.figment.extract::<Raw>() {
+    match merged.raw() {
         Ok(raw) => {
             for complaint in check::apply(raw, &mut config, &to_path) {
                 merged.report(complaint, &mut found);
@@ -183,24 +183,52 @@ fn near_variable(name: &str, whole: &Shape) -> String {
     }
 }
 
+/// The list that may have thousands of entries.
+const SCENARIOS: &str = "scenarios";
+
 /// The layers as one.
 struct Merged {
     layers: Vec<Layer>,
     figment: Figment,
+    /// The list of the highest layer that has one. figment has an empty one in its place, since it copies what it merges some ten times.
+    scenarios: Vec<Value>,
     /// What figment would merge anew each time it is asked where a value comes from.
     whole: figment::value::Value,
 }
 
 impl Merged {
-    fn of(layers: Vec<Layer>) -> Self {
+    fn of(mut layers: Vec<Layer>) -> Self {
+        let mut scenarios = Vec::new();
+        for layer in &mut layers {
+            if let Some(Value::Array(list)) = layer.values.get_mut(SCENARIOS) {
+                scenarios = std::mem::take(list);
+            }
+        }
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         // The empty path is the root, and dictionaries always merge.
         let whole = figment.find_value("").unwrap_or_else(|_| Dict::new().into());
-        Self { layers, figment, whole }
+        Self { layers, figment, scenarios, whole }
     }
 
     fn values(&self) -> Table {
-        self.figment.extract().unwrap_or_default()
+        let mut values: Table = self.figment.extract().unwrap_or_default();
+        if let Some(list) = values.get_mut(SCENARIOS) {
+            *list = Value::Array(self.scenarios.clone());
+        }
+        values
+    }
+
+    fn raw(&self) -> Result<Raw, Box<figment::Error>> {
+        let text = |scenario: &Value, key: &str| scenario.get(key).and_then(Value::as_str).map(str::to_owned);
+        let scenario = |scenario| raw::Scenario {
+            name: text(scenario, "name"),
+            url: text(scenario, "url"),
+            protocol: text(scenario, "protocol"),
+        };
+        Ok(Raw {
+            scenarios: self.scenarios.iter().map(scenario).collect(),
+            ..self.figment.extract().map_err(Box::new)?
+        })
     }
 
     /// Where the effective value at `path` comes from. A list is the work of one layer as a whole.

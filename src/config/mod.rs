@@ -20,6 +20,7 @@ mod check;
 mod defaults;
 mod error;
 mod file;
+mod imprint;
 mod key;
 mod layer;
 mod load;

@@ -11,15 +11,18 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::restorable::Ledger;
 use crate::model::{Manifest, Party, ScenarioName};
 use crate::protocols::tool_discovery;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateStore, StoredManifest, Write};
 
-/// How long writes are gathered: what a crash costs at most, and all of it can be asked for again.
+/// Writes are gathered until none comes for so long: a first sweep has the processor and the disk to itself.
 const GATHER: Duration = Duration::from_millis(500);
-/// Manifests written in one save, which bounds the texts in memory: about 1 MB of usual ones.
-const BATCH: usize = 64;
+/// But no longer than this: what a crash costs at most, and all of it can be asked for again.
+const LONGEST: Duration = Duration::from_secs(5);
+/// Manifests written in one save, which bounds the texts in memory: about 5 MB of usual ones.
+const BATCH: usize = 256;
 
 /// Something to be saved.
 pub(super) enum Save {
@@ -36,6 +39,27 @@ pub(super) enum Save {
 /// The last of each subject: a scenario's manifest, or the revision.
 type Gathered = BTreeMap<Option<ScenarioName>, Save>;
 
+/// The way to the archive. What goes there is entered in the ledger.
+#[derive(Clone)]
+pub(super) struct Saves {
+    pub(super) queue: mpsc::Sender<Save>,
+    pub(super) ledger: Ledger,
+}
+
+impl Saves {
+    /// Room for one, which is to be used; nothing when there is none.
+    pub(super) fn try_reserve(&self) -> Result<mpsc::Permit<'_, Save>, mpsc::error::TrySendError<()>> {
+        let room = self.queue.try_reserve()?;
+        self.ledger.begin();
+        Ok(room)
+    }
+
+    /// Sends one if there is room. Whether there was.
+    pub(super) fn try_send(&self, save: Save) -> bool {
+        self.try_reserve().map(|room| room.send(save)).is_ok()
+    }
+}
+
 impl Save {
     /// What a later one replaces.
     fn subject(&self) -> Option<ScenarioName> {
@@ -49,9 +73,8 @@ impl Save {
     fn write(self) -> Write {
         match self {
             Self::Manifest(manifest, stored) => {
-                let document = tool_discovery::encode(&manifest);
-                let outline = tool_discovery::outline(&manifest, &document).into();
-                Write::Manifest(StoredManifest { document: document.into(), outline, ..*stored })
+                let (document, outline) = tool_discovery::encode_outlined(&manifest);
+                Write::Manifest(StoredManifest { document: document.into(), outline: outline.into(), ..*stored })
             }
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),
@@ -74,32 +97,36 @@ impl Archive {
     /// told as an event; the next save tells when it works again.
     pub(super) async fn run(mut self, stop: Stop) {
         while let Some(first) = self.saves.recv().await {
-            let mut gathered = self.gather(first, &stop).await;
+            let (mut gathered, taken) = self.gather(first, &stop).await;
             while !gathered.is_empty() {
                 let rest = gathered.keys().nth(BATCH).cloned();
                 let later = rest.map(|rest| gathered.split_off(&rest)).unwrap_or_default();
-                self.save(std::mem::replace(&mut gathered, later)).await;
+                // All that was taken from the queue is saved, or replaced by what is, when the last of it is.
+                let ended = if later.is_empty() { taken } else { 0 };
+                self.save(std::mem::replace(&mut gathered, later), ended).await;
             }
         }
     }
 
-    /// What comes within the time to gather. A stop ends the waiting; what was queued before it is still taken.
-    async fn gather(&mut self, first: Save, stop: &Stop) -> Gathered {
-        let mut gathered = Gathered::from([(first.subject(), first)]);
-        let end = self.clock.now() + GATHER;
+    /// What comes within the time to gather, and how many that were. A stop ends the waiting; what was queued before it is still taken.
+    async fn gather(&mut self, first: Save, stop: &Stop) -> (Gathered, u64) {
+        let (mut gathered, mut taken) = (Gathered::from([(first.subject(), first)]), 1);
+        let begun = self.clock.now();
         loop {
+            let end = (begun + LONGEST).min(self.clock.now() + GATHER);
             let next = tokio::select! {
                 biased;
                 next = self.saves.recv() => next,
                 () = stop.wait() => None,
                 () = self.clock.sleep_until(end) => None,
             };
-            let Some(next) = next else { return gathered };
+            let Some(next) = next else { return (gathered, taken) };
+            taken += 1;
             gathered.insert(next.subject(), next);
         }
     }
 
-    async fn save(&self, batch: Gathered) {
+    async fn save(&self, batch: Gathered, ended: u64) {
         let scenarios = batch.iter().filter(|(_, save)| matches!(save, Save::Manifest(..)));
         let scenarios = scenarios.filter_map(|(scenario, _)| scenario.clone()).collect();
         let written = self.tasks.spawn_blocking(|| batch.into_values().map(Save::write).collect());
@@ -107,6 +134,6 @@ impl Archive {
         let Ok(writes) = written.await else { return };
         let result = self.store.save(writes).await;
         // Fails only when the engine is gone; what it left to be saved is saved all the same.
-        let _ = self.events.send(Event::Archived(result, scenarios)).await;
+        let _ = self.events.send(Event::Archived(result, scenarios, ended)).await;
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::answers;
-use super::archive::Save;
+use super::archive::Saves;
 use super::ask::Answered;
 use super::isolation::Isolation;
 use super::losses::reached;
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) events: mpsc::Sender<Event>,
-    pub(super) saves: mpsc::Sender<Save>,
+    pub(super) saves: Saves,
     /// Tells the sources of another configuration.
     pub(super) configured: watch::Sender<Arc<Config>>,
     pub(super) listings: Arc<Listings>,
@@ -162,7 +162,7 @@ impl Core {
             self.look(now);
             self.tick(now);
             self.weigh(now);
-            self.press.publish_when_due(&self.records, now);
+            self.press.publish_when_due(&self.records, !self.latches.is_empty(), now);
         }
     }
 
@@ -224,6 +224,7 @@ impl Core {
             }
             Event::Answered(answered) => self.answered(*answered, now),
             Event::Preferred(preferences, settings, reply) => {
+                self.parts.saves.ledger.end(1);
                 self.press.prefer(preferences);
                 self.press.touch_all(self.records.keys());
                 self.press.after_publish(move |_| {
@@ -231,13 +232,15 @@ impl Core {
                 });
             }
             Event::Decided(name, ruling, reply) => {
+                self.parts.saves.ledger.end(1);
                 self.decided(&name, ruling, now);
                 self.press.after_publish(move |snapshot| {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
             }
-            Event::Archived(result, scenarios) => {
+            Event::Archived(result, scenarios, ended) => {
+                self.parts.saves.ledger.end(ended);
                 if result.is_err() {
                     // Saved again after their next good answers.
                     for name in &scenarios {
@@ -259,10 +262,13 @@ impl Core {
     }
 
     /// Whoever waited for the next answer of a scenario waits no more: it came, or will not come. They get the health after that.
-    pub(super) fn asked(&mut self, name: &ScenarioName) {
+    pub(super) fn asked(&mut self, name: &ScenarioName, now: Now) {
         if let Some(latch) = self.latches.remove(name) {
             // Whoever sees that nothing is awaited any more must find what was awaited in the list.
             self.press.after_publish(move |_| drop(latch));
+            if self.latches.is_empty() {
+                self.press.hurry(now);
+            }
         }
         let Some(record) = self.records.get_mut(name) else { return };
         let waiters = std::mem::take(&mut record.waiters);
@@ -292,6 +298,7 @@ impl Core {
             }
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
+            Command::Restorable(reply) => return drop(reply.send(Ok(self.candidate()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
@@ -340,7 +347,7 @@ impl Core {
         let gone = matches!(record.departed, Some(Departed::Gone(_)));
         self.count_loss(&name, before, reached, now);
         self.keep(&name);
-        self.asked(&name);
+        self.asked(&name, now);
         self.touch(&name, now, Settled::Changed);
         if gone {
             // Whoever announces its identity elsewhere has waited for this.

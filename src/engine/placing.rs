@@ -143,7 +143,7 @@ impl Core {
                 }
                 Err(error) => {
                     record.unaskable(&error, now);
-                    self.asked(name);
+                    self.asked(name, now);
                 }
             }
         } else if respoken && record.is_trusted() || restarted && (record.is_trusted() || record.offer.is_none()) {

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use imbl::OrdMap;
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::archive::Save;
+use super::archive::{Save, Saves};
 use super::core::Parts;
 use super::log;
 use super::record::{Now, Record, Records};
@@ -33,6 +32,10 @@ const REVISIONS: usize = 64;
 const PAUSE: u32 = 9;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// The same while scenarios are awaited that were not asked yet: each catalog of a first sweep copies what it shares with the next one, and
+/// nobody waits for one but the last, which is out at once ([`Press::hurry`]).
+const SWEEP_PAUSE: u32 = 30;
+const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(250);
 
 /// Whether a record changed besides what judging it may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +78,7 @@ pub(super) struct Press {
     configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
     routes: Routes,
-    saves: mpsc::Sender<Save>,
+    saves: Saves,
 }
 
 impl Press {
@@ -242,18 +245,30 @@ impl Press {
         self.changed = true;
     }
 
+    /// What readers get, if nothing waits to be published.
+    pub(super) fn settled(&self) -> Option<Arc<Snapshot>> {
+        self.due().is_none().then(|| self.writer.current())
+    }
+
     /// When the next snapshot goes out; nothing when nothing changed.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.changed || self.findings_changed).then_some(self.next)
     }
 
-    /// Publishes what changed, if anything did and the latest snapshot is old enough.
-    pub(super) fn publish_when_due(&mut self, records: &Records, now: Now) {
+    /// The next snapshot need not wait.
+    pub(super) fn hurry(&mut self, now: Now) {
+        self.next = self.next.min(now.mono);
+    }
+
+    /// Publishes what changed, if anything did and the latest snapshot is old enough. `sweeping` says whether scenarios are awaited that were
+    /// not asked yet.
+    pub(super) fn publish_when_due(&mut self, records: &Records, sweeping: bool, now: Now) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
             self.publish(records, now);
             let end = self.clock.now();
-            self.next = end + LONGEST_PAUSE.min((end - begun) * PAUSE);
+            let (times, longest) = if sweeping { (SWEEP_PAUSE, LONGEST_SWEEP_PAUSE) } else { (PAUSE, LONGEST_PAUSE) };
+            self.next = end + longest.min((end - begun) * times);
         }
     }
 

@@ -29,18 +29,27 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     if items.len() <= share {
         return items.into_iter().map(work).collect();
     }
-    let (count, mut items, work) = (items.len(), items.into_iter(), &work);
+    let (count, mut items) = (items.len(), items.into_iter());
+    let shares = std::iter::from_fn(|| {
+        let share: Vec<T> = items.by_ref().take(share).collect();
+        (!share.is_empty()).then_some(share)
+    });
+    let done = each_on_its_own(shares.collect(), |share: Vec<T>| share.into_iter().map(&work).collect::<Vec<R>>());
+    let mut results = Vec::with_capacity(count);
+    done.into_iter().for_each(|share| results.extend(share));
+    results
+}
+
+/// The same with a thread for each item but the last, which is this thread's: for a few large shares of work.
+pub fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let Some(own) = shares.pop() else { return Vec::new() };
+    let work = &work;
     std::thread::scope(|scope| {
-        let shares = std::iter::from_fn(|| {
-            let share: Vec<T> = items.by_ref().take(share).collect();
-            (!share.is_empty()).then(|| scope.spawn(move || share.into_iter().map(work).collect::<Vec<R>>()))
-        });
-        let shares: Vec<_> = shares.collect();
-        let mut results = Vec::with_capacity(count);
-        for share in shares {
-            results.extend(share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        results
+        let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || work(share))).collect();
+        let own = work(own);
+        let joined =
+            others.into_iter().map(|share| share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.chain([own]).collect()
     })
 }
 
@@ -154,6 +163,18 @@ impl Tasks {
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_cancelled) => work(),
+            },
+        }
+    }
+
+    /// Runs blocking work once, on the blocking pool, and waits for it. Never ends when the runtime goes down before that. A panic in it goes
+    /// on here.
+    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        match self.spawn_blocking(work).await {
+            Ok(made) => made,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_cancelled) => std::future::pending().await,
             },
         }
     }

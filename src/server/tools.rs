@@ -107,15 +107,21 @@ pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderM
         return problem.into_answer();
     }
     let coding = coding::choose(headers);
+    let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
+    shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
+    shared.lately.note(query.unwrap_or_default(), coding);
+    ready.answer(headers)
+}
+
+/// The list of a snapshot, ready to be sent.
+pub(super) async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery, coding: Coding) -> Ready {
     let (view, format) = (&list.view, list.format);
     let prepared = if list.report {
-        shared.views.prepare_report(&snapshot, view, format, coding).await
+        shared.views.prepare_report(snapshot, view, format, coding).await
     } else {
-        shared.views.prepare(&snapshot, view, format, coding).await
+        shared.views.prepare(snapshot, view, format, coding).await
     };
-    let ready = Arc::new(ready(&prepared, revision(&snapshot, &list.view)));
-    shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
-    ready.answer(headers)
+    ready(&prepared, revision(snapshot, view))
 }
 
 /// The same answer, if it was given since the last change to someone who asked in the same words.

@@ -457,7 +457,11 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
+            "DROP TRIGGER manifests_added; DROP TRIGGER manifests_changed; DROP TRIGGER manifests_removed;
+             DROP TRIGGER preferences_added; DROP TRIGGER preferences_changed; DROP TRIGGER preferences_removed;
+             DROP TRIGGER decisions_added; DROP TRIGGER decisions_changed; DROP TRIGGER decisions_removed;
+             DELETE FROM meta WHERE key = 'content';
+             DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
              DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;

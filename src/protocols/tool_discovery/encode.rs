@@ -5,7 +5,17 @@ use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
 
 /// Writes a manifest in the protocol's own spelling, compact; [`super::decode()`] of the result gives an equal manifest.
 pub fn encode(manifest: &Manifest) -> String {
-    let mut object = Object::open(String::new());
+    encode_marked(manifest).0
+}
+
+/// The same, and where each value begins that is written as it is, in order.
+pub(super) fn encode_marked(manifest: &Manifest) -> (String, Vec<usize>) {
+    let sizes = manifest.tools.iter().map(|tool| {
+        FRAME + tool.name.len() + tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len()
+    });
+    let text = String::with_capacity(sizes.sum::<usize>() + FRAME);
+    let out = Out { text, marks: Vec::with_capacity(4 * manifest.tools.len() + 16) };
+    let mut object = Object::open(out);
     object.text("protocol_version", &manifest.protocol_version);
     object.nested("scenario", |out| scenario(out, &manifest.scenario));
     object.nested("tools", |out| list(out, &manifest.tools, |out, item| tool(out, item)));
@@ -13,10 +23,21 @@ pub fn encode(manifest: &Manifest) -> String {
     if let Some(at) = manifest.generated_at {
         object.text("generated_at", &at.to_string());
     }
-    object.close(&manifest.extra)
+    let Out { text, marks } = object.close(&manifest.extra);
+    (text, marks)
 }
 
-fn scenario(out: String, info: &ScenarioInfo) -> String {
+/// What is written around the values of a tool, roughly.
+const FRAME: usize = 128;
+
+/// A text under way, and where the values in it begin.
+#[derive(Default)]
+struct Out {
+    text: String,
+    marks: Vec<usize>,
+}
+
+fn scenario(out: Out, info: &ScenarioInfo) -> Out {
     let mut object = Object::open(out);
     object.text("name", &info.name);
     object.text("version", &info.version);
@@ -25,7 +46,7 @@ fn scenario(out: String, info: &ScenarioInfo) -> String {
     object.close(&info.extra)
 }
 
-fn tool(out: String, tool: &Tool) -> String {
+fn tool(out: Out, tool: &Tool) -> Out {
     let mut object = Object::open(out);
     object.text("name", &tool.name);
     object.text("description", &tool.description);
@@ -35,7 +56,7 @@ fn tool(out: String, tool: &Tool) -> String {
     object.close(&tool.extra)
 }
 
-fn category(out: String, category: &Category) -> String {
+fn category(out: Out, category: &Category) -> Out {
     let mut object = Object::open(out);
     object.text("id", &category.id);
     object.text("name", &category.name);
@@ -47,42 +68,44 @@ fn category(out: String, category: &Category) -> String {
     object.close(&category.extra)
 }
 
-fn list<T>(mut out: String, items: &[T], item: fn(String, &T) -> String) -> String {
-    out.push('[');
+fn list<T>(mut out: Out, items: &[T], item: fn(Out, &T) -> Out) -> Out {
+    out.text.push('[');
     for (index, each) in items.iter().enumerate() {
         if index > 0 {
-            out.push(',');
+            out.text.push(',');
         }
         out = item(out, each);
     }
-    out.push(']');
+    out.text.push(']');
     out
 }
 
 /// An object under way.
 struct Object {
-    out: String,
+    out: Out,
     empty: bool,
 }
 
 impl Object {
-    fn open(mut out: String) -> Self {
-        out.push('{');
+    fn open(mut out: Out) -> Self {
+        out.text.push('{');
         Self { out, empty: true }
     }
 
     fn name(&mut self, name: &str) {
         if !self.empty {
-            self.out.push(',');
+            self.out.text.push(',');
         }
         self.empty = false;
-        write_string(&mut self.out, name);
-        self.out.push(':');
+        write_string(&mut self.out.text, name);
+        self.out.text.push(':');
     }
 
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
-        write_string(&mut self.out, value);
+        // Behind the quote.
+        self.out.marks.push(self.out.text.len() + 1);
+        write_string(&mut self.out.text, value);
     }
 
     fn option(&mut self, name: &str, value: Option<&str>) {
@@ -93,19 +116,20 @@ impl Object {
 
     fn raw(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.push_str(json);
+        self.out.marks.push(self.out.text.len());
+        self.out.text.push_str(json);
     }
 
-    fn nested(&mut self, name: &str, write: impl FnOnce(String) -> String) {
+    fn nested(&mut self, name: &str, write: impl FnOnce(Out) -> Out) {
         self.name(name);
         self.out = write(std::mem::take(&mut self.out));
     }
 
-    fn close(mut self, extra: &Extra) -> String {
+    fn close(mut self, extra: &Extra) -> Out {
         for (name, value) in extra {
             self.raw(name, value.get());
         }
-        self.out.push('}');
+        self.out.text.push('}');
         self.out
     }
 }

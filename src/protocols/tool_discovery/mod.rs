@@ -38,7 +38,7 @@ pub use decode::{decode, decode_stored, decode_within};
 pub(super) use decode::{first_by_name, second};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
-pub use outline::{outline, read_outlined};
+pub use outline::{encode_outlined, outline, read_outlined};
 
 /// The digest of a manifest that was changed after it was decoded.
 pub fn digest(manifest: &Manifest) -> Digest {

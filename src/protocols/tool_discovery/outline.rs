@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::encode::encode_marked;
 use super::head;
 use crate::model::{
     Accept, Category, Digest, Extra, Facts, JsonText, Manifest, Permission, ScenarioInfo, SharedText, TextBlock, Tool,
@@ -19,13 +20,27 @@ use crate::model::{
 const WRITER: &str = concat!("callsheet ", env!("CARGO_PKG_VERSION"), ", outline 2");
 /// Bytes of the sum, in front.
 const SUM: usize = 16;
+/// Values that may lie between one that is looked for and the one before it: a category, a number.
+const NEAR: usize = 4;
 const LEVELS: [Permission; 5] =
     [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner, Permission::Unknown];
 
+/// The document that [`encode`](super::encode()) makes of this manifest, with its outline.
+pub fn encode_outlined(manifest: &Manifest) -> (String, Vec<u8>) {
+    let (document, marks) = encode_marked(manifest);
+    let outline = outline_at(manifest, &document, &marks);
+    (document, outline)
+}
+
 /// The outline of a document that [`encode`](super::encode()) made of this manifest.
 pub fn outline(manifest: &Manifest, document: &str) -> Vec<u8> {
-    let mut out =
-        Writer { document, at: 0, met: HashMap::new(), bytes: Vec::with_capacity(SUM + 128 * manifest.tools.len()) };
+    outline_at(manifest, document, &[])
+}
+
+/// The same, where it is known at which places values begin.
+fn outline_at(manifest: &Manifest, document: &str, marks: &[usize]) -> Vec<u8> {
+    let bytes = Vec::with_capacity(SUM + 128 * manifest.tools.len());
+    let mut out = Writer { document, marks, at: 0, met: HashMap::new(), bytes };
     out.bytes.extend([0; SUM]);
     out.bytes.extend(manifest.digest.0.to_le_bytes());
     out.text(&manifest.protocol_version);
@@ -73,6 +88,8 @@ fn sum(document: &str, outline: &[u8]) -> [u8; SUM] {
 /// chance is the same text as well.
 struct Writer<'a> {
     document: &'a str,
+    /// Where values begin, from `at` on; to look for a text anywhere in the rest would take a hundred times as long.
+    marks: &'a [usize],
     at: usize,
     /// Texts that are kept once, by the order in which they were first met.
     met: HashMap<Arc<str>, usize>,
@@ -101,15 +118,24 @@ impl Writer<'_> {
 
     /// A text that stands in the document as it is.
     fn place(&mut self, text: &str) {
-        match self.document[self.at..].find(text) {
-            Some(behind) if !text.is_empty() => {
-                let start = self.at + behind;
+        match self.find(text) {
+            Some(start) if !text.is_empty() => {
                 self.at = start + text.len();
                 self.size(text.len() << 1);
                 self.size(start);
             }
             _ => self.inline(text),
         }
+    }
+
+    /// Where a text stands, from `at` on.
+    fn find(&mut self, text: &str) -> Option<usize> {
+        while let Some((_, rest)) = self.marks.split_first().filter(|(mark, _)| **mark < self.at) {
+            self.marks = rest;
+        }
+        let stands = |mark: &usize| self.document.get(*mark..).is_some_and(|rest| rest.starts_with(text));
+        let marked = self.marks.iter().take(NEAR).copied().find(|mark| stands(mark));
+        marked.or_else(|| Some(self.at + self.document[self.at..].find(text)?))
     }
 
     /// A text that many tools have: written where it is met first, and counted back to from then on.
@@ -368,8 +394,11 @@ mod tests {
 
     fn written(text: &str) -> (Manifest, String, Vec<u8>) {
         let manifest = decode(text.as_bytes(), &Accept::default()).unwrap().manifest;
-        let document = encode(&manifest);
-        let outline = outline(&manifest, &document);
+        let (document, outline) = encode_outlined(&manifest);
+        assert_eq!(document, encode(&manifest));
+        let searched = super::outline(&manifest, &document);
+        let read = |outline: &[u8]| read_outlined(document.clone().into(), outline, &Accept::default());
+        assert_eq!(format!("{:?}", read(&outline)), format!("{:?}", read(&searched)), "found without marks as well");
         (manifest, document, outline)
     }
 

@@ -10,10 +10,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, Owner};
-use super::{Holder, OPEN, failed};
+use super::{Holder, OPEN, failed, rows};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
-use crate::state::StateError;
+use crate::state::{Content, StateError};
 
 /// How long a write waits for another program, such as a `sqlite3` shell, that has the file locked.
 const BUSY: Duration = Duration::from_secs(5);
@@ -21,6 +21,7 @@ const BUSY: Duration = Duration::from_secs(5);
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Keeps other daemons away from the file until it is dropped.
+#[derive(Debug)]
 pub(super) struct Lock {
     file: File,
     /// Whether a daemon has used the state before, so that an empty file has lost something.
@@ -165,6 +166,20 @@ fn lost(path: &Path, was_used: bool) -> Option<String> {
     } else {
         emptied.then(|| "it is empty, though it was used before".to_owned())
     }
+}
+
+/// The name of what the file holds, as far as one that was not checked yet tells it. Neither changes the file nor works its log into it.
+pub(super) fn content(path: &Path) -> Option<Content> {
+    // Of an empty file SQLite deletes the log.
+    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() > 0)?;
+    let read = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        // One of another version has other names, or none.
+        if schema::is_current(&connection)? { rows::content(&connection) } else { Ok(None) }
+    };
+    read().ok().flatten()
 }
 
 enum Checked {

@@ -128,6 +128,29 @@ const STEPS: &[&str] = &["
         first    TEXT NOT NULL,
         last     TEXT NOT NULL
     ) STRICT;
+", "
+    -- Names what lists are made of: every change of it, by hand too, gives it another name that nobody has used before. What was made of a
+    -- content holds as long as the content has its name.
+    INSERT OR REPLACE INTO meta (key, value, updated_at)
+        VALUES ('content', lower(hex(randomblob(16))), strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
+    CREATE TRIGGER manifests_added AFTER INSERT ON manifests
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER manifests_changed AFTER UPDATE ON manifests
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER manifests_removed AFTER DELETE ON manifests
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER preferences_added AFTER INSERT ON preferences
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER preferences_changed AFTER UPDATE ON preferences
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER preferences_removed AFTER DELETE ON preferences
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER decisions_added AFTER INSERT ON decisions
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER decisions_changed AFTER UPDATE ON decisions
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    CREATE TRIGGER decisions_removed AFTER DELETE ON decisions
+        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
 "];
 
 /// Whose file it is, as far as its header and tables tell.
@@ -160,6 +183,12 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
     } else {
         Owner::Us
     })
+}
+
+/// Whether the file is ours and of the current version.
+pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(owner(connection)? == Owner::Us && version == current())
 }
 
 /// Takes the file to the current version, all steps or none.
