@@ -36,7 +36,9 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     });
     let done = each_on_its_own(shares.collect(), |share: Vec<T>| share.into_iter().map(&work).collect::<Vec<R>>());
     let mut results = Vec::with_capacity(count);
-    done.into_iter().for_each(|share| results.extend(share));
+    for share in done {
+        results.extend(share);
+    }
     results
 }
 
