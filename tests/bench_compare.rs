@@ -1,5 +1,7 @@
 //! `benches/compare` tells what got better and what got worse between two runs of `callsheet-bench --json`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 use std::path::Path;
 use std::process::Command;
 

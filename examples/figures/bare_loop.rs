@@ -45,7 +45,6 @@ pub(crate) fn run_on(addresses: &[SocketAddr]) -> Result<Passes> {
 
 /// The role: prints the bytes of the first pass when it is done, then the seconds of the second. Lives until it is killed, so that its
 /// processor time can be read.
-#[expect(clippy::disallowed_methods, reason = "what it reads is its own, and it is what limits are measured against")]
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [file] = arguments else { anyhow::bail!("play-loop FILE") };
     let list = std::fs::read_to_string(file)?;
@@ -73,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Asks each once; the addresses with what the answers are known by, and how long they were.
-#[expect(clippy::disallowed_methods, reason = "see above")]
+#[expect(clippy::disallowed_methods, reason = "what it reads is its own, and it is what limits are measured against")]
 async fn pass(
     client: &reqwest::Client,
     urls: Vec<(String, Option<HeaderValue>)>,

@@ -94,9 +94,9 @@ async fn measure(scenarios: usize, changes: usize) -> Result<Times> {
         ensure!(refreshed.status == 200, "{}", refreshed.status);
         let event =
             tokio::time::timeout(PATIENCE, heard.recv()).await.context("no event")?.context("nobody follows")?;
-        let sent = mover.sent()?;
-        times.list.push(milliseconds(sent, at));
-        times.event.push(milliseconds(sent, event));
+        let told = mover.sent()?;
+        times.list.push(milliseconds(told, at));
+        times.event.push(milliseconds(told, event));
         tag = fresh;
     }
     ensure!(heard.try_recv().is_err(), "an event more than changes");

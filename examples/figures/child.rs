@@ -39,11 +39,6 @@ impl Child {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// What it prints until it ends.
     pub(crate) fn rest(mut self) -> Result<String> {
         let mut text = String::new();

@@ -91,5 +91,5 @@ async fn churn(plan: &Plan, scenarios: &Scenarios, daemon: &Daemon) -> Result<(f
         median(&seen.map(|(_, memory)| *memory).collect::<Vec<_>>())
     };
     let fifth = plan.churn / 5;
-    Ok((within(fifth, fifth * 3 / 2), within(plan.churn - fifth / 2, plan.churn), changes))
+    Ok((within(fifth, fifth * 3 / 2), within(fifth * 9 / 2, plan.churn), changes))
 }

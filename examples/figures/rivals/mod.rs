@@ -125,13 +125,12 @@ fn compare(kind: Kind, ours: Found, theirs: Found) -> Vec<Row> {
     let name = "until a new tool is listed";
     let asked = ours.asked.map_or_else(String::new, |asked| format!("{:.0} ms when asked to refresh", asked * 1e3));
     let ours = ours.new.unwrap_or(NEW.as_secs_f64());
-    rows.push(match theirs.new {
-        Some(theirs) => row("new", name, ours, theirs, "s").note(asked),
-        None => {
-            let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
-            let never = format!("{asked}; {}: not within {} s", kind.name(), NEW.as_secs());
-            Row::new(format!("rivals.{}.new", kind.id()), told, ours, "s").note(never)
-        }
+    rows.push(if let Some(theirs) = theirs.new {
+        row("new", name, ours, theirs, "s").note(asked)
+    } else {
+        let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
+        let never = format!("{asked}; {}: not within {} s", kind.name(), NEW.as_secs());
+        Row::new(format!("rivals.{}.new", kind.id()), told, ours, "s").note(never)
     });
     rows
 }
