@@ -18,9 +18,9 @@ use peers::{ALL, Kind, Peer};
 use upstreams::Upstreams;
 
 const COUNT: usize = 50;
-/// How often each is asked when all are well, and when not: some take many seconds then.
-const LISTS: usize = 21;
-const ILL: usize = 3;
+/// How often each is asked at most, and at least: some take many seconds each time, and get no more than this for all.
+const LISTS: (usize, usize) = (3, 21);
+const ENOUGH: Duration = Duration::from_secs(10);
 /// How long a new tool is waited for: longer than a minute, after which callsheet asks again by default.
 const NEW: Duration = Duration::from_secs(75);
 const START: Duration = Duration::from_secs(240);
@@ -71,7 +71,7 @@ async fn measure(kind: Kind) -> Result<Found> {
     let all = COUNT * TOOLS;
     ensure!(peer.until(all, START).await?, "it never lists all: {:?} tools; {}", peer.count().await, peer.log());
     let mut found = Found { start: begun.elapsed().as_secs_f64(), ..Found::default() };
-    let (healthy, tools) = list(&peer, LISTS).await;
+    let (healthy, tools) = list(&peer).await;
     ensure!(tools == all, "{tools} tools of {all}");
     found.healthy = healthy;
     found.memory = peer.memory()?;
@@ -90,18 +90,19 @@ async fn measure(kind: Kind) -> Result<Found> {
     }
 
     upstreams.tell(2, "/slow").await?;
-    (found.slow, found.tools[1]) = list(&peer, ILL).await;
+    (found.slow, found.tools[1]) = list(&peer).await;
     upstreams.tell(2, "/quick").await?;
     upstreams.end(3).await;
-    (found.dead, found.tools[0]) = list(&peer, ILL).await;
+    (found.dead, found.tools[0]) = list(&peer).await;
     println!("{}: {found:?}", kind.name());
     Ok(found)
 }
 
 /// The middle time of some lists, and how many tools the last had; none when it was not answered.
-async fn list(peer: &Peer, times: usize) -> (f64, usize) {
+async fn list(peer: &Peer) -> (f64, usize) {
     let (mut taken, mut tools) = (Vec::new(), 0);
-    for _ in 0..times {
+    let begun = Clock::system().now();
+    while taken.len() < LISTS.0 || taken.len() < LISTS.1 && begun.elapsed() < ENOUGH {
         let start = Clock::system().now();
         tools = peer.count().await.unwrap_or_default();
         taken.push(start.elapsed().as_secs_f64());

@@ -91,7 +91,7 @@ impl Peer {
     /// Starts one before these upstreams.
     pub(crate) async fn start(kind: Kind, upstreams: &[SocketAddr]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build()?;
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(120)).build()?;
         let (running, address) = if kind == Kind::Callsheet {
             let named = (0..).map(manifests::name).zip(upstreams.iter().copied());
             let daemon = Daemon::start(None, &named.collect::<Vec<_>>(), "1s", "")?;
@@ -269,7 +269,7 @@ fn command(kind: Kind, folder: &Path, upstreams: &[SocketAddr], port: u16) -> Re
         _ => {
             let mut command = Command::new(program);
             command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/rivals/fastmcp_proxy.py"));
-            command.arg(config).arg(&port);
+            command.arg(config).arg(&port).env("FASTMCP_LOG_LEVEL", "WARNING");
             command
         }
     };
