@@ -39,6 +39,13 @@ impl Child {
         Ok(line.trim_end().to_owned())
     }
 
+    /// Keeps it from doing anything, while what it listens at stays taken.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        let status = Command::new("kill").args(["-STOP", &self.process.id().to_string()]).status()?;
+        anyhow::ensure!(status.success(), "a child cannot be stopped");
+        Ok(())
+    }
+
     /// What it prints until it ends.
     pub(crate) fn rest(mut self) -> Result<String> {
         let mut text = String::new();

@@ -29,7 +29,7 @@ const END: &str = "/end";
 pub(crate) struct Scenarios {
     first: usize,
     pub(crate) addresses: Vec<SocketAddr>,
-    _child: Child,
+    child: Child,
 }
 
 impl Scenarios {
@@ -45,7 +45,7 @@ impl Scenarios {
         let mut child = Child::start(None, &arguments)?;
         let line = child.line()?;
         let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
-        Ok(Self { first, addresses, _child: child })
+        Ok(Self { first, addresses, child })
     }
 
     /// Their names, and where they are.
@@ -57,6 +57,11 @@ impl Scenarios {
     /// Changes one scenario's manifest.
     pub(crate) async fn change(&self, at: usize) -> Result<()> {
         crate::raw::once(self.addresses[at], "GET", CHANGE).await.map(drop)
+    }
+
+    /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for them.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        self.child.freeze()
     }
 
     /// Ends one: once this returns its port is refused.

@@ -37,7 +37,7 @@ fn measure(plan: &Plan, count: usize, most: Option<f64>) -> Result<Vec<Row>> {
     }
     let wanted = runtime.block_on(fleet::whole(&daemon, tools))?.body;
     // From here on the list can only be what was stored.
-    drop(scenarios);
+    scenarios.freeze()?;
     let (mut listening, mut first, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..plan.rounds() {
         daemon.kill()?;
