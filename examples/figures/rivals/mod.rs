@@ -69,7 +69,12 @@ async fn measure(kind: Kind) -> Result<Found> {
     let begun = clock.now();
     let peer = Peer::start(kind, &upstreams.addresses).await?;
     let all = COUNT * TOOLS;
-    ensure!(peer.until(all, START).await?, "it never lists all: {:?} tools; {}", peer.count().await, peer.log());
+    ensure!(
+        peer.until(all, START).await?,
+        "it never lists all: {} tools; {}",
+        peer.count().await.unwrap_or_default(),
+        peer.log()
+    );
     let mut found = Found { start: begun.elapsed().as_secs_f64(), ..Found::default() };
     let (healthy, tools) = list(&peer).await;
     ensure!(tools == all, "{tools} tools of {all}");

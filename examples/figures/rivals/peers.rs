@@ -98,7 +98,7 @@ impl Peer {
             let address = daemon.address;
             (Running::Ours(daemon), address)
         } else {
-            let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            let port = free_port()?;
             let log = std::fs::File::create(folder.path().join("log"))?;
             let mut command = command(kind, folder.path(), upstreams, port)?;
             let process = command.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null()).spawn();
@@ -234,6 +234,13 @@ impl Peer {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
+}
+
+/// A port below those that the system gives to connections: nobody gets it while a rival takes its time to start.
+fn free_port() -> Result<u16> {
+    let first = 29_000 + u16::try_from(std::process::id() % 2_000)?;
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..first + 1_000).find(free).context("no port is free")
 }
 
 /// A name that all of them take as it is.
