@@ -36,7 +36,7 @@ impl Bare {
         }
         writeln!(file)?;
         file.write_all(&answer.body)?;
-        let mut child = Child::start(Some(core), &["bare".to_owned(), file.path().display().to_string()])?;
+        let mut child = Child::start(Some(core), &["play-bare".to_owned(), file.path().display().to_string()])?;
         let address = child.line()?.parse()?;
         Ok(Self { address, child })
     }

@@ -34,12 +34,12 @@ pub(crate) struct Process {
 impl Process {
     /// A scenario. One that hangs lists its tool, and never answers a call.
     pub(crate) fn scenario(core: usize, hangs: bool) -> Result<Self> {
-        Self::start(core, &["callee".to_owned(), hangs.to_string()])
+        Self::start(core, &["play-callee".to_owned(), hangs.to_string()])
     }
 
     /// A proxy before `to`.
     pub(crate) fn proxy(core: usize, to: SocketAddr) -> Result<Self> {
-        Self::start(core, &["proxy".to_owned(), to.to_string()])
+        Self::start(core, &["play-proxy".to_owned(), to.to_string()])
     }
 
     fn start(core: usize, arguments: &[String]) -> Result<Self> {

@@ -1,4 +1,5 @@
-//! What the daemon adds to a call, against a bare reverse proxy that does the same hop; and what calls cost that wait.
+//! What the daemon adds to a call of one of 100,000 tools, against a bare reverse proxy that does the same hop; and what calls cost that
+//! wait.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,12 +11,16 @@ use tokio::net::TcpStream;
 
 use crate::callee::{ARGUMENTS, Process, TOOL};
 use crate::child::{Child, Daemon};
-use crate::load;
+use crate::manifests::TOOLS;
+use crate::plan::Plan;
 use crate::raw;
-use crate::report::{Demand, Row, median};
+use crate::report::{Row, median, median_ratio};
+use crate::scenarios::Scenarios;
+use crate::{fleet, load};
 
-/// Rounds of each, taken in turns, so that what else the machine does hits both.
-const ROUNDS: usize = 5;
+/// Scenarios beside the one that is called, in a quick run and in a thorough one.
+const FLEETS: (usize, usize) = (50, 5_000);
+/// What is measured is measured in turns, so that what else the machine does hits both.
 const SPAN: Duration = Duration::from_secs(2);
 /// Where what is measured runs together with the scenario, and where the load runs.
 const OURS: usize = 0;
@@ -23,18 +28,22 @@ const LOAD: usize = 1;
 /// The most that the daemon may take, in times of the proxy.
 const MOST: f64 = 1.25;
 const WAITERS: usize = 10_000;
+/// The settings of a daemon at which so many wait.
+const WAITING: &str = "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 12000\n";
 /// The most that a call that waits may cost, in KB.
 const MOST_KB: f64 = 20.0;
 /// Nothing here takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let others = Scenarios::start(plan.pick(FLEETS.0, FLEETS.1), Duration::ZERO)?;
     let scenario = Process::scenario(OURS, false)?;
     let proxy = Process::proxy(OURS, scenario.address)?;
-    let daemon = daemon(scenario.address, "")?;
+    let daemon = daemon(scenario.address, others.named(), "server.ready_timeout = \"120s\"\n")?;
     let mut rows = Vec::new();
     for connections in [1, 32] {
-        rows.push(compare(connections, scenario.address, proxy.address, daemon.address)?);
+        let among = format!("a call of one of {} tools", others.addresses.len() * TOOLS + 1);
+        rows.extend(compare(plan, (connections, &among), [scenario.address, proxy.address, daemon.address])?);
     }
     drop((scenario, proxy, daemon));
     rows.push(waiting()?);
@@ -42,10 +51,15 @@ pub(crate) fn run() -> Result<Vec<Row>> {
 }
 
 /// A daemon that knows the scenario, and its tool is listed.
-fn daemon(scenario: SocketAddr, settings: &str) -> Result<Daemon> {
+fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &str) -> Result<Daemon> {
     let text = format!("{settings}discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n");
-    let daemon = Daemon::configured(Some(OURS), &[("files".to_owned(), scenario)], text)?;
-    tokio::runtime::Runtime::new()?.block_on(until_listed(daemon.address))?;
+    let mut all = others;
+    all.push(("files".to_owned(), scenario));
+    let daemon = Daemon::configured(Some(OURS), &all, text)?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        fleet::ready(&daemon).await?;
+        until_listed(daemon.address).await
+    })?;
     Ok(daemon)
 }
 
@@ -64,36 +78,45 @@ fn request() -> String {
     raw::request("POST", "/api/v1/tools/execute", &headers) + &body
 }
 
-fn compare(connections: usize, direct: SocketAddr, proxy: SocketAddr, daemon: SocketAddr) -> Result<Row> {
-    let request = request();
-    let measure = |address| load::put(LOAD, address, &request, connections, SPAN).map(|round| round.p50);
-    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+fn compare(plan: &Plan, case: (usize, &str), servers: [SocketAddr; 3]) -> Result<[Row; 2]> {
+    let ((connections, among), request) = (case, request());
+    let span = plan.pick(SPAN / 4, SPAN);
+    let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
     // The first round warms up.
-    for round in 0..=ROUNDS {
-        for (times, address) in times.iter_mut().zip([direct, proxy, daemon]) {
-            let p50 = measure(address)?;
+    for round in 0..=plan.rounds() {
+        for (rounds, address) in rounds.iter_mut().zip(servers) {
+            let found = load::put(LOAD, address, &request, connections, span)?;
             if round > 0 {
-                times.push(p50);
+                rounds.push(found);
             }
         }
     }
-    let [direct, proxy, ours] = times.map(|times| median(&times));
-    let figure = format!("a call of a tool at {connections} connections: p50 through the daemon");
-    let shown = format!("{ours:.0} µs (+{:.0} µs to a direct call of {direct:.0} µs)", ours - direct);
-    let theirs = format!("{proxy:.0} µs through a bare hyper reverse proxy");
-    println!("{figure}: {shown}; {theirs}");
-    Ok(Row { figure, ours: shown, theirs, value: ours / proxy, demand: Some(Demand::AtMost(MOST, "x")) })
+    let of =
+        |value: fn(&load::Round) -> f64| rounds.each_ref().map(|rounds| rounds.iter().map(value).collect::<Vec<_>>());
+    let ([direct, proxy, ours], [_, proxy99, ours99]) = (of(|round| round.p50), of(|round| round.p99));
+    let name = format!("{among} at concurrency {connections}");
+    let note = format!("a direct call {:.0} us", median(&direct));
+    println!("{name}: p50 {:.0} us; through a bare proxy {:.0} us; {note}", median(&ours), median(&proxy));
+    let against = "bare hyper reverse proxy";
+    let id = format!("calls.{connections}");
+    Ok([
+        Row::new(format!("{id}.p50"), format!("{name}: p50"), median(&ours), "us")
+            .against(against, median(&proxy))
+            .ratio(median_ratio(&ours, &proxy))
+            .at_most(MOST)
+            .note(note),
+        Row::new(format!("{id}.p99"), format!("{name}: p99"), median(&ours99), "us")
+            .against(against, median(&proxy99))
+            .ratio(median_ratio(&ours99, &proxy99)),
+    ])
 }
 
 /// The memory of the daemon that calls take which wait for their turn, the connections of those who wait included.
 fn waiting() -> Result<Row> {
     let scenario = Process::scenario(OURS, true)?;
-    let daemon = daemon(
-        scenario.address,
-        "calls.queue_timeout = \"1h\"\ncalls.concurrency = 32\nserver.max_connections = 12000\n",
-    )?;
+    let daemon = daemon(scenario.address, Vec::new(), WAITING)?;
     let before = daemon.child.memory("VmRSS")?;
-    let arguments = ["waiters".to_owned(), daemon.address.to_string(), (WAITERS + 32).to_string()];
+    let arguments = ["play-waiters".to_owned(), daemon.address.to_string(), (WAITERS + 32).to_string()];
     let mut waiters = Child::start(Some(LOAD), &arguments)?;
     waiters.line()?;
     tokio::runtime::Runtime::new()?.block_on(until_all_wait(daemon.address))?;
@@ -101,18 +124,20 @@ fn waiting() -> Result<Row> {
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let each = (after - before) * 1_000.0 / WAITERS as f64;
     let figure = format!("{WAITERS} calls that wait for their turn: memory of each, its client's connection included");
-    let shown = format!("{each:.1} KB ({before:.0} MB before, {after:.0} MB after)");
-    println!("{figure}: {shown}");
-    Ok(Row { figure, ours: shown, theirs: String::new(), value: each, demand: Some(Demand::AtMost(MOST_KB, " KB")) })
+    let note = format!("{before:.0} MB before, {after:.0} MB after");
+    println!("{figure}: {each:.1} KB; {note}");
+    Ok(Row::new("calls.waiting", figure, each, "KB").at_most(MOST_KB).note(note))
 }
 
 async fn until_all_wait(daemon: SocketAddr) -> Result<()> {
-    let end = Clock::system().now() + PATIENCE;
-    while count(daemon).await? < WAITERS {
-        ensure!(Clock::system().now() < end, "they do not all wait");
-        Clock::system().sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
+    let all = async {
+        // A daemon that has no room left answers this neither.
+        while count(daemon).await? < WAITERS {
+            Clock::system().sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, all).await.context("they do not all wait")?
 }
 
 /// How many calls wait, as the daemon counts them.

@@ -1,58 +1,130 @@
-//! How soon a change of one scenario is in the list, in a small and in a large catalog.
+//! How soon a change of one scenario is seen, in a small and in a large catalog: from the last byte of its manifest to the first byte of
+//! the new list at somebody who keeps asking for it, and to the event at somebody who follows.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use callsheet::runtime::Clock;
+use anyhow::{Context, Result, ensure};
+use callsheet::runtime::{Clock, Tasks};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::child::Daemon;
-use crate::fleet::{self, SCENARIOS};
-use crate::manifests::{self, TOOLS};
-use crate::raw;
-use crate::report::{Row, median};
+use crate::events::{self, Way};
+use crate::guard::Guard;
+use crate::manifests::TOOLS;
+use crate::mover::Mover;
+use crate::plan::Plan;
+use crate::raw::{self, Connection};
+use crate::report::{Row, percentile};
 use crate::scenarios::Scenarios;
+use crate::{fleet, truth};
 
-const CHANGES: usize = 21;
+/// Sizes of catalogs, in scenarios.
+const FLEETS: [usize; 3] = [50, 500, 5_000];
+/// Scenarios that change, one after the other.
+const MOVERS: usize = 40;
+/// They are asked more often than an operator would.
+const SETTINGS: &str = "refresh.forced_gap = \"1ms\"\n";
+const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(crate) fn run() -> Result<Vec<Row>> {
-    let runtime = tokio::runtime::Runtime::new()?;
-    let scenarios = Scenarios::start(SCENARIOS, Duration::ZERO)?;
-    let daemon = Daemon::start(None, &scenarios.addresses, "60s")?;
-    let (mut published, mut listed) = (Vec::new(), Vec::new());
-    runtime.block_on(async {
-        fleet::ready(&daemon).await?;
-        fleet::whole(&daemon).await?;
-        let clock = Clock::system();
-        // A scenario is asked again a second after its last ask at the earliest.
-        clock.sleep(Duration::from_secs(3)).await;
-        for at in (0..SCENARIOS).step_by(SCENARIOS / CHANGES).take(CHANGES) {
-            let name = manifests::name(at);
-            scenarios.change(at).await?;
-            let before = raw::once(daemon.address, "GET", &format!("/api/v1/tools?scenario={name}")).await?;
-            let start = clock.now();
-            let done = raw::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
-            ensure!(done.status == 200, "{}", done.status);
-            published.push(start.elapsed().as_secs_f64() * 1e3);
-            fleet::whole(&daemon).await?;
-            listed.push(start.elapsed().as_secs_f64() * 1e3);
-            let after = raw::once(daemon.address, "GET", &format!("/api/v1/tools?scenario={name}")).await?;
-            ensure!(before.header("etag") != after.header("etag"), "nothing changed");
+/// Milliseconds from the last byte of a manifest.
+#[derive(Default)]
+struct Times {
+    list: Vec<f64>,
+    event: Vec<f64>,
+}
+
+pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for scenarios in FLEETS {
+        if plan.quick && scenarios > plan.fleet {
+            continue;
         }
-        Ok(())
-    })?;
-    let (published, listed) = (median(&published), median(&listed));
-    println!(
-        "a change is published after {published:.2} ms, fetch included; the whole list is there after {listed:.1} ms"
-    );
-    let row = |figure: &str, ours| Row {
-        figure: format!("one of {SCENARIOS} scenarios of {TOOLS} tools changes: {figure}"),
-        ours,
-        theirs: "-".into(),
-        value: 0.0,
-        demand: None,
-    };
-    Ok(vec![
-        row("from asking it to the new catalog", format!("{published:.2} ms")),
-        row("until a client has the whole new list", format!("{listed:.0} ms")),
-    ])
+        let runtime = tokio::runtime::Runtime::new()?;
+        let Times { list, event } = runtime.block_on(measure(scenarios, plan.pick(60, 300)))?;
+        let tools = scenarios * TOOLS;
+        for (id, told, times) in
+            [("list", "to the first byte of the new list", list), ("event", "to the event (server-sent)", event)]
+        {
+            let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
+            println!(
+                "20 of {tools} tools change: from the last byte of their manifest {told} p50 {p50:.2} ms, p99 {p99:.2} ms"
+            );
+            let name = format!("20 of {tools} tools change, p99 from the last byte of their manifest {told}");
+            let row = Row::new(format!("change.{tools}.{id}"), name, p99, "ms");
+            rows.push(row.note(format!("p50 {p50:.2} ms, {} changes", times.len())));
+        }
+    }
+    Ok(rows)
+}
+
+async fn measure(scenarios: usize, changes: usize) -> Result<Times> {
+    let tasks = Tasks::new();
+    let movers = Mover::start(0, MOVERS, &tasks).await?;
+    let others = Scenarios::some(MOVERS, scenarios - MOVERS, Duration::ZERO, TOOLS)?;
+    let guard = Guard::start().await?;
+    let named = movers.iter().map(|mover| (mover.name(), mover.address)).chain(others.named()).collect();
+    let daemon = Daemon::start(None, &guard.beside(named), "60s", SETTINGS)?;
+    fleet::ready(&daemon).await?;
+    let tools = scenarios * TOOLS + Guard::tools();
+    let mut tag = fleet::whole(&daemon, tools).await?.header("etag").context("no tag")?.to_owned();
+    let guard = guard.watch(daemon.address, Duration::from_secs(60), false);
+
+    let (send, mut heard) = mpsc::channel(16);
+    let bytes = Arc::new(AtomicU64::new(0));
+    let stream = events::begin(daemon.address, Way::Stream).await?;
+    tasks.spawn(events::listen(stream, Way::Stream, Clock::system(), Arc::clone(&bytes), send));
+    // It is told all names first.
+    let mut before = None;
+    while before != Some(bytes.load(Ordering::Relaxed)) {
+        before = Some(bytes.load(Ordering::Relaxed));
+        Clock::system().sleep(Duration::from_millis(300)).await;
+    }
+    let mut times = Times::default();
+    for turn in 0..changes {
+        let mover = &movers[turn % MOVERS];
+        mover.change();
+        let path = format!("/api/v1/scenarios/{}/refresh", mover.name());
+        let refreshed = raw::once(daemon.address, "POST", &path);
+        let listed = until_new(&daemon, &tag, tools);
+        let (refreshed, listed) = tokio::join!(refreshed, listed);
+        let (refreshed, (at, fresh)) = (refreshed?, listed?);
+        ensure!(refreshed.status == 200, "{}", refreshed.status);
+        let event =
+            tokio::time::timeout(PATIENCE, heard.recv()).await.context("no event")?.context("nobody follows")?;
+        let told = mover.sent()?;
+        times.list.push(milliseconds(told, at));
+        times.event.push(milliseconds(told, event));
+        tag = fresh;
+    }
+    ensure!(heard.try_recv().is_err(), "an event more than changes");
+    guard.end().await?;
+    let list = fleet::whole(&daemon, tools).await?;
+    let edition = |at: usize| movers.get(at).map_or(0, Mover::edition);
+    truth::check(&list.body, 0..scenarios, TOOLS, edition)?;
+    Ok(times)
+}
+
+/// Keeps asking for the list until it is a new one: when that began to come, and its tag.
+async fn until_new(daemon: &Daemon, tag: &str, tools: usize) -> Result<(Instant, String)> {
+    let clock = Clock::system();
+    let request = raw::request("GET", fleet::PATH, &[("if-none-match", tag)]);
+    let mut connection = Connection::open(daemon.address).await?;
+    let end = clock.now() + PATIENCE;
+    loop {
+        let begun = connection.begin(request.as_bytes()).await?;
+        let now = clock.now();
+        if begun.answer.status == 200 {
+            let listed = begun.answer.header("callsheet-tools").unwrap_or_default();
+            ensure!(listed == tools.to_string(), "{listed} tools while 20 change");
+            return Ok((now, begun.answer.header("etag").context("no tag")?.to_owned()));
+        }
+        ensure!(now < end, "the list is not renewed");
+    }
+}
+
+fn milliseconds(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64() * 1e3
 }

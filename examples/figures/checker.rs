@@ -10,17 +10,13 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::actor::{TOOLS, Truth};
-use crate::manifests;
 use crate::raw::{self, Connection};
+use crate::{fleet, manifests};
 
-/// How often the list is looked at.
-const EVERY: Duration = Duration::from_millis(100);
 /// How soon what was answered has to be in the list.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 /// How much later than at its end a grace may be seen to end: publishing, reading, and the share of the processor that others take.
 pub(crate) const LEEWAY: Duration = Duration::from_millis(500);
-/// How long one that is well may go without giving an answer: the longest time between two asks, one that times out, and some more.
-const IDLE: Duration = Duration::from_secs(6);
 /// Wrong answers that are explained in full.
 const EXPLAINED: usize = 5;
 
@@ -43,6 +39,7 @@ pub(crate) type Seen = BTreeMap<String, Vec<Listed>>;
 /// Reads the list of a daemon again and again; an unchanged one is not sent again.
 pub(crate) struct Looker {
     address: SocketAddr,
+    path: String,
     connection: Option<Connection>,
     tag: String,
     pub(crate) seen: Seen,
@@ -50,7 +47,12 @@ pub(crate) struct Looker {
 
 impl Looker {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, connection: None, tag: String::new(), seen: Seen::new() }
+        Self::at(address, fleet::PATH.to_owned())
+    }
+
+    /// Looks at another list than the whole one.
+    fn at(address: SocketAddr, path: String) -> Self {
+        Self { address, path, connection: None, tag: String::new(), seen: Seen::new() }
     }
 
     /// The list as it is now.
@@ -59,7 +61,7 @@ impl Looker {
             Some(connection) => connection,
             None => Connection::open(self.address).await?,
         };
-        let request = raw::request("GET", "/api/v1/tools", &[("if-none-match", self.tag.as_str())]);
+        let request = raw::request("GET", &self.path, &[("if-none-match", self.tag.as_str())]);
         let answer = connection.get(request.as_bytes()).await?;
         self.connection = Some(connection);
         if answer.status == 200 {
@@ -84,6 +86,19 @@ pub(crate) struct Watched {
     pub(crate) truth: Box<dyn Fn() -> Truth + Send + Sync>,
 }
 
+/// How it is watched.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    /// The list that is looked at.
+    pub(crate) path: String,
+    /// How often.
+    pub(crate) every: Duration,
+    /// How long the daemon keeps the tools of one that fails.
+    pub(crate) grace: Duration,
+    /// How long one that is well may go without giving an answer: the longest time between two asks, one that times out, and some more.
+    pub(crate) idle: Duration,
+}
+
 /// What was found.
 #[derive(Default)]
 pub(crate) struct Verdict {
@@ -98,12 +113,12 @@ pub(crate) async fn check(
     address: SocketAddr,
     watched: Vec<Watched>,
     others: BTreeSet<String>,
-    grace: Duration,
+    rules: Rules,
     stop: Stop,
 ) -> Verdict {
     let clock = Clock::system();
     let start = clock.now();
-    let mut looker = Looker::new(address);
+    let mut looker = Looker::at(address, rules.path.clone());
     let (mut verdict, mut open) = (Verdict::default(), BTreeSet::new());
     let names: BTreeSet<String> = watched.iter().map(|each| manifests::name(each.at)).collect();
     while !stop.is_stopped() {
@@ -118,7 +133,7 @@ pub(crate) async fn check(
         } else {
             for (each, before) in watched.iter().zip(&before) {
                 let listed = looker.seen.get(&manifests::name(each.at)).map_or(&[][..], Vec::as_slice);
-                let case = Case { before, after: &(each.truth)(), listed, asked, now, grace };
+                let case = Case { before, after: &(each.truth)(), listed, asked, now, rules: &rules };
                 let wrong = case.wrong(each);
                 found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
             }
@@ -144,7 +159,7 @@ pub(crate) async fn check(
             }
         }
         open = cases;
-        clock.sleep_until((asked + EVERY).max(now)).await;
+        clock.sleep_until((asked + rules.every).max(now)).await;
     }
     verdict
 }
@@ -156,7 +171,7 @@ struct Case<'a> {
     listed: &'a [Listed],
     asked: Instant,
     now: Instant,
-    grace: Duration,
+    rules: &'a Rules,
 }
 
 impl Case<'_> {
@@ -164,13 +179,14 @@ impl Case<'_> {
     fn wrong(&self, each: &Watched) -> Option<&'static str> {
         let (before, after) = (self.before, self.after);
         let idle = after.answered.map_or(before.well, |answered| answered.max(before.well));
-        if before.broke.is_none() && after.broke.is_none() && before.left.is_none() && self.now > idle + IDLE {
+        if before.broke.is_none() && after.broke.is_none() && before.left.is_none() && self.now > idle + self.rules.idle
+        {
             return Some("not asked for long though it is well");
         }
         if self.listed.is_empty() {
             let due = before.due.filter(|due| after.due == Some(*due))?;
             let soon = self.asked > due + SOON;
-            let kept = after.answered.is_some_and(|answered| self.now + LEEWAY < answered + self.grace);
+            let kept = after.answered.is_some_and(|answered| self.now + LEEWAY < answered + self.rules.grace);
             let kept = each.steady || kept && after.left.is_none();
             return (soon && kept).then_some(match (each.steady, after.broke) {
                 (true, _) => "a healthy scenario is missing",
@@ -181,7 +197,7 @@ impl Case<'_> {
         let Some((edition, first)) = before.told else { return Some("listed though it never answered") };
         if let (Some(broke), true) = (before.broke, before.broke == after.broke) {
             let died = after.answered.map_or(broke, |answered| answered.max(broke));
-            if self.asked > died + self.grace + LEEWAY {
+            if self.asked > died + self.rules.grace + LEEWAY {
                 return Some("listed longer than grace");
             }
         }

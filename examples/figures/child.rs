@@ -39,6 +39,13 @@ impl Child {
         Ok(line.trim_end().to_owned())
     }
 
+    /// Keeps it from doing anything, while what it listens at stays taken.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        let status = Command::new("kill").args(["-STOP", &self.process.id().to_string()]).status()?;
+        anyhow::ensure!(status.success(), "a child cannot be stopped");
+        Ok(())
+    }
+
     /// What it prints until it ends.
     pub(crate) fn rest(mut self) -> Result<String> {
         let mut text = String::new();
@@ -83,27 +90,26 @@ pub(crate) struct Daemon {
     pub(crate) address: SocketAddr,
     core: Option<usize>,
     arguments: Vec<String>,
-    // Held: the folder goes when the daemon has ended.
-    _folder: tempfile::TempDir,
+    // The folder goes when the daemon has ended.
+    folder: tempfile::TempDir,
 }
 
 impl Daemon {
-    /// Starts a daemon for the scenarios at these addresses. `ready` is its `server.ready_timeout`.
-    pub(crate) fn start(core: Option<usize>, scenarios: &[SocketAddr], ready: &str) -> Result<Self> {
-        let text = format!("server.ready_timeout = \"{ready}\"\ndiscovery.mdns.enabled = false\n");
-        Self::with(core, scenarios, text)
+    /// Starts a daemon for these scenarios. `ready` is its `server.ready_timeout`; `settings` are further ones.
+    pub(crate) fn start(
+        core: Option<usize>,
+        scenarios: &[(String, SocketAddr)],
+        ready: &str,
+        settings: &str,
+    ) -> Result<Self> {
+        let off = "discovery.mdns.enabled = false\ndiscovery.vrooli.enabled = false\n";
+        Self::configured(core, scenarios, format!("server.ready_timeout = \"{ready}\"\n{settings}{off}"))
     }
 
     /// Starts a daemon that also listens to announcements on this UDP port of the loopback interface, and nowhere else.
-    pub(crate) fn listening(scenarios: &[SocketAddr], port: u16) -> Result<Self> {
+    pub(crate) fn listening(scenarios: &[(String, SocketAddr)], port: u16) -> Result<Self> {
         let text = format!("discovery.mdns.port = {port}\ndiscovery.mdns.interfaces = [\"loopback\"]\n");
-        Self::with(None, scenarios, text)
-    }
-
-    fn with(core: Option<usize>, scenarios: &[SocketAddr], text: String) -> Result<Self> {
-        let named = scenarios.iter().enumerate().map(|(at, address)| (crate::manifests::name(at), *address));
-        let named: Vec<_> = named.collect();
-        Self::configured(core, &named, text + "discovery.vrooli.enabled = false\n")
+        Self::configured(None, scenarios, text + "discovery.vrooli.enabled = false\n")
     }
 
     /// Starts a daemon with these settings for these scenarios.
@@ -124,7 +130,7 @@ impl Daemon {
         let arguments = ["daemon", "--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
         let arguments = arguments.map(str::to_owned).to_vec();
         let (child, address) = listening(core, &arguments)?;
-        Ok(Self { child, address, core, arguments, _folder: folder })
+        Ok(Self { child, address, core, arguments, folder })
     }
 
     /// Ends it without a word.
@@ -132,6 +138,12 @@ impl Daemon {
         self.child.process.kill()?;
         self.child.process.wait()?;
         Ok(())
+    }
+
+    /// How large its database is, with what is not merged into it yet.
+    pub(crate) fn stored(&self) -> Result<u64> {
+        let files = std::fs::read_dir(self.folder.path())?;
+        files.map(|file| Ok(file?.metadata()?.len())).sum()
     }
 
     /// Starts it again on what it stored; returns when it listens.

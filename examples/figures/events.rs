@@ -1,5 +1,5 @@
-//! How soon those who follow are told of a change: a thousand of them, over server-sent events and over `WebSocket`s. Clients, daemon and
-//! scenarios share the machine's cores.
+//! How soon those who follow are told of a change among 100,000 tools: a thousand of them, over server-sent events and over `WebSocket`s.
+//! Clients, daemon and scenarios share the machine's cores.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,13 +15,16 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::child::Daemon;
-use crate::fleet::{self, SCENARIOS};
+use crate::fleet;
 use crate::manifests::{self, TOOLS};
+use crate::plan::Plan;
 use crate::raw;
-use crate::report::{Demand, Row, median};
+use crate::report::{Row, median, percentile};
 use crate::scenarios::Scenarios;
 
 const SUBSCRIBERS: usize = 1_000;
+/// Scenarios of a quick run and of a thorough one.
+const FLEETS: (usize, usize) = (1_000, 5_000);
 /// Fewer than scenarios, and each is over long before a WebSocket has missed enough pings to be let go.
 const CHANGES: usize = 21;
 /// What every subscriber has to have a change within, in milliseconds.
@@ -29,7 +32,7 @@ const WANTED: f64 = 100.0;
 
 /// A way of following.
 #[derive(Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     Stream,
     Socket,
 }
@@ -86,19 +89,20 @@ struct Told {
     busy: f64,
 }
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let scenarios = Scenarios::start(SCENARIOS, Duration::ZERO)?;
-    let daemon = Daemon::start(None, &scenarios.addresses, "60s")?;
+    let count = plan.pick(FLEETS.0, FLEETS.1);
+    let scenarios = Scenarios::start(count, Duration::ZERO)?;
+    let daemon = Daemon::start(None, &scenarios.named(), "60s", "")?;
     runtime.block_on(async {
         fleet::ready(&daemon).await?;
-        fleet::whole(&daemon).await?;
+        fleet::whole(&daemon, count * TOOLS).await?;
         let mut rows = Vec::new();
         for (turn, way) in [Way::Stream, Way::Socket].into_iter().enumerate() {
             // A scenario is asked again a second after its last ask at the earliest.
             Clock::system().sleep(Duration::from_secs(3)).await;
             let told = follow(&daemon, &scenarios, way, turn).await?;
-            rows.push(row(way, told));
+            rows.push(row(way, count, &told));
         }
         Ok(rows)
     })
@@ -107,7 +111,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
 /// Lets them all follow, and changes one scenario after the other.
 #[expect(clippy::cast_precision_loss, reason = "some twenty changes")]
 async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: Way, turn: usize) -> Result<Told> {
-    let (clock, tasks) = (Clock::system(), Tasks::new());
+    let (clock, tasks, count) = (Clock::system(), Tasks::new(), scenarios.addresses.len());
     let (send, mut heard) = mpsc::channel(SUBSCRIBERS);
     let bytes = Arc::new(AtomicU64::new(0));
     let mut listeners = Vec::with_capacity(SUBSCRIBERS);
@@ -122,7 +126,7 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: Way, turn: usize) -
         clock.sleep(Duration::from_secs(1)).await;
     }
     let mut told = Told { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
-    for at in (turn..SCENARIOS).step_by(SCENARIOS / CHANGES).take(CHANGES) {
+    for at in (turn..count).step_by(count / CHANGES).take(CHANGES) {
         let name = manifests::name(at);
         scenarios.change(at).await?;
         let start = clock.now();
@@ -153,27 +157,23 @@ async fn followers(daemon: &Daemon) -> Result<usize> {
     Ok(count.context("it does not count them")?.parse()?)
 }
 
-fn row(way: Way, mut told: Told) -> Row {
-    told.each.sort_by(f64::total_cmp);
-    let (published, p50) = (median(&told.published), median(&told.each));
-    let p99 = told.each.get(told.each.len() * 99 / 100).copied().unwrap_or_default();
-    let longest = told.each.last().copied().unwrap_or_default();
-    let name = way.name();
-    println!(
-        "{SUBSCRIBERS} subscribers over {name}: told after p50 {p50:.1} ms, p99 {p99:.1} ms, longest {longest:.1} ms; \
-         published after {published:.2} ms; processor time of the daemon {:.0} ms",
+fn row(way: Way, scenarios: usize, told: &Told) -> Row {
+    let (published, p50, p99) = (median(&told.published), median(&told.each), percentile(&told.each, 99));
+    let longest = told.each.iter().copied().fold(0.0, f64::max);
+    let (name, tools) = (way.name(), scenarios * TOOLS);
+    let note = format!(
+        "p50 {p50:.0} ms, p99 {p99:.0} ms, published after {published:.1} ms; processor time of the daemon {:.0} ms",
         told.busy
     );
-    Row {
-        figure: format!(
-            "one of {SCENARIOS} scenarios of {TOOLS} tools changes: from asking it to the event at the last of {SUBSCRIBERS} \
-             subscribers over {name}"
-        ),
-        ours: format!("p50 {p50:.0} ms, p99 {p99:.0} ms, longest {longest:.0} ms"),
-        theirs: format!("until it is published: {published:.1} ms"),
-        value: longest,
-        demand: Some(Demand::AtMost(WANTED, " ms")),
-    }
+    println!("{SUBSCRIBERS} subscribers over {name}, {tools} tools: the last was told after {longest:.1} ms; {note}");
+    let told = format!(
+        "20 of {tools} tools change: from asking for them to the event at the last of {SUBSCRIBERS} over {name}"
+    );
+    let id = match way {
+        Way::Stream => "events.stream",
+        Way::Socket => "events.socket",
+    };
+    Row::new(id, told, longest, "ms").at_most(WANTED).note(note)
 }
 
 fn milliseconds(from: Instant, to: Instant) -> f64 {
@@ -181,7 +181,7 @@ fn milliseconds(from: Instant, to: Instant) -> f64 {
 }
 
 /// Begins to follow the plain list; when this returns, the daemon has agreed.
-async fn begin(address: SocketAddr, way: Way) -> Result<TcpStream> {
+pub(crate) async fn begin(address: SocketAddr, way: Way) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(way.request().as_bytes()).await?;
     let mut first = [0; 12];
@@ -191,7 +191,13 @@ async fn begin(address: SocketAddr, way: Way) -> Result<TcpStream> {
 }
 
 /// Tells when each event came, until the stream ends.
-async fn listen(mut stream: TcpStream, way: Way, clock: Clock, bytes: Arc<AtomicU64>, send: mpsc::Sender<Instant>) {
+pub(crate) async fn listen(
+    mut stream: TcpStream,
+    way: Way,
+    clock: Clock,
+    bytes: Arc<AtomicU64>,
+    send: mpsc::Sender<Instant>,
+) {
     let (mark, mut buffer) = (way.mark(), Vec::new());
     let mut chunk = vec![0; 1 << 13];
     while let Ok(read) = stream.read(&mut chunk).await {

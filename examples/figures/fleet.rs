@@ -1,91 +1,62 @@
-//! A thousand scenarios: how long until the whole list is there, and what it costs in memory.
+//! A daemon and its list, as one who waits for them sees them.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use callsheet::runtime::Clock;
 
 use crate::child::Daemon;
-use crate::manifests::TOOLS;
-use crate::raw::{self, Answer};
-use crate::report::{Demand, Row, median};
-use crate::scenarios::Scenarios;
-use crate::sweep;
+use crate::raw::{self, Answer, Begun, Connection};
 
-pub(crate) const SCENARIOS: usize = 1_000;
-const PATH: &str = "/api/v1/tools";
-const ROUNDS: usize = 5;
-
-pub(crate) fn run() -> Result<Vec<Row>> {
-    let runtime = tokio::runtime::Runtime::new()?;
-    let clock = Clock::system();
-    let scenarios = Scenarios::start(SCENARIOS, Duration::ZERO)?;
-    let bytes = sweep::fetch(&scenarios.addresses)?;
-    let (mut ours, mut theirs, mut memory, mut peak) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        let start = clock.now();
-        ensure!(sweep::fetch(&scenarios.addresses)? == bytes, "not the same bytes");
-        theirs.push(start.elapsed().as_secs_f64());
-
-        let start = clock.now();
-        let daemon = Daemon::start(None, &scenarios.addresses, "60s")?;
-        let listening = start.elapsed().as_secs_f64();
-        runtime.block_on(ready(&daemon))?;
-        let answered = start.elapsed().as_secs_f64();
-        let list = runtime.block_on(whole(&daemon))?;
-        ours.push(start.elapsed().as_secs_f64());
-        // What was needed to get there may take a moment to be given back, and what is stored is written behind.
-        std::thread::sleep(Duration::from_secs(2));
-        memory.push(daemon.child.memory("VmRSS")?);
-        peak.push(daemon.child.memory("VmHWM")?);
-        println!(
-            "listening after {listening:.3} s, all asked {answered:.3} s, list of {} bytes {:.3} s, bare loop {:.3} s; memory {:.0} MB, peak {:.0} MB",
-            list.body.len(),
-            ours[ours.len() - 1],
-            theirs[theirs.len() - 1],
-            memory[memory.len() - 1],
-            peak[peak.len() - 1],
-        );
-    }
-    let (ours, theirs, memory, peak) = (median(&ours), median(&theirs), median(&memory), median(&peak));
-    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
-    let megabytes = bytes as f64 / 1e6;
-    let bound = 3.0 * megabytes + 30.0;
-    Ok(vec![
-        Row {
-            figure: format!(
-                "{SCENARIOS} scenarios of {TOOLS} tools ({megabytes:.1} MB): from start to the first whole list"
-            ),
-            ours: format!("{ours:.2} s"),
-            theirs: format!("bare reqwest loop: {theirs:.2} s"),
-            value: ours / theirs,
-            demand: Some(Demand::AtMost(1.5, "")),
-        },
-        Row {
-            figure: "the same: resident memory after it".into(),
-            ours: format!("{memory:.0} MB (peak {peak:.0} MB)"),
-            theirs: format!("3 x {megabytes:.1} MB + 30 MB = {bound:.0} MB"),
-            value: memory / bound,
-            demand: Some(Demand::AtMost(1.0, "")),
-        },
-    ])
-}
+/// The list that everything here is about.
+pub(crate) const PATH: &str = "/api/v1/tools";
+/// Nothing here takes this long unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until the daemon is ready.
 pub(crate) async fn ready(daemon: &Daemon) -> Result<()> {
     let clock = Clock::system();
-    let end = clock.now() + Duration::from_secs(60);
-    while raw::once(daemon.address, "GET", "/readyz").await?.status != 200 {
-        ensure!(clock.now() < end, "the daemon is not ready after a minute");
+    let end = clock.now() + PATIENCE;
+    let request = raw::request("GET", "/readyz", &[]);
+    loop {
+        // While much is awaited the answer is long, and only its status matters.
+        let begun = Connection::open(daemon.address).await?.begin(request.as_bytes()).await?;
+        if begun.answer.status == 200 {
+            return Ok(());
+        }
+        ensure!(clock.now() < end, "the daemon is not ready after two minutes");
         clock.sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// The list, which must have so many tools.
+pub(crate) async fn whole(daemon: &Daemon, tools: usize) -> Result<Answer> {
+    let list = raw::once(daemon.address, "GET", PATH).await?;
+    counted(&list, tools)?;
+    Ok(list)
+}
+
+/// Begins to read the list, which must have so many tools, over a connection that may be left.
+pub(crate) async fn begun(daemon: &Daemon, tools: usize) -> Result<(Connection, Begun)> {
+    let mut connection = Connection::open(daemon.address).await?;
+    let begun = connection.begin(raw::request("GET", PATH, &[]).as_bytes()).await?;
+    counted(&begun.answer, tools)?;
+    Ok((connection, begun))
+}
+
+fn counted(list: &Answer, tools: usize) -> Result<()> {
+    let listed = list.header("callsheet-tools").unwrap_or_default();
+    ensure!(list.status == 200 && listed == tools.to_string(), "{} with {listed} tools, not {tools}", list.status);
     Ok(())
 }
 
-/// The list, which must have the tools of every scenario.
-pub(crate) async fn whole(daemon: &Daemon) -> Result<Answer> {
-    let list = raw::once(daemon.address, "GET", PATH).await?;
-    let tools = list.header("callsheet-tools").unwrap_or_default();
-    ensure!(tools == (SCENARIOS * TOOLS).to_string(), "{tools} tools when ready");
-    Ok(list)
+/// The sum of what a metric counts.
+pub(crate) async fn metric(daemon: &Daemon, name: &str) -> Result<f64> {
+    let metrics = raw::once(daemon.address, "GET", "/metrics").await?;
+    let text = String::from_utf8(metrics.body)?;
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        (rest.starts_with([' ', '{'])).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
+    });
+    values.reduce(|sum, value| sum + value).with_context(|| format!("no metric {name}"))
 }

@@ -14,6 +14,7 @@ use callsheet::model::{
 use callsheet::runtime::Clock;
 use serde_json::Value;
 
+use crate::plan::Plan;
 use crate::report::Row;
 
 /// Tools in a list whose encoding is timed.
@@ -34,7 +35,7 @@ struct Outcome {
     told: BTreeMap<String, usize>,
 }
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let corpus = std::env::var_os("CALLSHEET_CORPUS")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"), PathBuf::from);
     let path = corpus.join("schemas/livemcpbench.json");
@@ -169,11 +170,7 @@ fn timed(tools: &[ViewTool], format: &dyn Format) -> Row {
     }
     #[expect(clippy::cast_precision_loss, reason = "bytes of a list, far below 2^52")]
     let rate = bytes as f64 / taken.as_secs_f64() / 1e6;
-    Row {
-        figure: format!("encoding {TOOLS_TIMED} tools as `{}`", format.id()),
-        ours: format!("{rate:.0} MB/s ({} KB in {:.1} ms)", bytes / 1_000, taken.as_secs_f64() * 1e3),
-        theirs: String::new(),
-        value: rate,
-        demand: None,
-    }
+    let name = format!("encoding {TOOLS_TIMED} tools as `{}`", format.id());
+    let note = format!("{} KB in {:.1} ms", bytes / 1_000, taken.as_secs_f64() * 1e3);
+    Row::new(format!("formats.{}", format.id()), name, rate, "MB/s").note(note)
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use callsheet::runtime::{Clock, Tasks};
 
 use crate::child::Child;
@@ -16,6 +16,8 @@ pub(crate) struct Round {
     pub(crate) rate: f64,
     /// Half of the answers took at most this many microseconds.
     pub(crate) p50: f64,
+    /// And 99 of a hundred this many.
+    pub(crate) p99: f64,
 }
 
 /// Puts load on a server for `span`, from a process on core `core`.
@@ -26,14 +28,16 @@ pub(crate) fn put(
     connections: usize,
     span: Duration,
 ) -> Result<Round> {
-    let arguments = ["load", &address.to_string(), &connections.to_string(), &span.as_millis().to_string(), request]
-        .map(str::to_owned);
+    let arguments =
+        ["play-load", &address.to_string(), &connections.to_string(), &span.as_millis().to_string(), request]
+            .map(str::to_owned);
     let text = Child::start(Some(core), &arguments)?.rest()?;
-    let (rate, p50) = text.trim().split_once(' ').with_context(|| format!("the load failed: {text}"))?;
-    Ok(Round { rate: rate.parse()?, p50: p50.parse()? })
+    let parts: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [rate, p50, p99] = parts[..] else { anyhow::bail!("the load failed: {text}") };
+    Ok(Round { rate, p50, p99 })
 }
 
-/// The role. Prints answers per second and the median time of an answer.
+/// The role. Prints answers per second, and the time of an answer: the middle one and the one that 99 of a hundred do not exceed.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [address, connections, span, request] = arguments else { anyhow::bail!("load ADDRESS CONNECTIONS MS REQUEST") };
     let (address, connections) = (address.parse::<SocketAddr>()?, connections.parse::<usize>()?);
@@ -57,10 +61,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         awake.abort();
         let elapsed = start.elapsed().as_secs_f64();
         times.sort_unstable();
-        let p50 = times.get(times.len() / 2).copied().unwrap_or_default();
+        let at = |percent| times.get(times.len() * percent / 100).copied().map_or(0.0, f64::from) / 1_000.0;
         #[expect(clippy::cast_precision_loss, reason = "counts of seconds, far below 2^52")]
         let rate = times.len() as f64 / elapsed;
-        println!("{rate} {}", f64::from(p50) / 1_000.0);
+        println!("{rate} {} {}", at(50), at(99));
         Ok(())
     })
 }

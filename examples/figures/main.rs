@@ -2,7 +2,9 @@
 //!
 //! Each figure is a ratio of two things measured in the same run, since machines differ and are shared. Every part runs in a process of
 //! its own, started from this same program: the daemon (exactly as `callsheet serve`), the scenarios it asks, the bare server and the
-//! bare client that it is compared with, and the load. Names of figures as arguments run only those.
+//! bare client that it is compared with, and the load. Names of figures as arguments run only those; `--quick` takes some minutes less,
+//! `--json FILE` writes what `benches/compare` reads. While figures are taken, `guard` compares what the daemon lists with the truth: a wrong
+//! answer fails the run.
 //!
 //! `soak [--minutes N] [--seed N]` and `faults [--rounds N]` are no ratios and take their time, so they run only when they are named.
 
@@ -10,51 +12,65 @@
 
 mod actor;
 mod bare;
+mod bare_loop;
 mod callee;
 mod calls;
 mod change;
 mod checker;
 mod child;
 mod events;
-mod failing;
 mod faults;
 mod fleet;
 mod formats;
+mod guard;
+mod health;
 mod load;
 mod manifests;
+mod memory;
+mod merge;
+mod mover;
 mod network;
-mod prepared;
+mod plan;
 mod raw;
 mod readers;
 mod report;
-mod restart;
+mod rivals;
+mod same;
 mod scenarios;
 mod search;
+mod serving;
 mod soak;
+mod start;
 mod sweep;
+mod truth;
 mod villains;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use report::Row;
+use anyhow::{Result, bail, ensure};
+use plan::Plan;
+use report::{Failed, Report, Row};
 
 /// Measures a figure.
-type Measure = fn() -> Result<Vec<Row>>;
+type Measure = fn(&Plan) -> Result<Vec<Row>>;
 
 /// The figures by name, in the order in which they are printed.
 const FIGURES: &[(&str, Measure)] = &[
-    ("prepared", prepared::run),
-    ("failing", failing::run),
-    ("fleet", fleet::run),
+    ("serving", serving::run),
+    ("health", health::run),
     ("change", change::run),
+    ("merge", merge::run),
+    ("same", same::run),
+    ("sweep", sweep::run),
+    ("memory", memory::run),
+    ("start", start::run),
     ("events", events::run),
     ("network", network::run),
-    ("restart", restart::run),
     ("formats", formats::run),
     ("search", search::run),
     ("calls", calls::run),
+    ("rivals", rivals::run),
 ];
 
 fn main() -> ExitCode {
@@ -75,33 +91,50 @@ fn main() -> ExitCode {
 /// The role that the first argument names; without one, all figures.
 fn play(arguments: &[String]) -> Result<()> {
     match arguments.split_first().map(|(role, rest)| (role.as_str(), rest)) {
-        Some(("scenarios", rest)) => scenarios::serve(rest),
-        Some(("bare", rest)) => bare::serve(rest),
-        Some(("load", rest)) => load::run(rest),
-        Some(("callee", rest)) => callee::serve(rest),
-        Some(("proxy", rest)) => callee::pass_on(rest),
-        Some(("waiters", rest)) => calls::wait(rest),
-        Some(("sweep", rest)) => sweep::run(rest),
-        Some(("readers", rest)) => readers::run(rest),
-        Some(("villains", _)) => villains::serve(),
+        Some(("play-scenarios", rest)) => scenarios::serve(rest),
+        Some(("play-bare", rest)) => bare::serve(rest),
+        Some(("play-loop", rest)) => bare_loop::run(rest),
+        Some(("play-load", rest)) => load::run(rest),
+        Some(("play-callee", rest)) => callee::serve(rest),
+        Some(("play-proxy", rest)) => callee::pass_on(rest),
+        Some(("play-waiters", rest)) => calls::wait(rest),
+        Some(("play-readers", rest)) => readers::run(rest),
+        Some(("play-upstreams", rest)) => rivals::upstreams::serve(rest),
+        Some(("play-villains", _)) => villains::serve(),
         Some(("soak", rest)) => soak::run(rest),
         Some(("faults", rest)) => faults::run(rest),
-        _ => figures(arguments),
+        _ => figures(&Plan::read(arguments)?, arguments),
     }
 }
 
-fn figures(wanted: &[String]) -> Result<()> {
-    if let Some(unknown) = wanted.iter().find(|name| FIGURES.iter().all(|(known, _)| known != name)) {
+/// A figure that fails costs only itself, but the run.
+fn figures(plan: &Plan, arguments: &[String]) -> Result<()> {
+    if let Some(unknown) = plan.figures.iter().find(|name| FIGURES.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
         bail!("no figure is called `{unknown}`; known are {}", known.join(", "));
     }
+    let mut report = Report::new(format!("callsheet-bench {}", arguments.join(" ")).trim().to_owned());
     println!("{}\n", report::machine());
-    let mut rows = Vec::new();
     for (name, figure) in FIGURES {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            rows.extend(figure()?);
+        if !plan.figures.is_empty() && !plan.figures.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        match figure(plan) {
+            Ok(rows) => report.rows.extend(rows),
+            Err(error) => {
+                println!("{name} failed: {error:#}");
+                report.failed.push(Failed { figure: name, why: format!("{error:#}") });
+            }
+        }
+        // What is there is kept, whatever becomes of the rest.
+        if let Some(file) = &plan.json {
+            std::fs::write(file, serde_json::to_string_pretty(&report)?)?;
         }
     }
-    println!("\n{}", report::table(&rows));
+    println!("\n{}", report.markdown());
+    if let Some(file) = &plan.readme {
+        report.quote(file)?;
+    }
+    ensure!(report.failed.is_empty(), "{} figures failed", report.failed.len());
     Ok(())
 }

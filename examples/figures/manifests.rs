@@ -28,7 +28,17 @@ pub(crate) fn manifest(at: usize, edition: u64) -> String {
 
 /// The same with so many tools.
 pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
-    let tools: Vec<String> = (0..tools).map(|tool| one(at, tool, edition)).collect();
+    written(at, edition, &(0..tools).map(|tool| one(at, tool, edition)).collect::<Vec<_>>(), "2026-01-02T03:04:05Z")
+}
+
+/// The same manifest, as servers write it whose maps have no order: its tools in the order of `turn`, with the time of now.
+pub(crate) fn reordered(at: usize, edition: u64, turn: usize) -> String {
+    let mut tools: Vec<String> = (0..TOOLS).map(|tool| one(at, tool, edition)).collect();
+    tools.rotate_left(turn % TOOLS);
+    written(at, edition, &tools, &format!("2026-01-02T04:{:02}:{:02}Z", turn / 60 % 60, turn % 60))
+}
+
+fn written(at: usize, edition: u64, tools: &[String], generated_at: &str) -> String {
     let categories: Vec<String> = (0..4)
         .map(|id| {
             format!(
@@ -37,7 +47,7 @@ pub(crate) fn small(at: usize, edition: u64, tools: usize) -> String {
         })
         .collect();
     format!(
-        r#"{{"protocol_version":"1.0","scenario":{{"name":"{}","version":"1.4.{edition}","description":"Generated scenario number {at}"}},"tools":[{}],"categories":[{}],"generated_at":"2026-01-02T03:04:05Z"}}"#,
+        r#"{{"protocol_version":"1.0","scenario":{{"name":"{}","version":"1.4.{edition}","description":"Generated scenario number {at}"}},"tools":[{}],"categories":[{}],"generated_at":"{generated_at}"}}"#,
         name(at),
         tools.join(","),
         categories.join(","),

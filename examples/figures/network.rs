@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use crate::child::Daemon;
 use crate::fleet;
 use crate::manifests::{TOOLS, name};
+use crate::plan::Plan;
 use crate::raw;
-use crate::report::{Row, median};
+use crate::report::{Row, median, percentile};
 use crate::scenarios::Scenarios;
 
 const ROUNDS: usize = 50;
@@ -30,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// The first of the ports that the flood names; nothing answers there.
 const NOBODY: u16 = 20_000;
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut rows = runtime.block_on(come_and_go())?;
     rows.push(runtime.block_on(crowd())?);
@@ -115,8 +116,8 @@ async fn come_and_go() -> Result<Vec<Row>> {
         withdrawn.push(left.await??);
     }
     Ok(vec![
-        row("from an announcement on the network to its tools in the list", spread(&mut listed)),
-        row("from its goodbye to their withdrawal", spread(&mut withdrawn)),
+        spread("network.come", "from an announcement on the network to its tools in the list", &listed),
+        spread("network.go", "from its goodbye to their withdrawal", &withdrawn),
     ])
 }
 
@@ -143,14 +144,16 @@ async fn crowd() -> Result<Row> {
     }
     let took = start.elapsed().as_secs_f64();
     Ok(row(
+        "network.crowd",
         &format!("{CROWD} scenarios of {TOOLS} tools announced at once: until all are listed"),
-        format!("{took:.2} s"),
+        took,
+        "s",
     ))
 }
 
 async fn flood() -> Result<Row> {
     let (network, scenarios) = (Network::new()?, Scenarios::start(1, Duration::ZERO)?);
-    let daemon = Daemon::listening(&scenarios.addresses, network.port)?;
+    let daemon = Daemon::listening(&scenarios.named(), network.port)?;
     fleet::ready(&daemon).await?;
     seen(daemon.address, 0, true).await?;
     let before = daemon.child.memory("VmRSS")?;
@@ -172,10 +175,8 @@ async fn flood() -> Result<Row> {
     }
     seen(daemon.address, 0, true).await?;
     let (after, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
-    Ok(row(
-        &format!("{FLOOD} announcements at once behind which nothing is: resident memory ({told})"),
-        format!("{before:.0} MB before, {after:.0} MB after (peak {peak:.0} MB)"),
-    ))
+    let figure = format!("{FLOOD} announcements at once behind which nothing is: resident memory ({told})");
+    Ok(row("network.flood", &figure, after, "MB").note(format!("{before:.0} MB before, peak {peak:.0} MB")))
 }
 
 /// The finding that counts what was not taken; empty while there is none.
@@ -189,13 +190,12 @@ async fn untaken(daemon: SocketAddr) -> Result<String> {
 }
 
 /// Of some seconds.
-fn spread(seconds: &mut [f64]) -> String {
-    seconds.sort_by(f64::total_cmp);
-    let (p50, p99) = (median(seconds), seconds.get(seconds.len() * 99 / 100).copied().unwrap_or_default());
-    format!("p50 {p50:.2} s, p99 {p99:.2} s over {}", seconds.len())
+fn spread(id: &str, figure: &str, seconds: &[f64]) -> Row {
+    let (p50, p99) = (median(seconds), percentile(seconds, 99));
+    row(id, &format!("{figure}, p50"), p50, "s").note(format!("p99 {p99:.2} s over {}", seconds.len()))
 }
 
-fn row(figure: &str, ours: String) -> Row {
-    println!("{figure}: {ours}");
-    Row { figure: figure.to_owned(), ours, theirs: String::new(), value: 0.0, demand: None }
+fn row(id: &str, figure: &str, ours: f64, unit: &'static str) -> Row {
+    println!("{figure}: {ours:.2} {unit}");
+    Row::new(id, figure, ours, unit)
 }

@@ -20,6 +20,14 @@ impl Answer {
     }
 }
 
+/// An answer whose head is there.
+pub(crate) struct Begun {
+    /// With what has come of its body.
+    pub(crate) answer: Answer,
+    /// How many bytes have not.
+    pub(crate) missing: usize,
+}
+
 /// The bytes of a request without a body.
 pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> String {
     let mut lines = vec![format!("{method} {path} HTTP/1.1"), "host: localhost".to_owned()];
@@ -58,19 +66,31 @@ impl Connection {
 
     /// Asks and keeps the answer.
     pub(crate) async fn get(&mut self, request: &[u8]) -> Result<Answer> {
+        let begun = self.begin(request).await?;
+        self.rest(begun).await
+    }
+
+    /// Reads what is missing of an answer.
+    pub(crate) async fn rest(&mut self, begun: Begun) -> Result<Answer> {
+        let Begun { mut answer, missing } = begun;
+        let have = answer.body.len();
+        answer.body.resize(have + missing, 0);
+        self.stream.read_exact(&mut answer.body[have..]).await?;
+        Ok(answer)
+    }
+
+    /// Asks, and returns as soon as the head of the answer is there. What is missing of the body must be read before the next request.
+    pub(crate) async fn begin(&mut self, request: &[u8]) -> Result<Begun> {
         self.stream.write_all(request).await?;
         let (head, filled) = self.head().await?;
-        let text = String::from_utf8(self.buffer[..head].to_vec())?;
-        let length = content_length(&self.buffer[..head])?;
-        let mut body = self.buffer[head..filled].to_vec();
-        let have = body.len();
-        body.resize(length, 0);
-        self.stream.read_exact(&mut body[have..]).await?;
+        let text = std::str::from_utf8(&self.buffer[..head])?;
         let mut lines = text.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).context("no status")?;
         let headers = lines.filter_map(|line| line.split_once(": "));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        Ok(Answer { status, headers, body })
+        let body = self.buffer[head..filled].to_vec();
+        let missing = content_length(&self.buffer[..head])?.saturating_sub(body.len());
+        Ok(Begun { answer: Answer { status, headers, body }, missing })
     }
 
     /// Reads until the head is complete: where it ends, and how many bytes are in the buffer.

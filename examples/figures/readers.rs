@@ -27,7 +27,7 @@ pub(crate) struct Answers {
 /// Starts so many readers for so long, each asking every `pace`.
 pub(crate) fn start(address: SocketAddr, count: usize, pace: Duration, span: Duration) -> Result<Child> {
     let (pace, span) = (pace.as_millis().to_string(), span.as_millis().to_string());
-    Child::start(None, &["readers".to_owned(), address.to_string(), count.to_string(), pace, span])
+    Child::start(None, &["play-readers".to_owned(), address.to_string(), count.to_string(), pace, span])
 }
 
 /// Waits for them.

@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use callsheet::runtime::{Clock, Tasks};
 use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -27,23 +27,41 @@ const END: &str = "/end";
 
 /// A process full of scenarios.
 pub(crate) struct Scenarios {
+    first: usize,
     pub(crate) addresses: Vec<SocketAddr>,
-    _child: Child,
+    child: Child,
 }
 
 impl Scenarios {
     /// Starts `count` of them; each answers after `delay`.
     pub(crate) fn start(count: usize, delay: Duration) -> Result<Self> {
-        let arguments = ["scenarios".to_owned(), count.to_string(), delay.as_millis().to_string()];
+        Self::some(0, count, delay, manifests::TOOLS)
+    }
+
+    /// Starts those from number `first` on, each with so many tools.
+    pub(crate) fn some(first: usize, count: usize, delay: Duration, tools: usize) -> Result<Self> {
+        let arguments = [first, count, usize::try_from(delay.as_millis())?, tools].map(|number| number.to_string());
+        let arguments: Vec<String> = std::iter::once("play-scenarios".to_owned()).chain(arguments).collect();
         let mut child = Child::start(None, &arguments)?;
         let line = child.line()?;
         let addresses = line.split(' ').map(str::parse).collect::<Result<_, _>>().with_context(|| line.clone())?;
-        Ok(Self { addresses, _child: child })
+        Ok(Self { first, addresses, child })
+    }
+
+    /// Their names, and where they are.
+    pub(crate) fn named(&self) -> Vec<(String, SocketAddr)> {
+        let names = (self.first..).map(manifests::name);
+        names.zip(self.addresses.iter().copied()).collect()
     }
 
     /// Changes one scenario's manifest.
     pub(crate) async fn change(&self, at: usize) -> Result<()> {
         crate::raw::once(self.addresses[at], "GET", CHANGE).await.map(drop)
+    }
+
+    /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for them.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        self.child.freeze()
     }
 
     /// Ends one: once this returns its port is refused.
@@ -59,18 +77,21 @@ impl Scenarios {
 
 /// The role: serves until it is killed. Prints its addresses when it does.
 pub(crate) fn serve(arguments: &[String]) -> Result<()> {
-    let [count, delay] = arguments else { anyhow::bail!("scenarios COUNT DELAY_MS") };
-    let (count, delay) = (count.parse::<usize>()?, Duration::from_millis(delay.parse()?));
+    let numbers: Vec<u64> = arguments.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
+    let [first, count, delay, tools] = numbers[..] else { anyhow::bail!("play-scenarios FIRST COUNT DELAY_MS TOOLS") };
+    let delay = Duration::from_millis(delay);
+    let (first, count, tools) = (usize::try_from(first)?, usize::try_from(count)?, usize::try_from(tools)?);
     tokio::runtime::Runtime::new()?.block_on(async {
         let tasks = Tasks::new();
         let mut addresses = Vec::with_capacity(count);
-        for at in 0..count {
+        for at in first..first + count {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             addresses.push(listener.local_addr()?.to_string());
             let scenario = Scenario {
                 at,
                 delay,
-                first: manifests::manifest(at, 0).into(),
+                tools,
+                first: manifests::small(at, 0, tools).into(),
                 edition: Arc::default(),
                 ended: Arc::default(),
             };
@@ -86,6 +107,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
 struct Scenario {
     at: usize,
     delay: Duration,
+    tools: usize,
     first: Bytes,
     edition: Arc<AtomicU64>,
     ended: Arc<Notify>,
@@ -123,13 +145,23 @@ impl Scenario {
         if !self.delay.is_zero() {
             Clock::system().sleep(self.delay).await;
         }
-        let body = match self.edition.load(Ordering::Relaxed) {
+        let edition = self.edition.load(Ordering::Relaxed);
+        let tag = format!("\"{edition}\"");
+        let known = request.headers().get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+        let body = match edition {
+            _ if known => Bytes::new(),
             0 => self.first.clone(),
-            edition => manifests::manifest(self.at, edition).into(),
+            edition => manifests::small(self.at, edition, self.tools).into(),
         };
         let mut response = Response::new(Full::new(body));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+        if known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+        // A number in quotes is a value of a header.
+        headers.extend(HeaderValue::try_from(tag).map(|tag| (ETAG, tag)));
         response
     }
 }

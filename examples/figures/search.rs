@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::manifests;
-use crate::report::{Demand, Row, median};
+use crate::plan::Plan;
+use crate::report::{Row, median, percentile};
 
 /// What a plain BM25F reaches on the same tools and queries.
 const BASELINE: (f64, f64) = (0.902, 0.956);
 const ROUNDS: usize = 400;
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     if let Some(corpus) = std::env::var_os("CALLSHEET_CORPUS") {
         rows.extend(quality(Path::new(&corpus))?);
@@ -68,16 +69,13 @@ fn quality(corpus: &Path) -> Result<Vec<Row>> {
     {
         println!("the {name} queries: recall among five {recall:.4}, first right {first:.4}");
     }
-    let row = |what: &str, value: f64, baseline: f64, least| Row {
-        figure: format!("search, {count} tools, {} queries: {what}", queries.len()),
-        ours: format!("{value:.4}"),
-        theirs: format!("plain BM25F {baseline}"),
-        value,
-        demand: Some(Demand::AtLeast(least, "")),
+    let row = |id: &str, what: &str, value: f64, baseline: f64, least| {
+        let name = format!("search, {count} tools, {} queries: {what}", queries.len());
+        Row::new(format!("search.{id}"), name, value, "").at_least(least).note(format!("plain BM25F {baseline}"))
     };
     Ok(vec![
-        row("right tools among the first five", all.0, BASELINE.0, 0.90),
-        row("the first is right", all.1, BASELINE.1, 0.95),
+        row("recall", "right tools among the first five", all.0, BASELINE.0, 0.90),
+        row("first", "the first is right", all.1, BASELINE.1, 0.95),
     ])
 }
 
@@ -151,7 +149,7 @@ fn speed(tools: usize, most: f64) -> Result<Vec<Row>> {
         format!("{} scenario-{:04}", texts[at % texts.len()], at * 37 % (tools / manifests::TOOLS))
     };
     let timed = |answer: &dyn Fn(&View, &str) -> usize| {
-        let mut times: Vec<f64> = (0..ROUNDS)
+        let times: Vec<f64> = (0..ROUNDS)
             .map(|at| {
                 let text = text(at);
                 let start = clock.now();
@@ -159,26 +157,21 @@ fn speed(tools: usize, most: f64) -> Result<Vec<Row>> {
                 millis(start)
             })
             .collect();
-        times.sort_by(f64::total_cmp);
-        (median(&times), times[ROUNDS * 99 / 100])
+        (median(&times), percentile(&times, 99))
     };
     let (p50, p99) = timed(&|view, text| view.rank(text, 20).len());
     let (typed50, typed99) =
         timed(&|view, text| view.palette(&text.replace('e', "ee")[..text.len().min(9)], &[], 20).len());
     let updates = (0..21).map(|at| update(&catalog, at, clock)).collect::<Result<Vec<f64>>>()?;
-    let row = |figure: &str, ours: String, value, demand| Row {
-        figure: format!("search among {tools} tools: {figure}"),
-        ours,
-        theirs: "-".into(),
-        value,
-        demand,
-    };
     let update = median(&updates);
+    let row = |id: &str, figure: &str, value, unit| {
+        Row::new(format!("search.{tools}.{id}"), format!("search among {tools} tools: {figure}"), value, unit)
+    };
     Ok(vec![
-        row("a question, p50 (p99)", format!("{p50:.2} ms ({p99:.2} ms)"), p50, Some(Demand::AtMost(most, " ms"))),
-        row("typing a name, p50 (p99)", format!("{typed50:.2} ms ({typed99:.2} ms)"), 0.0, None),
-        row("20 tools change, catalog and index", format!("{update:.2} ms"), update, Some(Demand::AtMost(5.0, " ms"))),
-        row("memory of the index for each tool", format!("{:.0} bytes", share(bytes, tools)), 0.0, None),
+        row("question", "a question, p50", p50, "ms").at_most(most).note(format!("p99 {p99:.2} ms")),
+        row("typing", "typing a name, p50", typed50, "ms").note(format!("p99 {typed99:.2} ms")),
+        row("update", "20 tools change, catalog and index", update, "ms").at_most(5.0),
+        row("memory", "memory of the index for each tool", share(bytes, tools), "bytes"),
     ])
 }
 

@@ -14,7 +14,7 @@ use fastrand::Rng;
 use tokio::time::Instant;
 
 use crate::actor::{Actor, GRACE, HASTE, Mode};
-use crate::checker::{self, LEEWAY, SOON, Verdict, Watched};
+use crate::checker::{self, LEEWAY, Rules, SOON, Verdict, Watched};
 use crate::child::Daemon;
 use crate::readers::{self, Answers};
 use crate::report::{self, median};
@@ -31,6 +31,10 @@ discovery.vrooli.rescan_interval = "1s"
 /// How fast the readers ask, each of them.
 const PACE: Duration = Duration::from_millis(50);
 const READERS: usize = 4;
+/// How often the checker looks.
+const EVERY: Duration = Duration::from_millis(100);
+/// See [`Rules::idle`].
+const IDLE: Duration = Duration::from_secs(6);
 /// How much of the run is warm-up, from when memory is watched; at least so long.
 const WARM: (u32, Duration) = (5, Duration::from_secs(30));
 /// Growth of resident memory that is allowed, in percent.
@@ -81,7 +85,8 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let watched =
         actors.iter().map(|actor| Watched { at: actor.at, steady: actor.at < STEADY, truth: Box::new(actor.watch()) });
     let others: BTreeSet<String> = villains::LISTED.iter().map(|name| (*name).to_owned()).collect();
-    let checked = tasks.spawn(checker::check(daemon.address, watched.collect(), others, GRACE, stop.clone()));
+    let rules = Rules { path: crate::fleet::PATH.to_owned(), every: EVERY, grace: GRACE, idle: IDLE };
+    let checked = tasks.spawn(checker::check(daemon.address, watched.collect(), others, rules, stop.clone()));
     let mut flapping = Vec::new();
     let mut steady = Vec::new();
     for actor in actors {

@@ -1,47 +1,133 @@
-//! The bare loop that the fleet is compared with: reqwest, the same concurrency, the same settings, the same bytes, nothing else.
+//! Asking a large fleet: for the first time, again where nothing changed, and minute after minute; against the bare loop that asks the
+//! same scenarios as often at once and does nothing with what they say.
 
-use std::net::SocketAddr;
+use std::fmt::Write as _;
+use std::time::Duration;
 
-use anyhow::Result;
-use futures_util::{StreamExt, TryStreamExt};
+use anyhow::{Result, ensure};
+use callsheet::runtime::Clock;
+use tokio::runtime::Runtime;
 
-use crate::child::Child;
+use crate::bare_loop::{self, Passes, Took};
+use crate::child::Daemon;
+use crate::guard::Guard;
+use crate::manifests::TOOLS;
+use crate::plan::Plan;
+use crate::report::{Row, median, median_ratio};
+use crate::scenarios::Scenarios;
+use crate::{fleet, raw, truth};
 
-/// How many are asked at once, as the daemon does by default.
-const CONCURRENCY: usize = 32;
+/// How often a quiet fleet is asked; a quick run has no minute.
+const INTERVALS: (u64, u64) = (10, 60);
+/// The least time between two forced asks of a scenario, by default.
+const FORCED: Duration = Duration::from_millis(1_100);
 
-/// Runs the loop in a process of its own; answers how many bytes it got.
-pub(crate) fn fetch(addresses: &[SocketAddr]) -> Result<usize> {
-    let file = tempfile::NamedTempFile::new()?;
-    let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    std::fs::write(file.path(), list.join("\n"))?;
-    let child = Child::start(None, &["sweep".to_owned(), file.path().display().to_string()])?;
-    Ok(child.rest()?.trim().parse()?)
+/// What was measured, of the daemon and of the loop.
+#[derive(Default)]
+struct Rounds {
+    ours: Vec<Took>,
+    theirs: Vec<Took>,
 }
 
-/// The role.
-#[expect(clippy::disallowed_methods, reason = "what it reads is its own, and it is what limits are measured against")]
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let [file] = arguments else { anyhow::bail!("sweep FILE") };
-    let list = std::fs::read_to_string(file)?;
-    // The daemon chooses the same provider; without one the client cannot be built.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bodies: Vec<_> = runtime.block_on(async {
-        let client = reqwest::Client::builder()
-            .gzip(true)
-            .brotli(true)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .pool_max_idle_per_host(0)
-            .build()?;
-        let urls: Vec<String> = list.lines().map(|address| format!("http://{address}/api/v1/tools")).collect();
-        let answers = futures_util::stream::iter(urls).map(|url| {
-            let asked = client.get(url).send();
-            async move { asked.await?.error_for_status()?.bytes().await }
-        });
-        answers.buffer_unordered(CONCURRENCY).try_collect().await
-    })?;
-    println!("{}", bodies.iter().map(bytes::Bytes::len).sum::<usize>());
-    Ok(())
+pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let runtime = Runtime::new()?;
+    let scenarios = Scenarios::start(plan.fleet, Duration::ZERO)?;
+    let interval = Duration::from_secs(plan.pick(INTERVALS.0, INTERVALS.1));
+    let (mut first, mut again, mut bytes) = (Rounds::default(), Rounds::default(), 0);
+    let rounds = plan.pick(2, 3);
+    let mut steady = None;
+    for round in 0..rounds {
+        let loops = bare_loop::run_on(&scenarios.addresses)?;
+        let Passes { first: asked, again: confirmed, .. } = loops;
+        bytes = loops.bytes;
+        first.theirs.push(asked);
+        again.theirs.push(confirmed);
+        let guard = runtime.block_on(Guard::start())?;
+        let named = guard.beside(scenarios.named());
+        let mut settings = format!("refresh.min_interval = \"{}s\"\n", interval.as_secs());
+        if plan.quick {
+            // The scenarios say that they stay as they are for a minute.
+            let _ = writeln!(settings, "refresh.max_interval = \"{}s\"", interval.as_secs());
+        }
+        let start = Clock::system().now();
+        let daemon = Daemon::start(None, &named, "120s", &settings)?;
+        let listening = start.elapsed().as_secs_f64();
+        let guard = runtime.block_on(async { guard.watch(daemon.address, interval, true) });
+        runtime.block_on(fleet::ready(&daemon))?;
+        let asked = Took { wall: start.elapsed().as_secs_f64(), busy: daemon.child.cpu()? };
+        first.ours.push(asked);
+        let confirmed = runtime.block_on(confirm(&daemon, plan.fleet))?;
+        again.ours.push(confirmed);
+        println!(
+            "sweep of {}: {:.2} s (listening after {listening:.2} s), processor {:.2} s; the loop {:.2} s, {:.2} s; \
+             of 304s {:.2} s, {:.2} s; the loop {:.2} s, {:.2} s",
+            plan.fleet,
+            asked.wall,
+            asked.busy,
+            first.theirs[round].wall,
+            first.theirs[round].busy,
+            confirmed.wall,
+            confirmed.busy,
+            again.theirs[round].wall,
+            again.theirs[round].busy
+        );
+        if round + 1 == rounds {
+            steady = Some(quiet(&runtime, plan, &daemon, interval)?);
+        }
+        runtime.block_on(async {
+            guard.end().await?;
+            let list = fleet::whole(&daemon, plan.fleet * TOOLS + Guard::tools()).await?;
+            truth::check(&list.body, 0..plan.fleet, TOOLS, |_| 0)
+        })?;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
+    let told = format!("{} scenarios of {TOOLS} tools ({:.0} MB)", plan.fleet, bytes as f64 / 1e6);
+    let mut rows = Vec::from(first.rows("sweep.first", &format!("{told}, first sweep from process start")));
+    rows.extend(again.rows("sweep.again", &format!("{told}, a sweep of 304s")));
+    rows.extend(steady);
+    Ok(rows)
+}
+
+impl Rounds {
+    fn rows(&self, id: &str, name: &str) -> [Row; 2] {
+        let row = |what: &str, told: &str, of: fn(&Took) -> f64| {
+            let [ours, theirs] = [&self.ours, &self.theirs].map(|took| took.iter().map(of).collect::<Vec<_>>());
+            Row::new(format!("{id}.{what}"), format!("{name}: {told}"), median(&ours), "s")
+                .against("bare reqwest loop", median(&theirs))
+                .ratio(median_ratio(&ours, &theirs))
+        };
+        [row("wall", "time", |took| took.wall).at_most(1.15), row("busy", "processor time", |took| took.busy)]
+    }
+}
+
+/// Has all of them asked again; they say that nothing changed.
+async fn confirm(daemon: &Daemon, scenarios: usize) -> Result<Took> {
+    let clock = Clock::system();
+    clock.sleep(FORCED).await;
+    let counted = "callsheet_listings_total";
+    let before = fleet::metric(daemon, counted).await?;
+    let busy = daemon.child.cpu()?;
+    let start = clock.now();
+    let done = raw::once(daemon.address, "POST", "/api/v1/tools/sync").await?;
+    let took = Took { wall: start.elapsed().as_secs_f64(), busy: daemon.child.cpu()? - busy };
+    ensure!(done.status == 200, "{}", done.status);
+    let asked = fleet::metric(daemon, counted).await? - before;
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    let wanted = scenarios as f64;
+    ensure!(asked >= wanted, "{asked} were asked, not {wanted}");
+    Ok(took)
+}
+
+/// What a fleet costs in which nothing happens.
+fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) -> Result<Row> {
+    let counted = || runtime.block_on(fleet::metric(daemon, "callsheet_listings_total"));
+    let (asks, busy) = (counted()?, daemon.child.cpu()?);
+    std::thread::sleep(plan.steady);
+    let (asks, busy) = (counted()? - asks, daemon.child.cpu()? - busy);
+    let percent = 100.0 * busy / plan.steady.as_secs_f64();
+    let (span, interval) = (plan.steady.as_secs(), interval.as_secs());
+    println!("quiet for {span} s: {asks} asks, {percent:.1} % of a core");
+    let name = format!("{} scenarios asked every {interval} s, over {span} s: share of a core", plan.fleet);
+    let row = Row::new("sweep.steady", name, percent, "%").note(format!("{asks} asks"));
+    Ok(if plan.quick { row } else { row.at_most(30.0) })
 }

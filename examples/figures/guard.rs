@@ -1,0 +1,122 @@
+//! The soak's checker beside a figure: some scenarios of its own among the others, of which it knows at each moment what they said. Two
+//! of them end and start again with other tools while the figure is taken, if that is wanted.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
+use tokio::task::JoinHandle;
+
+use crate::actor::Actor;
+use crate::checker::{self, Rules, Verdict, Watched};
+use crate::manifests;
+
+/// The numbers of its scenarios begin here.
+pub(crate) const FIRST: usize = 90_000;
+/// How many they are.
+pub(crate) const COUNT: usize = 5;
+/// How many of them end now and then.
+const RESTLESS: usize = 2;
+/// How often it looks: seldom enough to be no load.
+const EVERY: Duration = Duration::from_millis(250);
+/// `health.grace`, as it is by default.
+const GRACE: Duration = Duration::from_secs(300);
+/// How long a restless one lives, and how long it is away.
+const TURNS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(300));
+
+/// Scenarios that will be watched.
+pub(crate) struct Guard {
+    actors: Vec<Actor>,
+    tasks: Tasks,
+}
+
+/// Scenarios that are watched.
+pub(crate) struct Watch {
+    stop: StopTrigger,
+    verdict: JoinHandle<Verdict>,
+    restless: Vec<JoinHandle<Result<()>>>,
+    // They answer as long as they are held.
+    _steady: Vec<Actor>,
+}
+
+impl Guard {
+    /// Starts the scenarios, on this runtime: it must go on while the figure is taken.
+    pub(crate) async fn start() -> Result<Self> {
+        let tasks = Tasks::new();
+        let mut actors = Vec::new();
+        for at in FIRST..FIRST + COUNT {
+            actors.push(Actor::start(at, GRACE, None, &tasks).await?);
+        }
+        Ok(Self { actors, tasks })
+    }
+
+    /// How many tools they have together.
+    pub(crate) fn tools() -> usize {
+        COUNT * crate::actor::TOOLS
+    }
+
+    /// These scenarios after others.
+    pub(crate) fn beside(&self, others: Vec<(String, SocketAddr)>) -> Vec<(String, SocketAddr)> {
+        let own = self.actors.iter().map(|actor| (actor.name(), actor.address));
+        others.into_iter().chain(own).collect()
+    }
+
+    /// Begins to check a daemon that asks each of its scenarios every `interval`.
+    pub(crate) fn watch(self, daemon: SocketAddr, interval: Duration, restless: bool) -> Watch {
+        let Self { actors, tasks } = self;
+        let (stop, stopped) = StopTrigger::new();
+        let names: Vec<String> = actors.iter().map(Actor::name).collect();
+        let path = format!("{}?scenario={}", crate::fleet::PATH, names.join(","));
+        // An ask may fail, and the next one waits for its turn in a large fleet.
+        let rules = Rules { path, every: EVERY, grace: GRACE, idle: interval.mul_f64(1.1) + Duration::from_secs(20) };
+        let most = if restless { RESTLESS } else { 0 };
+        let is_restless = |actor: &Actor| actor.at < FIRST + most;
+        let watched = actors.iter().map(|actor| Watched {
+            at: actor.at,
+            steady: !is_restless(actor),
+            truth: Box::new(actor.watch()),
+        });
+        let checked = checker::check(daemon, watched.collect(), BTreeSet::new(), rules, stopped.clone());
+        let verdict = tasks.spawn(checked);
+        let (mut turning, mut steady) = (Vec::new(), Vec::new());
+        for actor in actors {
+            if is_restless(&actor) {
+                turning.push(tasks.spawn(turn(actor, stopped.clone(), tasks.clone())));
+            } else {
+                steady.push(actor);
+            }
+        }
+        Watch { stop, verdict, restless: turning, _steady: steady }
+    }
+}
+
+/// Ends and starts it again, until the figure is taken.
+async fn turn(mut actor: Actor, stop: Stop, tasks: Tasks) -> Result<()> {
+    let clock = Clock::system();
+    loop {
+        tokio::select! {
+            () = stop.wait() => return Ok(()),
+            () = clock.sleep(TURNS.0) => {}
+        }
+        actor.kill().await;
+        clock.sleep(TURNS.1).await;
+        actor.run_again(&tasks).await?;
+    }
+}
+
+impl Watch {
+    /// Ends it, and fails when it saw a wrong answer.
+    pub(crate) async fn end(self) -> Result<()> {
+        self.stop.stop();
+        for each in self.restless {
+            each.await??;
+        }
+        let Verdict { looks, wrong, explained } = self.verdict.await?;
+        ensure!(wrong.is_empty(), "wrong answers in {looks} looks: {wrong:?}\n{}", explained.join("\n"));
+        ensure!(looks > 0, "the list was never looked at");
+        println!("the checker looked {looks} times at {}..: nothing wrong", manifests::name(FIRST));
+        Ok(())
+    }
+}

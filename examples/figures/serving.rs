@@ -1,0 +1,143 @@
+//! The prepared list, small and large, in each coding, against a bare server with the same bytes and headers. The servers run on one
+//! core, the load on the other; rounds of the two alternate, so that what else the machine does meets both.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::runtime::Runtime;
+
+use crate::bare::Bare;
+use crate::child::{Child, Daemon};
+use crate::load::{self, Round};
+use crate::plan::Plan;
+use crate::raw::{self, Answer, Connection};
+use crate::report::{Row, median, median_ratio};
+use crate::scenarios::Scenarios;
+use crate::{fleet, truth};
+
+/// Lists by their size: how many scenarios with how many tools make one.
+const SIZES: [(&str, usize, usize); 3] = [("2 KB", 1, 1), ("256 KB", 12, 20), ("2 MB", 92, 20)];
+/// The codings that are served.
+const CODINGS: [&str; 4] = ["identity", "gzip", "br", "zstd"];
+/// The servers run on this core, the load on the other.
+const SERVER: usize = 0;
+const LOAD: usize = 1;
+const CONNECTIONS: usize = 16;
+
+pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let runtime = Runtime::new()?;
+    let mut rows = Vec::new();
+    for (size, scenarios, tools) in SIZES {
+        let fleet = Scenarios::some(0, scenarios, Duration::ZERO, tools)?;
+        let daemon = Daemon::start(Some(SERVER), &fleet.named(), "30s", "")?;
+        runtime.block_on(fleet::ready(&daemon))?;
+        let list = runtime.block_on(fleet::whole(&daemon, scenarios * tools))?;
+        truth::check(&list.body, 0..scenarios, tools, |_| 0)?;
+        for coding in CODINGS {
+            let (request, answer) = runtime.block_on(ask(&daemon, &[("accept-encoding", coding)]))?;
+            ensure!(plain(&answer)? == list.body, "{size} as {coding} is another list");
+            let case = Case { size, name: coding, bytes: answer.body.len(), least: 0.95, most: 1.2 };
+            rows.extend(case.measure(plan, &daemon, &request, &answer)?);
+        }
+        let tag = list.header("etag").context("no tag")?;
+        let (request, answer) = runtime.block_on(ask(&daemon, &[("if-none-match", tag)]))?;
+        ensure!(answer.status == 304, "{}", answer.status);
+        let case = Case { size, name: "304", bytes: 0, least: 0.95, most: 1.2 };
+        rows.extend(case.measure(plan, &daemon, &request, &answer)?);
+        let after = runtime.block_on(fleet::whole(&daemon, scenarios * tools))?;
+        ensure!(after.body == list.body, "the list changed though nothing did");
+    }
+    Ok(rows)
+}
+
+async fn ask(daemon: &Daemon, headers: &[(&str, &str)]) -> Result<(String, Answer)> {
+    let request = raw::request("GET", fleet::PATH, headers);
+    let answer = Connection::open(daemon.address).await?.get(request.as_bytes()).await?;
+    Ok((request, answer))
+}
+
+/// The body without its coding.
+fn plain(answer: &Answer) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    match answer.header("content-encoding") {
+        None => body.clone_from(&answer.body),
+        Some("gzip") => _ = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut body)?,
+        Some("br") => _ = brotli::Decompressor::new(&answer.body[..], 1 << 12).read_to_end(&mut body)?,
+        Some("zstd") => body = zstd::decode_all(&answer.body[..])?,
+        Some(other) => anyhow::bail!("nobody asked for {other}"),
+    }
+    Ok(body)
+}
+
+/// One way of asking for a list.
+pub(crate) struct Case {
+    pub(crate) size: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) bytes: usize,
+    /// How much of the rate is wanted, and how much more time is allowed.
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Case {
+    fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &Answer) -> Result<[Row; 2]> {
+        let bare = Bare::start(SERVER, answer)?;
+        let mut both = Alternating::default();
+        for _ in 0..plan.rounds() {
+            both.theirs.push(round(plan, &bare.child, bare.address, request)?);
+            both.ours.push(round(plan, &daemon.child, daemon.address, request)?);
+        }
+        let Self { size, name, bytes, .. } = self;
+        let id = format!("serving.{}.{name}", size.replace(' ', "").to_lowercase());
+        let name =
+            format!("list of {size}, {name}{}", if *bytes > 0 { format!(" ({bytes} bytes)") } else { String::new() });
+        Ok(both.rows(&id, &name, "bare hyper", self))
+    }
+}
+
+/// Rounds of two servers in turns.
+#[derive(Default)]
+pub(crate) struct Alternating {
+    /// What the load found, and how much of its core the server used.
+    pub(crate) ours: Vec<(Round, f64)>,
+    pub(crate) theirs: Vec<(Round, f64)>,
+}
+
+impl Alternating {
+    pub(crate) fn rows(&self, id: &str, name: &str, against: &str, case: &Case) -> [Row; 2] {
+        let of = |rounds: &[(Round, f64)], value: fn(&Round) -> f64| -> Vec<f64> {
+            rounds.iter().map(|(round, _)| value(round)).collect()
+        };
+        let busy = |rounds: &[(Round, f64)]| 100.0 * median(&rounds.iter().map(|(_, busy)| *busy).collect::<Vec<_>>());
+        let both = |value: fn(&Round) -> f64| (of(&self.ours, value), of(&self.theirs, value));
+        let ((our_rate, their_rate), (our_p99, their_p99)) = (both(|round| round.rate), both(|round| round.p99));
+        let shown = format!("core {:.0} % busy, theirs {:.0} %", busy(&self.ours), busy(&self.theirs));
+        println!(
+            "{name}: {:.0}/s against {:.0}/s, p99 {:.0} us against {:.0} us; {shown}",
+            median(&our_rate),
+            median(&their_rate),
+            median(&our_p99),
+            median(&their_p99)
+        );
+        [
+            Row::new(format!("{id}.rate"), format!("{name}: requests"), median(&our_rate), "/s")
+                .against(against, median(&their_rate))
+                .ratio(median_ratio(&our_rate, &their_rate))
+                .at_least(case.least)
+                .note(shown),
+            Row::new(format!("{id}.p99"), format!("{name}: p99"), median(&our_p99), "us")
+                .against(against, median(&their_p99))
+                .ratio(median_ratio(&our_p99, &their_p99))
+                .at_most(case.most),
+        ]
+    }
+}
+
+/// A round of load, and how much of its core the server used.
+pub(crate) fn round(plan: &Plan, server: &Child, address: std::net::SocketAddr, request: &str) -> Result<(Round, f64)> {
+    let span = Duration::from_millis(plan.pick(300, 700));
+    let before = server.cpu()?;
+    let found = load::put(LOAD, address, request, CONNECTIONS, span)?;
+    Ok((found, (server.cpu()? - before) / span.as_secs_f64()))
+}
