@@ -94,8 +94,8 @@ impl Claims {
     }
 
     fn place(&self, text: Text) -> Option<&Place> {
-        let (_, shelf) = self.shelves.get_prev(&text)?;
-        shelf.get(shelf.binary_search_by_key(&text, |place| place.text).ok()?)
+        let (_, row) = self.shelves.get_prev(&text)?;
+        row.get(row.binary_search_by_key(&text, |place| place.text).ok()?)
     }
 
     /// Takes claims back, then enters others.
@@ -135,9 +135,9 @@ impl Claims {
         let each = places.len().div_ceil((places.len() * 3).div_ceil(FULL * 2));
         let (mut places, mut begin) = (places.into_iter(), Some(begin));
         loop {
-            let shelf: Shelf = places.by_ref().take(each).collect();
-            let Some(first) = shelf.first() else { return };
-            self.shelves.insert(begin.take().unwrap_or(first.text), shelf);
+            let row: Shelf = places.by_ref().take(each).collect();
+            let Some(first) = row.first() else { return };
+            self.shelves.insert(begin.take().unwrap_or(first.text), row);
         }
     }
 
@@ -145,8 +145,8 @@ impl Claims {
     fn join(&mut self, begin: Text) {
         let before = (Bound::Unbounded, Bound::Excluded(begin));
         let Some((to, before)) = self.shelves.range(before).next_back() else { return };
-        let Some(shelf) = self.shelves.get(&begin).filter(|shelf| shelf.len() + before.len() <= FULL) else { return };
-        let (to, joined) = (*to, before.iter().chain(shelf.iter()).cloned().collect());
+        let Some(row) = self.shelves.get(&begin).filter(|row| row.len() + before.len() <= FULL) else { return };
+        let (to, joined) = (*to, before.iter().chain(row.iter()).cloned().collect());
         self.shelves.remove(&begin);
         self.shelves.insert(to, joined);
     }
@@ -178,8 +178,6 @@ fn changed(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn claim(number: usize) -> Claim {
@@ -189,27 +187,29 @@ mod tests {
     }
 
     fn all(claims: &Claims) -> Vec<Claim> {
-        let places = claims.shelves.values().flat_map(|shelf| shelf.iter());
+        let places = claims.shelves.values().flat_map(|row| row.iter());
         let claims = places.flat_map(|place| place.claimants.iter().map(|(kind, id)| (place.text, kind, id.clone())));
         claims.map(|(text, kind, id)| Claim { text, kind, id }).collect()
     }
 
     #[test]
     fn shelves_hold_what_a_plain_map_holds_and_are_neither_full_nor_empty() {
-        let (mut claims, mut plain) = (Claims::default(), BTreeMap::new());
+        let (mut claims, mut plain) = (Claims::default(), BTreeSet::new());
         let mut before = None;
         for round in 0_usize..60 {
             let new: Vec<usize> = (0..2_000).filter(|number| (number * 7 + round).is_multiple_of(11)).collect();
             let gone: Vec<usize> =
                 (0..2_000).filter(|number| (number * 5 + round).is_multiple_of(7 + round % 5)).collect();
             claims.change(gone.iter().copied().map(claim).collect(), new.iter().copied().map(claim).collect());
-            gone.into_iter().for_each(|number| _ = plain.remove(&claim(number)));
-            new.into_iter().for_each(|number| _ = plain.insert(claim(number), ()));
-            assert_eq!(all(&claims), plain.keys().cloned().collect::<Vec<_>>());
-            for (claim, ()) in &plain {
+            for number in gone {
+                plain.remove(&claim(number));
+            }
+            plain.extend(new.into_iter().map(claim));
+            assert_eq!(all(&claims), plain.iter().cloned().collect::<Vec<_>>());
+            for claim in &plain {
                 assert!(claims.has(claim.text) && claims.of(claim.text).any(|(_, id)| *id == claim.id));
             }
-            assert!(claims.shelves.values().all(|shelf| (1..=FULL).contains(&shelf.len())));
+            assert!(claims.shelves.values().all(|row| (1..=FULL).contains(&row.len())));
             assert!(claims.shelves.len() < 8 + plain.len() / FEW, "{} for {}", claims.shelves.len(), plain.len());
             if let Some((kept, texts)) = before.replace((claims.clone(), all(&claims))) {
                 assert_eq!(all(&kept), texts, "what was cloned stays as it was");

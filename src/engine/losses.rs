@@ -77,11 +77,11 @@ impl Core {
     /// Marks those who leave as silent, not gone, when too many of the local network leave at once.
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
         let rules = &self.parts.config.health;
-        let announced = |record: &&Box<Record>| record.source == SourceId::Mdns && record.is_trusted();
-        let of = self.records.values().filter(announced).filter(|record| record.departed.is_none()).count();
+        let announced = |record: &Record| record.source == SourceId::Mdns && record.is_trusted();
+        let of = self.records.values().filter(|record| announced(record) && record.departed.is_none()).count();
         let leaving: Vec<_> = leaving
             .iter()
-            .filter(|name| self.records.get(*name).as_ref().is_some_and(announced))
+            .filter(|name| self.records.get(*name).is_some_and(|record| announced(record)))
             .filter(|name| self.records.get(*name).is_some_and(|record| record.departed.is_none()))
             .cloned()
             .collect();

@@ -211,22 +211,18 @@ impl Views {
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
         let identity = Key { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
         if coding == Coding::Identity {
-            return self.counted(self.identity(snapshot, format, identity).await).await;
+            return self.counted(self.identity(snapshot, format, identity).await);
         }
         let key = Key { coding, ..identity.clone() };
         let encode = async {
             let plain = self.identity(snapshot, format, identity).await.into_value();
             self.tasks.off_thread(move || encoded(&plain, coding)).await
         };
-        self.counted(self.bodies.entry(key).or_insert_with(encode).await).await
+        self.counted(self.bodies.entry(key).or_insert_with(encode).await)
     }
 
-    async fn counted(&self, found: Entry<Key, Arc<Prepared>>) -> Arc<Prepared> {
+    fn counted(&self, found: Entry<Key, Arc<Prepared>>) -> Arc<Prepared> {
         self.counts.looked_up(!found.is_fresh());
-        if found.is_fresh() {
-            // What is too much goes now, not when somebody asks again: one list of 200,000 tools has 220 MB.
-            self.bodies.run_pending_tasks().await;
-        }
         found.into_value()
     }
 
