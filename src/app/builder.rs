@@ -25,7 +25,7 @@ use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server::{self, Kept, Opening};
 use crate::state::lists::{self, Lists, Stamp};
 use crate::state::sqlite::{self, Claimed};
-use crate::state::{StateError, StateStore, Trouble};
+use crate::state::{Restored, StateError, StateStore, Trouble};
 use crate::upstream::Client;
 use crate::views::Views;
 
@@ -188,8 +188,7 @@ impl Opened {
             Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
         });
         let (mut restored, client) = (restored?, client?);
-        let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
-        let of_calls = calls::Stored { approvals, operations, usage: take(&mut restored.usage) };
+        let of_calls = of_calls(&mut restored);
         client.identify(&id);
         client.bound(config.bounds());
         let sources = sources(own, &native, &config, clock);
@@ -236,6 +235,12 @@ impl Opened {
             opening: Mutex::new(opening),
         })
     }
+}
+
+/// What is stored of calls.
+fn of_calls(restored: &mut Restored) -> calls::Stored {
+    let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
+    calls::Stored { approvals, operations, usage: take(&mut restored.usage) }
 }
 
 /// Opens the store beside the async threads, which answer meanwhile.

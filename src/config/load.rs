@@ -65,7 +65,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     if found.problems.is_empty() {
         let paths = Paths::of(&config);
         // Of ten thousand scenarios the merged values take thirty megabytes, and hardly anybody looks at them.
-        let layers: Vec<Layer> = merged.layers.into_iter().map(Layer::spared).collect();
+        let layers: Vec<Layer> = merged.into_layers().map(Layer::spared).collect();
         let values = ShownValues::new(move || {
             let merged = Merged::of(layers.into_iter().map(|layer| layer.again(&whole)).collect());
             shown::values(&whole, &merged.values(), &paths, |path| merged.origin(path, End::Key))
@@ -192,22 +192,34 @@ struct Merged {
     figment: Figment,
     /// The list of the highest layer that has one. figment has an empty one in its place, since it copies what it merges some ten times.
     scenarios: Vec<Value>,
+    /// Which layer that is.
+    scenarios_of: Option<usize>,
     /// What figment would merge anew each time it is asked where a value comes from.
     whole: figment::value::Value,
 }
 
 impl Merged {
     fn of(mut layers: Vec<Layer>) -> Self {
-        let mut scenarios = Vec::new();
-        for layer in &mut layers {
+        let (mut scenarios, mut scenarios_of) = (Vec::new(), None);
+        for (at, layer) in layers.iter_mut().enumerate() {
             if let Some(Value::Array(list)) = layer.values.get_mut(SCENARIOS) {
-                scenarios = std::mem::take(list);
+                (scenarios, scenarios_of) = (std::mem::take(list), Some(at));
             }
         }
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         // The empty path is the root, and dictionaries always merge.
         let whole = figment.find_value("").unwrap_or_else(|_| Dict::new().into());
-        Self { layers, figment, scenarios, whole }
+        Self { layers, figment, scenarios, scenarios_of, whole }
+    }
+
+    /// The layers as they came, but for lists of scenarios that a higher one replaced.
+    fn into_layers(mut self) -> impl Iterator<Item = Layer> {
+        if let Some(Value::Array(list)) =
+            self.scenarios_of.and_then(|at| self.layers.get_mut(at)?.values.get_mut(SCENARIOS))
+        {
+            *list = self.scenarios;
+        }
+        self.layers.into_iter()
     }
 
     fn values(&self) -> Table {

@@ -15,3 +15,4 @@ mod check_corpus;
 mod reading;
 mod reading_again;
 mod reading_large;
+mod settled;

@@ -5,4 +5,6 @@ mod support;
 
 mod crash;
 mod damage;
+mod kept_lists;
+mod kept_lists_killed;
 mod state;

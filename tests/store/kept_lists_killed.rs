@@ -4,17 +4,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-#[path = "support/command.rs"]
-mod command;
-#[path = "support/torn.rs"]
-#[allow(dead_code, reason = "each test file uses its share")]
-mod torn;
-
 use std::fs;
 
-use command::{Home, Running, Scenario, tool};
 use serde_json::json;
-use torn::send;
+
+use crate::support::command::{Home, Running, Scenario, json, tool, until};
+use crate::support::torn::send;
 
 const LISTENS: &str = "callsheet listens on ";
 const STATE: &str = ".state/callsheet/state.db";
@@ -27,7 +22,7 @@ fn started(home: &Home) -> Running {
 fn list(daemon: &Running) -> (Vec<String>, String) {
     let (status, head, body) = daemon.ask("/api/v1/tools");
     assert_eq!(status, 200);
-    let names = command::json(std::str::from_utf8(&body).unwrap())["tools"].as_array().unwrap().clone();
+    let names = json(std::str::from_utf8(&body).unwrap())["tools"].as_array().unwrap().clone();
     let names = names.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     let etag = head.lines().find_map(|line| line.to_lowercase().strip_prefix("etag: ").map(str::to_owned));
     (names, etag.unwrap())
@@ -39,7 +34,7 @@ fn the_first_list_after_a_kill_is_the_one_that_was_acknowledged_last() {
     let home = Home::naming(&[("kitchen", &kitchen.url)]);
     let kept = callsheet::state::lists::beside(&home.path(STATE));
     let mut daemon = started(&home);
-    command::until("the list is there", || list(&daemon).0 == ["brew", "stir"]);
+    until("the list is there", || list(&daemon).0 == ["brew", "stir"]);
     // Nobody asks for anything that could mend a wrong list.
     kitchen.stop();
     for round in 0..8 {
@@ -52,7 +47,7 @@ fn the_first_list_after_a_kill_is_the_one_that_was_acknowledged_last() {
         // In every other pair of rounds it is killed before the lists can be kept, so that those that are there are old.
         let wait = round % 4 < 2;
         if wait {
-            command::until("the lists are kept", || fs::read(&kept).unwrap_or_default() != before);
+            until("the lists are kept", || fs::read(&kept).unwrap_or_default() != before);
         }
         daemon.signal("KILL");
         assert_eq!(daemon.ended().0, None, "killed, not ended");
@@ -61,7 +56,7 @@ fn the_first_list_after_a_kill_is_the_one_that_was_acknowledged_last() {
         assert_eq!(first.0, acknowledged.0, "round {round}");
         // Since when a list stands is stored behind it.
         assert!(!wait || first.1 == acknowledged.1, "round {round}: {first:?}");
-        command::until("all of it is there", || send(&daemon.url, "GET", "/healthz", None).is_ok());
+        until("all of it is there", || send(&daemon.url, "GET", "/healthz", None).is_ok());
         assert_eq!(list(&daemon), first, "round {round}, once it has started");
     }
 }

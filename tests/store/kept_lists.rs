@@ -3,11 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-mod support {
-    pub(crate) mod daemon;
-    pub(crate) mod serving;
-}
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,10 +16,11 @@ use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::lists;
 use rusqlite::Connection;
 use serde_json::json;
-use support::daemon::{Home, PATIENCE, Scenario, names_of, tool};
-use support::serving::{Answer, ask};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::support::daemon::{Home, PATIENCE, Scenario, names_of, tool};
+use crate::support::serving::{Answer, ask};
 
 /// What is asked for, with its `Accept-Encoding`.
 const ASKED: [(&str, &str); 4] = [
