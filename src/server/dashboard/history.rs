@@ -26,7 +26,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub(super) struct History {
     begun: Timestamp,
-    pasts: Arc<Mutex<BTreeMap<ScenarioName, Past>>>,
+    learnt: Arc<Mutex<Learnt>>,
+}
+
+type Pasts = BTreeMap<ScenarioName, Past>;
+
+/// What is remembered, up to a snapshot.
+#[derive(Debug)]
+struct Learnt {
+    upto: Arc<Snapshot>,
+    pasts: Pasts,
 }
 
 /// What is remembered of one scenario, the oldest first.
@@ -49,23 +58,30 @@ pub(super) struct Took {
 impl History {
     /// Follows what is published until `stop`.
     pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
-        let history = Self { begun: clock.wall(), pasts: Arc::default() };
+        let learnt = Arc::new(Mutex::new(Learnt::from(reader.snapshot())));
+        let history = Self { begun: clock.wall(), learnt };
         let learning = history.clone();
         tasks.spawn(async move {
-            let mut known = reader.snapshot();
-            learning.begin(&known);
             loop {
                 let snapshot = tokio::select! {
                     () = stop.wait() => return,
                     snapshot = reader.changed() => snapshot,
                 };
                 let Some(snapshot) = snapshot else { return };
-                learning.learn(&known, &snapshot, clock.wall());
-                known = snapshot;
+                learning.catch_up(&snapshot, clock.wall());
                 clock.sleep(PAUSE).await;
             }
         });
         history
+    }
+
+    /// Learns what a snapshot says, unless it did already. Whoever shows a snapshot asks for this first: a page that is fetched because something
+    /// changed must not be told what was before.
+    pub(super) fn catch_up(&self, snapshot: &Arc<Snapshot>, now: Timestamp) {
+        let mut learnt = self.learnt();
+        if snapshot.sequence > learnt.upto.sequence {
+            learnt.learn(snapshot, now);
+        }
     }
 
     /// Since when anything is remembered.
@@ -75,34 +91,37 @@ impl History {
 
     /// What is remembered of a scenario.
     pub(super) fn of(&self, name: &ScenarioName) -> Past {
-        self.pasts().get(name).cloned().unwrap_or_default()
+        self.learnt().pasts.get(name).cloned().unwrap_or_default()
     }
 
     /// The latest latencies of a scenario.
     pub(super) fn latencies(&self, name: &ScenarioName) -> Vec<Took> {
-        self.pasts().get(name).map(|past| past.latencies.iter().copied().collect()).unwrap_or_default()
+        self.learnt().pasts.get(name).map(|past| past.latencies.iter().copied().collect()).unwrap_or_default()
     }
 
-    fn pasts(&self) -> MutexGuard<'_, BTreeMap<ScenarioName, Past>> {
-        self.pasts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn learnt(&self) -> MutexGuard<'_, Learnt> {
+        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn begin(&self, first: &Snapshot) {
-        let mut pasts = self.pasts();
+impl Learnt {
+    fn from(first: Arc<Snapshot>) -> Self {
+        let mut pasts = Pasts::new();
         for health in first.health.values() {
             measure(&mut pasts, None, health);
         }
         for turn in first.turns.since(&crate::catalog::Turns::default()).unwrap_or_default() {
             pasts.entry(turn.name.clone()).or_default().turns.push_back(turn);
         }
+        Self { upto: first, pasts }
     }
 
-    fn learn(&self, before: &Snapshot, after: &Snapshot, now: Timestamp) {
-        let mut pasts = self.pasts();
+    fn learn(&mut self, after: &Arc<Snapshot>, now: Timestamp) {
+        let (before, pasts) = (std::mem::replace(&mut self.upto, Arc::clone(after)), &mut self.pasts);
         for change in before.health.diff(&after.health) {
             match change {
-                DiffItem::Add(_, health) => measure(&mut pasts, None, health),
-                DiffItem::Update { old: (_, old), new: (_, new) } => measure(&mut pasts, Some(old), new),
+                DiffItem::Add(_, health) => measure(pasts, None, health),
+                DiffItem::Update { old: (_, old), new: (_, new) } => measure(pasts, Some(old), new),
                 DiffItem::Remove(name, _) => {
                     pasts.remove(name);
                 }
@@ -123,7 +142,7 @@ impl History {
 }
 
 /// Keeps how long an answer took that was not known before.
-fn measure(pasts: &mut BTreeMap<ScenarioName, Past>, before: Option<&Arc<Health>>, after: &Health) {
+fn measure(pasts: &mut Pasts, before: Option<&Arc<Health>>, after: &Health) {
     let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else { return };
     let answered = Some(at) != before.and_then(|before| before.last_success);
     if answered {

@@ -218,9 +218,11 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What a page is made of, taken once.
+/// What a page is made of, taken once; the past that it shows reaches up to it.
 pub(super) fn moment(shared: &Shared) -> (std::sync::Arc<Snapshot>, Timestamp) {
-    (shared.reader.snapshot(), shared.clock.wall())
+    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    shared.dashboard.history.catch_up(&snapshot, now);
+    (snapshot, now)
 }
 
 #[cfg(test)]
