@@ -10,7 +10,7 @@ pub fn raise() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, ..limit.clone() };
+    let raised = Rlimit { current: limit.maximum, ..limit };
     // A system that refuses leaves what there was.
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
         return limit.maximum;

@@ -55,7 +55,7 @@ impl Failure for legacy::Error {
     }
 
     fn is_unresolved(&self) -> bool {
-        causes(self).any(|cause| cause.is::<Unresolved>())
+        causes(self).any(<dyn Error>::is::<Unresolved>)
     }
 }
 

@@ -16,6 +16,11 @@
     var line = { stroke: colour('--line'), width: 1 };
     return Object.assign({ stroke: colour('--quiet'), grid: line, ticks: line }, more);
   }
+  function tell(shownBy) {
+    var from = shownBy.scales.x.min, to = shownBy.scales.x.max, times = shownBy.data[0];
+    var shown = times.filter(function (time) { return time >= from && time <= to; }).length;
+    told.textContent = (shown === times.length ? 'All ' + times.length : shown + ' of the latest ' + times.length) + ' answers are shown.';
+  }
   function draw() {
     if (plot) plot.destroy();
     closer = false;
@@ -29,12 +34,7 @@
       scales: { y: { range: function (self, low, high) { return [0, Math.max(1, high * 1.1)]; } } },
       hooks: {
         setSelect: [function (self) { if (self.select.width > 0) closer = true; }],
-        setScale: [function (self, key) {
-          if (key !== 'x') return;
-          var from = self.scales.x.min, to = self.scales.x.max, times = self.data[0];
-          var shown = times.filter(function (time) { return time >= from && time <= to; }).length;
-          told.textContent = (shown === times.length ? 'All ' + times.length : shown + ' of the latest ' + times.length) + ' answers are shown.';
-        }]
+        setScale: [function (self, key) { if (key === 'x') tell(self); }]
       }
     }, data(), place);
     // uPlot shows all of it again at a double click.
@@ -44,7 +44,10 @@
     var now = data();
     card.hidden = now[0].length < 2;
     if (card.hidden) return;
-    if (plot) plot.setData(now, !closer); else draw();
+    if (!plot) return draw();
+    plot.setData(now, !closer);
+    // The scale stays where it was when all new answers came within the last second, and while a closer look lasts.
+    tell(plot);
   }
   renew();
   document.addEventListener('htmx:afterSettle', renew);
