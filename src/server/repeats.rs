@@ -17,8 +17,8 @@ use crate::views::Coding;
 
 /// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.
 const KEPT: usize = 16;
-/// A longer body is not kept, which bounds all of them to 16 MiB; sending it takes longer than finding it again.
-const LONGEST_BODY: usize = 1024 * 1024;
+/// Bytes of all their bodies at most; a longer body is not kept. Each by itself may be long: finding it again takes longer than saying 304.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// A longer query is not kept.
 const LONGEST_QUERY: usize = 256;
 
@@ -75,14 +75,15 @@ impl Repeats {
 
     /// Keeps an answer in place of those of other snapshots, and of the oldest when there are too many.
     pub(super) fn keep(&self, snapshot: &Arc<Snapshot>, query: &str, coding: Coding, ready: &Arc<Ready>) {
-        if query.len() > LONGEST_QUERY || ready.body.len() > LONGEST_BODY {
+        if query.len() > LONGEST_QUERY || ready.body.len() > MOST_BYTES {
             return;
         }
         // Two at once cost one of them, which is kept the next time.
         let before = self.0.load();
         let mut answers = if before.is_of(snapshot) { before.answers.clone() } else { Vec::new() };
-        if answers.len() >= KEPT {
-            answers.remove(0);
+        let mut bytes: usize = answers.iter().map(|(_, _, kept)| kept.body.len()).sum();
+        while answers.len() >= KEPT || bytes + ready.body.len() > MOST_BYTES {
+            bytes -= answers.remove(0).2.body.len();
         }
         answers.push((query.into(), coding, Arc::clone(ready)));
         self.0.store(Arc::new(Given { snapshot: Arc::downgrade(snapshot), answers }));
@@ -146,9 +147,14 @@ mod tests {
         }
         assert!(repeats.find(&now, "0", Coding::Identity).is_none());
         assert!(repeats.find(&now, &KEPT.to_string(), Coding::Identity).is_some());
-        repeats.keep(&now, "long", Coding::Identity, &ready(vec![b'x'; LONGEST_BODY + 1]));
+        repeats.keep(&now, "long", Coding::Identity, &ready(vec![b'x'; MOST_BYTES + 1]));
         repeats.keep(&now, &"q".repeat(LONGEST_QUERY + 1), Coding::Identity, &ready("x"));
         assert!(repeats.find(&now, "long", Coding::Identity).is_none());
+        for half in ["first", "second", "third"] {
+            repeats.keep(&now, half, Coding::Identity, &ready(vec![b'x'; MOST_BYTES / 2]));
+        }
+        let kept = ["first", "second", "third"].map(|half| repeats.find(&now, half, Coding::Identity).is_some());
+        assert_eq!(kept, [false, true, true], "all bodies together are bounded");
         assert!(repeats.find(&now, &"q".repeat(LONGEST_QUERY + 1), Coding::Identity).is_none());
     }
 }
