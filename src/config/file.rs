@@ -34,8 +34,8 @@ pub(super) enum End {
 }
 
 impl SourceFile {
-    /// Reads the file at `path`, which has to be there.
-    pub(super) fn read(path: &Path) -> Result<Self, Problem> {
+    /// Reads the file at `path`, which has to be there, and its values.
+    pub(super) fn read(path: &Path) -> Result<(Self, toml::Table), Problem> {
         let text = std::fs::read_to_string(path).map_err(|error| Problem {
             origin: Origin::File { path: path.to_owned(), position: None },
             key: None,
@@ -46,18 +46,18 @@ impl SourceFile {
     }
 
     /// Reads `text` as the content of the file at `path`.
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Problem> {
+    fn parse(path: &Path, text: &str) -> Result<(Self, toml::Table), Problem> {
         let refused = |message: &str, span: Option<Range<usize>>| Problem {
             origin: Origin::File { path: path.to_owned(), position: span.map(|span| Position::of(text, span.start)) },
             key: None,
             message: format!("this is no TOML: {}", message.trim_end().replace('\n', ", ")),
             hint: "texts stand in double quotes, a section begins with `[name]`, a comment with `#`".to_owned(),
         };
-        text.parse::<toml::Table>().map_err(|error| refused(error.message(), error.span()))?;
-        Ok(Self { path: path.to_owned(), text: text.to_owned(), places: OnceLock::new() })
+        let values = text.parse().map_err(|error: toml::de::Error| refused(error.message(), error.span()))?;
+        Ok((Self { path: path.to_owned(), text: text.to_owned(), places: OnceLock::new() }, values))
     }
 
-    /// The values, read from the text each time: a tree of them is many times as large.
+    /// The values once more, read from the text each time: a tree of them is many times as large.
     pub(super) fn values(&self) -> toml::Table {
         // It was parsed before, so this cannot fail.
         self.text.parse().unwrap_or_default()

@@ -98,8 +98,7 @@ fn layers(options: &LoadOptions, file: Option<&Path>, whole: &Shape, found: &mut
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
     let mut layers = vec![Layer::fitting(Source::Default, defaults, whole, found)];
     match file.map(SourceFile::read) {
-        Some(Ok(file)) => {
-            let values = file.values();
+        Some(Ok((file, values))) => {
             layers.push(Layer::fitting(Source::File(Box::new(file)), values, whole, found));
         }
         Some(Err(problem)) => found.problems.push(problem),
