@@ -1,6 +1,6 @@
 //! What is put down of one call when it is over: counted, and written to the audit log where there is one.
 //!
-//! It goes along with the call, into the task that sends it, so that a call is put down whether or not anybody still waits for it. It only
+//! It goes along with the call, which goes to its end once it is sent, so that it is put down whether or not anybody still waits for it. It only
 //! ever adds to counters and puts a line into a queue; it never waits.
 
 use std::sync::Arc;
