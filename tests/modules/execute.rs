@@ -7,23 +7,12 @@
 
 use std::time::Duration;
 
-use callsheet::config::Config;
 use callsheet::model::{Permission, Profile, Secret, UnknownLevel};
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, Home, NEVER, Scenario};
+use crate::calm;
+use crate::support::daemon::{Daemon, Home, Scenario};
 use crate::support::module::{Module, example, tool};
-
-/// A configuration with these modules, asked only when a test says so.
-fn config(home: &Home, modules: &[&Module]) -> Config {
-    let mut config = home.config(&[]);
-    config.refresh.min_interval = NEVER;
-    config.refresh.max_interval = NEVER;
-    for module in modules {
-        module.configure(&mut config);
-    }
-    config
-}
 
 /// What the modules' own route answers, which is always 200.
 async fn execute(daemon: &Daemon, module: &str, body: &Value) -> Value {
@@ -41,7 +30,7 @@ fn failed(tool: &str, error: &str) -> Value {
 async fn a_call_arrives_as_the_original_sends_it() {
     let desk = Module::start("git_desk", &[tool("git_desk.issue.open", "guest")]).await;
     let home = Home::new();
-    let daemon = Daemon::ready(config(&home, &[&desk])).await;
+    let daemon = Daemon::ready(calm(&home, &[&desk])).await;
     let name = "git_desk.issue.open";
     let sent = json!({"tool_name": name, "arguments": {"title": "a"}});
     let result = json!({"received": sent, "runs": 1});
@@ -72,7 +61,7 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
     );
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
-    let mut config = config(&home, &[&desk, &gone]);
+    let mut config = calm(&home, &[&desk, &gone]);
     config.scenarios.push(scenario.configured());
     config.modules.timeout = Duration::from_millis(900);
     let daemon = Daemon::ready(config).await;
@@ -113,7 +102,7 @@ async fn every_failure_is_an_answer_in_the_words_of_the_original() {
 async fn a_profile_calls_what_it_may_see_and_nothing_else() {
     let modules = example().await;
     let home = Home::new();
-    let mut config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let mut config = calm(&home, &modules.iter().collect::<Vec<_>>());
     let three = ["research", "file_manager", "code_executor"].map(|name| name.parse().unwrap());
     let user = Profile { scenarios: Some(three.into()), permission: Some(Permission::User), ..Profile::default() };
     config.profiles.insert("assistant".into(), user);
@@ -147,7 +136,7 @@ async fn a_profile_calls_what_it_may_see_and_nothing_else() {
 async fn a_call_that_needs_a_yes_waits_and_runs_once_when_it_is_given() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
     let home = Home::new();
-    let daemon = Daemon::ready(config(&home, &[&desk])).await;
+    let daemon = Daemon::ready(calm(&home, &[&desk])).await;
     let ask = json!({"scope": "global", "target": "tool:desk/desk.try", "approval": "require"});
     assert_eq!(daemon.send_json("PUT", "/api/v1/preferences", &ask).await.status, 200);
     let body = json!({"tool_name": "desk.try", "arguments": {"a": 1}});
@@ -167,7 +156,7 @@ async fn a_level_that_nobody_knows_is_called_by_nobody() {
     let odd = Module::start("odd", &[tool("odd.boss", "boss")]).await;
     for (unknown, expected) in [(UnknownLevel::Refuse, false), (UnknownLevel::Guest, true)] {
         let home = Home::new();
-        let mut config = config(&home, &[&odd]);
+        let mut config = calm(&home, &[&odd]);
         let owner = Profile { scenarios: None, permission: Some(Permission::Owner), unknown };
         config.profiles.insert("owner".into(), owner);
         let daemon = Daemon::ready(config).await;
@@ -182,7 +171,7 @@ async fn a_level_that_nobody_knows_is_called_by_nobody() {
 async fn calls_show_the_token() {
     let desk = Module::guarded("desk", &[tool("desk.try", "guest")], Some("open-sesame")).await;
     let home = Home::new();
-    let mut config = config(&home, &[&desk]);
+    let mut config = calm(&home, &[&desk]);
     config.modules.token = Some(Secret::new("open-sesame"));
     let daemon = Daemon::ready(config).await;
     let answer = execute(&daemon, "desk", &json!({"tool_name": "desk.try", "arguments": {"a": 1}})).await;

@@ -10,3 +10,19 @@ mod execute;
 mod reading;
 mod reload;
 mod whole;
+
+use callsheet::config::Config;
+
+use support::daemon::{Home, NEVER};
+use support::module::Module;
+
+/// A configuration with these modules, asked only when a test says so.
+fn calm(home: &Home, modules: &[&Module]) -> Config {
+    let mut config = home.config(&[]);
+    config.refresh.min_interval = NEVER;
+    config.refresh.max_interval = NEVER;
+    for module in modules {
+        module.configure(&mut config);
+    }
+    config
+}

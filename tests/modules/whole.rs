@@ -11,19 +11,9 @@ use callsheet::config::Config;
 use callsheet::model::{Permission, Profile, Secret, UnknownLevel};
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, Home, NEVER, Scenario, configured};
+use crate::calm;
+use crate::support::daemon::{Daemon, Home, Scenario, configured};
 use crate::support::module::{Module, example, tool};
-
-/// A configuration with these modules, asked only when a test says so.
-fn config(home: &Home, modules: &[&Module]) -> Config {
-    let mut config = home.config(&[]);
-    config.refresh.min_interval = NEVER;
-    config.refresh.max_interval = NEVER;
-    for module in modules {
-        module.configure(&mut config);
-    }
-    config
-}
 
 /// A profile that may see these modules up to a level.
 fn persona(config: &mut Config, name: &str, modules: &[&str], permission: Permission) {
@@ -43,7 +33,7 @@ async fn originals(daemon: &Daemon, query: &str) -> Vec<String> {
 async fn the_worked_example_gives_five_of_seven_tools() {
     let modules = example().await;
     let home = Home::new();
-    let mut config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let mut config = calm(&home, &modules.iter().collect::<Vec<_>>());
     let three = ["research", "file_manager", "code_executor"];
     persona(&mut config, "assistant", &three, Permission::User);
     persona(&mut config, "visitor", &three, Permission::Guest);
@@ -79,7 +69,7 @@ async fn the_worked_example_gives_five_of_seven_tools() {
 async fn a_profile_that_is_not_configured_sees_nothing() {
     let modules = example().await;
     let home = Home::new();
-    let mut config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let mut config = calm(&home, &modules.iter().collect::<Vec<_>>());
     persona(&mut config, "guest", &["research"], Permission::Guest);
     persona(&mut config, "owner", &["scheduler"], Permission::Owner);
     let daemon = Daemon::ready(config.clone()).await;
@@ -150,7 +140,7 @@ async fn one_that_fails_stops_nobody() {
     let stranger = Scenario::of("stranger", &["read"]).await;
     late.stop();
     let home = Home::new();
-    let mut config = config(&home, &[&good, &late]);
+    let mut config = calm(&home, &[&good, &late]);
     config
         .modules
         .services
@@ -174,7 +164,7 @@ async fn modules_are_shown_and_asked_again() {
     two.stop();
     let scenario = Scenario::of("files", &["read"]).await;
     let home = Home::new();
-    let mut config = config(&home, &[&one, &two]);
+    let mut config = calm(&home, &[&one, &two]);
     config.scenarios.push(scenario.configured());
     let daemon = Daemon::ready(config).await;
     daemon.until_tools(&["read", "one_a"]).await;
@@ -211,12 +201,12 @@ async fn what_is_known_outlives_a_restart() {
     let mut module =
         Module::start("research", &[tool("research.web_search", "user"), tool("research.odd", "boss")]).await;
     let home = Home::new();
-    let daemon = Daemon::ready(config(&home, &[&module])).await;
+    let daemon = Daemon::ready(calm(&home, &[&module])).await;
     daemon.until_tools(&["research_odd", "research_web_search"]).await;
     let before = daemon.json("/api/v1/tools?include_disabled=true").await;
     daemon.stop().await;
     module.stop();
-    let mut later = config(&home, &[&module]);
+    let mut later = calm(&home, &[&module]);
     persona(&mut later, "user", &["research"], Permission::User);
     let daemon = Daemon::start(later).await;
     let after = daemon.json("/api/v1/tools?include_disabled=true").await;
@@ -236,7 +226,7 @@ async fn what_is_kept_can_be_looked_at_and_forgotten() {
         Module::start("research", &[tool("research.web_search", "guest")]).await,
     ];
     let home = Home::new();
-    let config = config(&home, &modules.iter().collect::<Vec<_>>());
+    let config = calm(&home, &modules.iter().collect::<Vec<_>>());
     let daemon = Daemon::ready(config.clone()).await;
     daemon.until_tools(&["files_read", "research_web_search"]).await;
     daemon.stop().await;
@@ -266,7 +256,7 @@ async fn what_is_kept_can_be_looked_at_and_forgotten() {
 async fn a_manifest_that_did_not_change_is_not_sent_again() {
     let module = Module::start("research", &[tool("research.web_search", "guest")]).await;
     let home = Home::new();
-    let mut config = config(&home, &[&module]);
+    let mut config = calm(&home, &[&module]);
     config.refresh.min_interval = Duration::from_millis(20);
     config.refresh.max_interval = Duration::from_millis(50);
     let daemon = Daemon::ready(config).await;
@@ -289,7 +279,7 @@ async fn a_module_is_shown_its_token() {
     let shared = Module::guarded("shared", &[tool("shared.a", "guest")], Some("for-all")).await;
     let own = Module::guarded("own", &[tool("own.a", "guest")], Some("for-one")).await;
     let home = Home::new();
-    let wrong = config(&home, &[&open, &shared, &own]);
+    let wrong = calm(&home, &[&open, &shared, &own]);
     let mut right = wrong.clone();
     right.modules.token = Some(Secret::new("for-all"));
     right.modules.tokens.insert("own".parse().unwrap(), Secret::new("for-one"));
@@ -315,7 +305,7 @@ async fn a_level_that_nobody_knows_is_nobodys() {
         [(UnknownLevel::Refuse, vec!["odd.plain"]), (UnknownLevel::Guest, vec!["odd.boss", "odd.plain"])]
     {
         let home = Home::new();
-        let mut config = config(&home, &[&module]);
+        let mut config = calm(&home, &[&module]);
         config
             .profiles
             .insert("owner".into(), Profile { scenarios: None, permission: Some(Permission::Owner), unknown });
@@ -334,7 +324,7 @@ async fn a_dotted_name_is_its_modules() {
     let desk = Module::start("git_desk", &[tool("git_desk.issue.open", "guest")]).await;
     let copy = Module::start("copy", &[tool("git_desk.issue.open", "guest")]).await;
     let home = Home::new();
-    let daemon = Daemon::ready(config(&home, &[&desk, &copy])).await;
+    let daemon = Daemon::ready(calm(&home, &[&desk, &copy])).await;
     let found = daemon.json("/api/v1/tools/git_desk.issue.open").await;
     assert_eq!((&found["scenario"], &found["original_name"]), (&json!("git_desk"), &json!("git_desk.issue.open")));
     let mine = daemon.json("/api/v1/tools/copy/git_desk.issue.open").await;
