@@ -11,6 +11,9 @@ const OTHER: &str = "8b8a2f53-95a2-4d2c-8f57-0d7f5c1b8a22";
 const TRUSTED: &str = "[discovery.mdns]\ntrust = \"all\"\n";
 /// How long a start on another host takes to be heard, with a name that has to be given up.
 const START: Duration = Duration::from_secs(6);
+/// How long one start is given in a flood, and how often it is started at most.
+const HEARD: Duration = Duration::from_secs(15);
+const STARTS: u32 = 8;
 
 #[test]
 #[ignore = "needs root and network namespaces: run `.ci/lab`"]
@@ -82,9 +85,15 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     let after = daemon.memory();
     assert!(after < before + 100, "{before} MB before, {after} MB after");
 
-    // Who is trusted finds room even now: when the browse is renewed at the latest, since what it says first may be lost too.
-    let _mail = lab.hosts[1].scenario("mail", 15001, Some(OTHER));
-    daemon.within(Duration::from_secs(75), "mail", "live");
+    // Who is trusted finds room even now. What it says while the flood is at its height may be lost like any datagram, also what it
+    // answers when the browse is renewed; then it is started again, as its owner would.
+    let mut mail = None;
+    let heard = (0..STARTS).any(|_| {
+        drop(mail.take());
+        mail = Some(lab.hosts[1].scenario("mail", 15001, Some(OTHER)));
+        daemon.becomes(HEARD, "mail", "live")
+    });
+    assert!(heard, "a trusted scenario was not heard in {STARTS} starts: {:#?}", daemon.findings());
     assert_eq!(daemon.tools(), ["library_find", "mail_find"]);
 
     // Who leaves is not kept for it.

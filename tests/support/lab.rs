@@ -259,15 +259,28 @@ impl Daemon {
 
     /// Waits until something is seen in the health of a scenario, which must not take longer than `limit`.
     pub(crate) fn sees(&self, limit: Duration, scenario: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        self.look(limit, scenario, is)
+            .unwrap_or_else(|last| panic!("`{scenario}` is not {what} after {limit:?}: {last:#}"))
+    }
+
+    /// Whether a scenario gets into a state within so long.
+    pub(crate) fn becomes(&self, limit: Duration, scenario: &str, state: &str) -> bool {
+        self.look(limit, scenario, |health| health["state"] == state).is_ok()
+    }
+
+    /// Looks at the health of a scenario until it is as asked; what was seen last, when that takes longer than `limit`.
+    fn look(&self, limit: Duration, scenario: &str, is: impl Fn(&Value) -> bool) -> Result<Value, Value> {
         let (end, mut last) = (Instant::now() + limit, Value::Null);
         loop {
             // What is seen late was still there in time when the look began in time.
             let late = Instant::now() >= end;
             last = self.scenarios().into_iter().find(|health| health["name"] == scenario).unwrap_or(last);
             if is(&last) {
-                return last;
+                return Ok(last);
             }
-            assert!(!late, "`{scenario}` is not {what} after {limit:?}: {last:#}");
+            if late {
+                return Err(last);
+            }
             thread::sleep(LOOK);
         }
     }
