@@ -101,10 +101,24 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("play-readers", rest)) => readers::run(rest),
         Some(("play-upstreams", rest)) => rivals::upstreams::serve(rest),
         Some(("play-villains", _)) => villains::serve(),
+        Some(("--help" | "-h" | "help", _)) => {
+            println!("{}", help());
+            Ok(())
+        }
         Some(("soak", rest)) => soak::run(rest),
         Some(("faults", rest)) => faults::run(rest),
         _ => figures(&Plan::read(arguments)?, arguments),
     }
+}
+
+/// How it is called.
+fn help() -> String {
+    let names: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
+    format!(
+        "callsheet-bench {}\n       callsheet-bench soak [--minutes N] [--seed N]\n       callsheet-bench faults [--rounds N]\n\nFigures: {}; all when none is named.",
+        plan::USAGE,
+        names.join(", ")
+    )
 }
 
 /// A figure that fails costs only itself, but the run.

@@ -25,7 +25,7 @@ pub(crate) struct Plan {
 }
 
 /// What is understood.
-const USAGE: &str =
+pub(crate) const USAGE: &str =
     "[FIGURE ...] [--quick] [--scenarios N] [--churn MINUTES] [--steady SECONDS] [--json FILE] [--readme FILE]";
 
 impl Plan {

@@ -6,6 +6,7 @@ use std::process::{Child as Process, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use callsheet::runtime::Clock;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
@@ -115,7 +116,7 @@ impl Peer {
     async fn register(&self, upstreams: &[SocketAddr]) -> Result<()> {
         let clock = Clock::system();
         let end = clock.now() + PATIENCE;
-        while self.json("/health").await.is_err() {
+        while self.get("/health").await.is_err() {
             ensure!(clock.now() < end, "it does not start: {}", self.log());
             clock.sleep(Duration::from_millis(100)).await;
         }
@@ -132,43 +133,54 @@ impl Peer {
 
     /// How many tools it lists now.
     pub(crate) async fn count(&self) -> Result<usize> {
+        self.tools(&self.list().await?)
+    }
+
+    /// The bytes of its list.
+    pub(crate) async fn list(&self) -> Result<Bytes> {
         match self.kind {
-            Kind::Callsheet => {
-                let list = self.json("/api/v1/tools").await?;
-                Ok(list["tools"].as_array().context("no tools")?.len())
-            }
-            Kind::ContextForge => {
-                let list = self.json("/tools?limit=0").await?;
-                Ok(list.as_array().context("no list")?.len())
-            }
-            Kind::McpHub => {
-                let list = self.json("/api/servers").await?;
-                let servers = list["servers"].as_array().context("no servers")?;
-                Ok(servers.iter().filter_map(|server| server["capabilities"]["tools"].as_array()).map(Vec::len).sum())
-            }
+            Kind::Callsheet => self.get("/api/v1/tools").await,
+            Kind::ContextForge => self.get("/tools?limit=0").await,
+            Kind::McpHub => self.get("/api/servers").await,
             Kind::FastMcp => {
                 let first = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
                 let (_, session) = self.message("initialize", first, None).await?;
-                let (list, _) = self.message("tools/list", json!({}), session.as_ref()).await?;
-                Ok(list["result"]["tools"].as_array().with_context(|| list.to_string())?.len())
+                Ok(self.message("tools/list", json!({}), session.as_ref()).await?.0)
             }
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what is compared with is a known program on this machine")]
-    async fn json(&self, path: &str) -> Result<Value> {
-        let answer = self.client.get(format!("http://{}{path}", self.address)).send().await?.error_for_status()?;
-        Ok(serde_json::from_slice(&answer.bytes().await?)?)
+    /// How many tools there are in its list.
+    pub(crate) fn tools(&self, list: &[u8]) -> Result<usize> {
+        if self.kind == Kind::FastMcp {
+            let list = answer(list)?;
+            return Ok(list["result"]["tools"].as_array().with_context(|| list.to_string())?.len());
+        }
+        let list: Value = serde_json::from_slice(list)?;
+        Ok(match self.kind {
+            Kind::ContextForge => list.as_array().context("no list")?.len(),
+            Kind::McpHub => {
+                let servers = list["servers"].as_array().context("no servers")?;
+                servers.iter().filter_map(|server| server["capabilities"]["tools"].as_array()).map(Vec::len).sum()
+            }
+            _ => list["tools"].as_array().context("no tools")?.len(),
+        })
     }
 
-    /// Sends a message of the Model Context Protocol: its answer, and the session that it named.
+    #[expect(clippy::disallowed_methods, reason = "what is compared with is a known program on this machine")]
+    async fn get(&self, path: &str) -> Result<Bytes> {
+        let answer = self.client.get(format!("http://{}{path}", self.address)).send().await?.error_for_status()?;
+        Ok(answer.bytes().await?)
+    }
+
+    /// Sends a message of the Model Context Protocol: what it is answered, and the session that it named.
     #[expect(clippy::disallowed_methods, reason = "see above")]
     async fn message(
         &self,
         method: &str,
         params: Value,
         session: Option<&HeaderValue>,
-    ) -> Result<(Value, Option<HeaderValue>)> {
+    ) -> Result<(Bytes, Option<HeaderValue>)> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -179,13 +191,7 @@ impl Peer {
         let asked = self.client.post(format!("http://{}/mcp", self.address)).headers(headers).body(body);
         let answer = asked.send().await?.error_for_status()?;
         let session = answer.headers().get("mcp-session-id").cloned();
-        let text = String::from_utf8(answer.bytes().await?.to_vec())?;
-        // One message, or a stream of events of which one is the answer.
-        let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let mut messages =
-            std::iter::once(text.as_str()).chain(events).filter_map(|text| serde_json::from_str(text).ok());
-        let answer = messages.find(|message: &Value| message.get("id").is_some()).context("no answer")?;
-        Ok((answer, session))
+        Ok((answer.bytes().await?, session))
     }
 
     /// Waits until it lists at least so many tools; none that answers sooner than it can is asked all the time.
@@ -234,6 +240,14 @@ impl Peer {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
+}
+
+/// The answer in a body of the Model Context Protocol: one message, or a stream of events of which one is the answer.
+fn answer(body: &[u8]) -> Result<Value> {
+    let text = std::str::from_utf8(body)?;
+    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut messages = std::iter::once(text).chain(events).filter_map(|text| serde_json::from_str(text).ok());
+    messages.find(|message: &Value| message.get("id").is_some()).context("no answer")
 }
 
 /// A port below those that the system gives to connections: nobody gets it while a rival takes its time to start.
