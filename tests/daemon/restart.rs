@@ -79,7 +79,8 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
 
 #[tokio::test]
 async fn what_several_said_is_in_memory_once_also_after_a_start() {
-    const SAME: &str = "Brews what is asked for, in the pot that is free, and tells how long it takes until it can be had";
+    const SAME: &str =
+        "Brews what is asked for, in the pot that is free, and tells how long it takes until it can be had";
     let home = Home::new();
     let brew = || [ToolDefinition::new("brew", SAME).unwrap()];
     let mut bars = [
