@@ -29,6 +29,10 @@ use crate::state::{Restored, StateError, StateStore, Trouble};
 use crate::upstream::Client;
 use crate::views::Views;
 
+/// Bytes of kept lists that are read on the thread that starts: it is done in half a millisecond, while another thread may take several to
+/// begin on a machine that has other work.
+const READ_AT_ONCE: u64 = 4 << 20;
+
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
 ///
 /// ```
@@ -122,7 +126,9 @@ impl Builder {
         let stamp = begun.claimed.as_ref().and_then(Claimed::content);
         let stamp = stamp.map(|content| Stamp { content, made_with: config.imprint() });
         let (database, wanted) = (config.state.path.clone(), stamp.clone());
-        let lists = begun.tasks.blocking(move || wanted.and_then(|stamp| Lists::open(&database, &stamp))).await;
+        let is_short = lists::bytes(&database) <= READ_AT_ONCE;
+        let open = move || wanted.and_then(|stamp| Lists::open(&database, &stamp));
+        let lists = if is_short { open() } else { begun.tasks.blocking(open).await };
         let promised = stamp.filter(|_| lists.is_some()).and_then(|stamp| stamp.content.revision);
         let kept = lists.map(Kept::of);
         let opening = server::open(listener, &config.server, kept, clock, &begun.tasks, &begun.stop)?;

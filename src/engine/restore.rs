@@ -86,7 +86,8 @@ fn record(
     // What an earlier version stored is stored again after its next good answer, and is there sooner at the start after this one.
     record.kept = outlined.then_some(decoded.manifest.digest);
     record.offer = Some(Held {
-        manifest: Arc::new(decoded.manifest),
+        // Its answer stays what is known for as long as the scenario does not change, however often that is asked.
+        manifest: Arc::new(decoded.manifest.settled()),
         quarantined: stored.quarantined,
         findings: decoded.findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,

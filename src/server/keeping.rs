@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::query::ListQuery;
-use super::{Shared, kept, tools};
+use super::{Kept, Shared, kept, tools};
 use crate::catalog::{Revision, Snapshot};
 use crate::engine::Restorable;
 use crate::runtime::Stop;
@@ -76,21 +76,27 @@ impl Lately {
 
 /// What is known to stand in the file.
 #[derive(Debug, PartialEq)]
-struct Written {
+pub(super) struct Written {
     stamp: Stamp,
     questions: Vec<(String, Coding)>,
 }
 
-/// Keeps lists beside the database at `database` until `stop`.
-pub(super) async fn run(shared: Arc<Shared>, database: PathBuf, stop: Stop) {
-    tokio::select! {
-        () = stop.wait() => {}
-        () = keep(&shared, database) => {}
+impl Written {
+    /// What the run before wrote.
+    pub(super) fn of(kept: &Kept) -> Self {
+        Self { stamp: kept.stamp().clone(), questions: kept.asked().collect() }
     }
 }
 
-async fn keep(shared: &Arc<Shared>, database: PathBuf) {
-    let mut written = None;
+/// Keeps lists beside the database at `database` until `stop`. What stands there already, if that is known, is not written again.
+pub(super) async fn run(shared: Arc<Shared>, database: PathBuf, written: Option<Written>, stop: Stop) {
+    tokio::select! {
+        () = stop.wait() => {}
+        () = keep(&shared, database, written) => {}
+    }
+}
+
+async fn keep(shared: &Arc<Shared>, database: PathBuf, mut written: Option<Written>) {
     loop {
         let Some((restorable, questions)) = at_rest(shared).await else { return };
         let now = Written {
@@ -101,7 +107,7 @@ async fn keep(shared: &Arc<Shared>, database: PathBuf) {
             let lists = answers(shared, &restorable, &now.questions).await;
             let bytes: u64 = lists.iter().map(|list| list.body.len() as u64).sum();
             let (place, stamp) = (database.clone(), now.stamp.clone());
-            let kept = shared.tasks.blocking(move || lists::keep(&place, &stamp, &lists)).await;
+            let kept = shared.tasks.blocking(move || lists::keep(&place, &stamp, lists)).await;
             match kept {
                 Ok(()) => tracing::debug!("lists of {bytes} bytes are kept for the next start"),
                 // The start after this takes longer, that is all.

@@ -16,7 +16,7 @@ use super::coding;
 use super::repeats::Ready;
 use crate::conditional;
 use crate::runtime::Tasks;
-use crate::state::lists::{List, Lists};
+use crate::state::lists::{List, Lists, Stamp};
 use crate::views::Coding;
 
 /// Blocks that are read ahead of the one that is being sent.
@@ -45,6 +45,11 @@ impl Kept {
         let answers = lists.labels().enumerate();
         let answers = answers.filter_map(|(at, label)| Some((at, serde_json::from_str(label).ok()?))).collect();
         Self { lists: Arc::new(lists), answers }
+    }
+
+    /// What they are made of.
+    pub(super) fn stamp(&self) -> &Stamp {
+        self.lists.stamp()
     }
 
     /// What they are answers to, oldest first.

@@ -171,6 +171,8 @@ impl Opening {
     pub async fn serve(self, parts: Parts, keep: Option<PathBuf>, stop: Stop) -> Result<(), ServeError> {
         let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
         let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
+        let kept = self.front.kept();
+        let written = kept.as_deref().map(keeping::Written::of);
         let shared = Arc::new(Shared {
             reader,
             views,
@@ -181,12 +183,13 @@ impl Opening {
             clock,
             tasks: tasks.clone(),
             repeats: repeats::Repeats::default(),
-            lately: keeping::Lately::of(self.front.kept().iter().flat_map(|kept| kept.asked())),
+            lately: keeping::Lately::of(kept.iter().flat_map(|kept| kept.asked())),
             requests: Arc::clone(self.front.requests()),
             dashboard,
         });
+        drop(kept);
         if let Some(database) = keep {
-            tasks.spawn(keeping::run(Arc::clone(&shared), database, stop));
+            tasks.spawn(keeping::run(Arc::clone(&shared), database, written, stop));
         }
         self.front.begin(shared, config.max_body);
         tracing::info!(address = %self.local, "serving");

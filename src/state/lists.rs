@@ -48,6 +48,7 @@ pub struct List {
 #[derive(Debug)]
 pub struct Lists {
     file: File,
+    stamp: Stamp,
     lists: Vec<Known>,
 }
 
@@ -90,10 +91,10 @@ fn named(database: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Puts these lists in the place of those that were kept before. Blocks until they are on the disk. To be called by whoever has the
-/// database's lock.
-pub fn keep(database: &Path, stamp: &Stamp, lists: &[List]) -> io::Result<()> {
-    let head = serde_json::to_vec(&Head::of(stamp, lists))?;
+/// Puts these lists in the place of those that were kept before. Blocks until they are on the disk, which may take seconds, but has let go
+/// of the lists before it waits for that. To be called by whoever has the database's lock.
+pub fn keep(database: &Path, stamp: &Stamp, lists: Vec<List>) -> io::Result<()> {
+    let head = serde_json::to_vec(&Head::of(stamp, &lists))?;
     // Always the same name: what a kill leaves of it is written over.
     let new = named(database, ".lists.new");
     let written = write(&new, &head, lists).and_then(|()| fs::rename(&new, beside(database)));
@@ -104,7 +105,7 @@ pub fn keep(database: &Path, stamp: &Stamp, lists: &[List]) -> io::Result<()> {
     written
 }
 
-fn write(path: &Path, head: &[u8], lists: &[List]) -> io::Result<()> {
+fn write(path: &Path, head: &[u8], lists: Vec<List>) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -118,6 +119,11 @@ fn write(path: &Path, head: &[u8], lists: &[List]) -> io::Result<()> {
         file.write_all(&list.body)?;
     }
     file.sync_all()
+}
+
+/// How many bytes are kept; none where there is nothing.
+pub fn bytes(database: &Path) -> u64 {
+    fs::metadata(beside(database)).map_or(0, |found| found.len())
 }
 
 /// Takes the kept lists away, if there are any.
@@ -189,7 +195,7 @@ impl Lists {
         if !head.is_of(stamp) {
             return Ok(None);
         }
-        let lists = Self { file, lists: known(head.lists, front + length)? };
+        let lists = Self { file, stamp: stamp.clone(), lists: known(head.lists, front + length)? };
         let end = lists.lists.last().map_or(front + length, |last| last.start.saturating_add(last.bytes));
         if end != size {
             return Err(damaged("its length"));
@@ -218,6 +224,11 @@ impl Lists {
         let buffer = &mut buffer[..bytes];
         read_at(&self.file, buffer, list.start + begin)?;
         if xxh3_128(buffer) == list.sums[block] { Ok(buffer) } else { Err(damaged("a block")) }
+    }
+
+    /// What they are made of.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
     }
 
     /// What was said of each list, in order.
@@ -287,7 +298,7 @@ mod tests {
         let long: Vec<u8> = (0..BLOCK * 20 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let list = |label: &str, body: Vec<u8>| List { label: label.to_owned(), body: body.into() };
         let lists = vec![list("long", long), list("", Vec::new()), list("short", b"{}".to_vec())];
-        keep(&database, &stamp(), &lists).unwrap();
+        keep(&database, &stamp(), lists.clone()).unwrap();
         (folder, database, lists)
     }
 
@@ -306,8 +317,10 @@ mod tests {
             assert!(body(&lists, at) == list.body, "list {at}");
         }
         assert_eq!(lists.block(3, 0).unwrap(), None);
+        assert!(bytes(&database) > written.iter().map(|list| list.body.len() as u64).sum());
         forget(&database);
         assert!(Lists::open(&database, &stamp()).is_none());
+        assert_eq!(bytes(&database), 0);
     }
 
     #[test]

@@ -6,9 +6,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
-use moka::Entry;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
@@ -26,11 +27,13 @@ mod report;
 
 pub(crate) use report::{FindingJson, ReportJson, finding};
 mod segment;
+mod underway;
 
 pub use coding::Coding;
 pub use render::{Rendered, render};
 
 use segment::Latest;
+use underway::Underway;
 
 /// What a finding costs in memory, texts included, roughly.
 const FINDING_BYTES: usize = 400;
@@ -38,6 +41,9 @@ const FINDING_BYTES: usize = 400;
 const TEXT_BYTES: usize = 64;
 /// What an entry costs besides its body, roughly.
 const ENTRY_BYTES: usize = 512;
+/// After an answer that takes this part of the bound or more, what is too much is thrown out at once: after smaller ones, every 64 of them
+/// or when somebody asks again.
+const LARGE_PART: u64 = 64;
 
 /// A ready answer.
 #[derive(Debug, Clone)]
@@ -80,7 +86,8 @@ impl Target for Of<'_> {
 /// Prepares and keeps views. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct Views {
-    bodies: Cache<Key, Arc<Prepared>>,
+    bodies: Cache<Key, Slot>,
+    underway: Underway,
     latest: Latest,
     max_bytes: u64,
     tasks: Tasks,
@@ -101,6 +108,16 @@ struct Key {
     report: bool,
     coding: Coding,
 }
+
+/// An answer that was looked up.
+struct Found {
+    prepared: Arc<Prepared>,
+    /// Whether it was there.
+    kept: bool,
+}
+
+/// Where a kept answer is, until it is thrown out.
+type Slot = Arc<ArcSwapOption<Prepared>>;
 
 /// A content at a time: a revision that comes back later has another `generated_at` in its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -137,17 +154,21 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
 
 impl Views {
     /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each format. A body that alone is bigger is
-    /// still answered, but made again for each asker. `tasks` runs the work that would hold up an async thread.
+    /// still answered, and shared by those who ask while it is made or sent; then it is let go. `tasks` runs the work that would hold up
+    /// an async thread.
     pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
         let bodies = Cache::builder()
             .max_capacity(max_bytes)
             // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
             .eviction_policy(EvictionPolicy::lru())
             .support_invalidation_closures()
-            .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
+            .weigher(|key: &Key, slot: &Slot| slot.load().as_ref().map_or(0, |prepared| weight(key, prepared)))
+            // The cache lets go of what it threw out some time later, and may wait for ever for more to be thrown out.
+            .eviction_listener(|_, slot: Slot, _| slot.store(None))
             .build();
         Self {
             bodies,
+            underway: Underway::default(),
             latest: Latest::default(),
             max_bytes,
             tasks,
@@ -206,36 +227,61 @@ impl Views {
         report: bool,
     ) -> Arc<Prepared> {
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
-        self.forget_older(snapshot.sequence, stamp);
+        let is_first = self.forget_older(snapshot.sequence, stamp);
         let query = effective(query, format);
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
         let identity = Key { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
-        if coding == Coding::Identity {
-            return self.counted(self.identity(snapshot, format, identity).await);
-        }
-        let key = Key { coding, ..identity.clone() };
-        let encode = async {
-            let plain = self.identity(snapshot, format, identity).await.into_value();
-            self.tasks.off_thread(move || encoded(&plain, coding)).await
+        let found = if coding == Coding::Identity {
+            self.identity(snapshot, format, identity).await
+        } else {
+            let key = Key { coding, ..identity.clone() };
+            let (views, snapshot) = (self.clone(), Arc::clone(snapshot));
+            let encode = async move {
+                let plain = views.identity(&snapshot, format, identity).await.prepared;
+                views.tasks.off_thread(move || encoded(&plain, coding)).await
+            };
+            self.once(key, encode).await
         };
-        self.counted(self.bodies.entry(key).or_insert_with(encode).await)
+        self.counts.looked_up(found.kept);
+        if is_first || !found.kept && found.prepared.body.len() as u64 >= self.max_bytes / LARGE_PART {
+            // Of its own accord the cache does this when it is asked again, which may be never.
+            self.bodies.run_pending_tasks().await;
+        }
+        found.prepared
     }
 
-    fn counted(&self, found: Entry<Key, Arc<Prepared>>) -> Arc<Prepared> {
-        self.counts.looked_up(!found.is_fresh());
-        found.into_value()
+    /// The answer that is kept, or under way to somebody, or made now: once for all who ask for it at the same time.
+    async fn once(&self, key: Key, make: impl Future<Output = Prepared> + Send + 'static) -> Found {
+        if let Some(prepared) = self.find(&key).await {
+            return Found { prepared, kept: true };
+        }
+        let (views, own) = (self.clone(), key.clone());
+        let make = async move {
+            // It may have come in between.
+            if let Some(kept) = views.find(&own).await {
+                return kept;
+            }
+            let prepared = make.await;
+            if u64::from(weight(&own, &prepared)) > views.max_bytes {
+                return views.underway.sent(&own, prepared);
+            }
+            let prepared = Arc::new(prepared);
+            views.bodies.insert(own, Arc::new(ArcSwapOption::new(Some(Arc::clone(&prepared))))).await;
+            prepared
+        };
+        let (making, is_this) = self.underway.join(&key, make.boxed());
+        Found { prepared: making.await, kept: !is_this }
+    }
+
+    async fn find(&self, key: &Key) -> Option<Arc<Prepared>> {
+        self.bodies.get(key).await?.load_full()
     }
 
     /// The body as it is, from which the codings are made.
-    async fn identity(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        format: &'static dyn Format,
-        key: Key,
-    ) -> Entry<Key, Arc<Prepared>> {
+    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Found {
         let (latest, snapshot, query) = (self.latest.clone(), Arc::clone(snapshot), key.query.clone());
         let (max_bytes, own_id, report) = (self.max_bytes, self.own_id.clone(), key.report);
-        let make = self.tasks.off_thread(move || {
+        let render = move || {
             let view = View::select_for(&snapshot.catalog, &query, &Of(format));
             let known = latest.of(format.id());
             let origin = render::Origin { generated_at: snapshot.generated_at, own_id: own_id.as_deref() };
@@ -248,16 +294,17 @@ impl Views {
             if !report && prepared.body.len() as u64 <= max_bytes {
                 latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);
             }
-            Arc::new(prepared)
-        });
-        self.bodies.entry(key).or_insert_with(make).await
+            prepared
+        };
+        let tasks = self.tasks.clone();
+        self.once(key, async move { tasks.off_thread(render).await }).await
     }
 
-    /// Frees what was made of older contents as soon as a newer one is asked for.
-    fn forget_older(&self, sequence: u64, stamp: Stamp) {
+    /// Has what was made of older contents freed as soon as a newer one is asked for. Whether this is the first who asks for it.
+    fn forget_older(&self, sequence: u64, stamp: Stamp) -> bool {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if sequence <= newest.sequence {
-            return;
+            return false;
         }
         let changed = newest.stamp != stamp;
         *newest = Newest { sequence, stamp };
@@ -265,6 +312,7 @@ impl Views {
             // It fails only without `support_invalidation_closures`; then the bound in bytes still holds.
             let _ = self.bodies.invalidate_entries_if(move |key, _| key.stamp != stamp);
         }
+        changed
     }
 }
 
@@ -285,15 +333,12 @@ fn prepared(rendered: Rendered, told: &report::Told<'_>) -> Prepared {
 }
 
 /// The same answer in another coding.
-fn encoded(plain: &Arc<Prepared>, coding: Coding) -> Arc<Prepared> {
+fn encoded(plain: &Prepared, coding: Coding) -> Prepared {
     match coding.encode(&plain.body) {
-        Ok(body) => {
-            let etag = etag::strong(&plain.body, coding);
-            Arc::new(Prepared { body: body.into(), coding, etag, ..Prepared::clone(plain) })
-        }
+        Ok(body) => Prepared { body: body.into(), coding, etag: etag::strong(&plain.body, coding), ..plain.clone() },
         Err(error) => {
             tracing::warn!(%coding, %error, "a list could not be encoded; it is sent as it is");
-            Arc::clone(plain)
+            plain.clone()
         }
     }
 }

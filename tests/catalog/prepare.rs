@@ -147,6 +147,48 @@ async fn concurrent_askers_share_one_rendering() {
     assert_eq!(counting.take(), 50);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_larger_than_the_bound_is_shared_and_let_go() {
+    let (counting, tasks) = (Counting::leaked(), Tasks::new());
+    let views = Views::new(1_000, tasks.clone());
+    let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
+    let ask = || {
+        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
+        tasks.spawn(async move { views.prepare(&snapshot, &ViewQuery::default(), counting, Coding::Identity).await })
+    };
+    let mut askers: Vec<_> = (0..20).map(|_| ask()).collect();
+    let first = askers.pop().unwrap().await.unwrap();
+    for asker in askers {
+        assert_eq!(asker.await.unwrap().body.as_ptr(), first.body.as_ptr());
+    }
+    // Of a response under way only the body is left.
+    let body = first.body.slice(1..);
+    drop(first);
+    let late = ask().await.unwrap();
+    assert_eq!((late.body.slice(1..).as_ptr(), late.tools, counting.take()), (body.as_ptr(), 50, 50));
+    assert_eq!(Arc::strong_count(&late), 1, "nobody else has it");
+    drop((late, body));
+    assert_eq!(views.kept(), (0, 0));
+    assert_eq!((ask().await.unwrap().tools, counting.take()), (50, 50));
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_let_go_with_the_answer_that_made_it_so() {
+    let before = snapshot(catalog(&[("a", 20), ("b", 20)]), 1);
+    let of = |scenario: &str| ViewQuery { scenarios: [scenario.parse().unwrap()].into(), ..ViewQuery::default() };
+    let plain = render(&View::select(&before.catalog, &of("a")), then(), &Native).body;
+    // One of them fits, two do not.
+    let views = Views::new(plain.len() as u64 * 3 / 2, Tasks::new());
+    let first = Arc::downgrade(&views.prepare(&before, &of("a"), &Native, Coding::Identity).await);
+    assert!(first.upgrade().is_some(), "it is kept");
+    let second = Arc::downgrade(&views.prepare(&before, &of("b"), &Native, Coding::Identity).await);
+    assert!(first.upgrade().is_none() && second.upgrade().is_some(), "the older one makes room");
+    let after = snapshot(before.catalog.with(Change::Offer("a".parse().unwrap(), Some(offer("a", 1, 1)))), 2);
+    views.prepare(&after, &of("a"), &Native, Coding::Identity).await;
+    assert!(second.upgrade().is_none(), "and what was made of another content goes at once");
+    assert_eq!(views.kept().0, 1);
+}
+
 #[tokio::test]
 async fn an_asker_that_goes_away_takes_nobody_with_it() {
     let held: &'static Held = Box::leak(Box::default());
