@@ -188,12 +188,8 @@ impl Opened {
         let store = store(claimed, config.state.path.clone(), clock, &tasks).await?;
         let id = config.discovery.mdns.id.clone().unwrap_or_default();
         let config = Arc::new(config);
-        // The client reads the system's certificates meanwhile.
-        let (restored, client) = tokio::join!(store.load(), async {
-            let concurrency = config.refresh.concurrency;
-            Client::new(config.limits(), concurrency, config.caching(), clock, tasks.clone())
-        });
-        let (mut restored, client) = (restored?, client?);
+        let mut restored = store.load().await?;
+        let client = Client::new(config.limits(), config.refresh.concurrency, config.caching(), clock, tasks.clone())?;
         let of_calls = of_calls(&mut restored);
         client.identify(&id);
         client.bound(config.bounds());

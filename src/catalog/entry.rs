@@ -154,11 +154,11 @@ fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
 /// The definitions are covered by the manifest's own digest; the rest is what the merge adds to them.
 fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Digest {
     let mut content = Content::default();
-    content.text(name.as_str());
+    content.word(name.as_str());
     content.bytes(&manifest.0.to_le_bytes());
     for tool in tools {
         let effective = &tool.effective;
-        content.text(tool.name.as_str());
+        content.word(tool.name.as_str());
         let flags = [effective.enabled, effective.requires_approval, effective.pinned];
         content.bytes(&flags.map(u8::from));
         content.bytes(&effective.priority.to_le_bytes());
@@ -177,6 +177,12 @@ pub(super) struct Content {
 impl Content {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
+    }
+
+    /// A text as it stands.
+    fn word(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+        self.bytes(&[0xff]);
     }
 
     pub(super) fn text(&mut self, text: impl fmt::Display) {

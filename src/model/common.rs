@@ -4,10 +4,11 @@
 //! goes with the next clearing up. So churn leaves nothing behind.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
+use foldhash::quality::RandomState;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::manifest::Category;
@@ -33,7 +34,7 @@ static MET: [AtomicU64; REMEMBERED] = [const { AtomicU64::new(0) }; REMEMBERED];
 struct Table<T: ?Sized>(Mutex<Lines<T>>);
 
 struct Lines<T: ?Sized> {
-    known: HashMap<u64, Weak<T>, BuildHasherDefault<DefaultHasher>>,
+    known: HashMap<u64, Weak<T>, RandomState>,
     /// How many there may be before those are taken out that nobody holds.
     most: usize,
 }
@@ -103,13 +104,12 @@ pub(super) fn name(name: &str) -> Arc<str> {
     NAMES.find(digest, name).unwrap_or_else(|| NAMES.enter(digest, name.into()))
 }
 
-/// A text that others than `owner` have too: nothing for one that only the owner had lately. What is met for the first time may stand in
+/// A text, with its digest, that others than `owner` have too: nothing for one that only the owner had lately. What is met for the first time may stand in
 /// its owner's block; a text of its own, which each of those can hold who have it, is made when somebody else comes with it.
-pub(super) fn text(text: &str, owner: u64) -> Option<SharedText> {
+pub(super) fn text(text: &str, digest: u64, owner: u64) -> Option<SharedText> {
     if text.len() < WORTH {
         return None;
     }
-    let digest = xxh3_64(text.as_bytes());
     let known = TEXTS.at(digest).filter(|known| ***known == *text);
     let common = known.or_else(|| met_elsewhere(digest, owner).then(|| TEXTS.enter(digest, Arc::new(text.into()))));
     common.map(SharedText::whole)
@@ -133,9 +133,8 @@ fn met_elsewhere(digest: u64, owner: u64) -> bool {
 }
 
 fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+    SEED.hash_one(value)
 }
 
 #[cfg(test)]
@@ -151,6 +150,7 @@ mod tests {
     fn a_text_is_common_when_somebody_else_comes_with_it() {
         let (one, another) = (1 << 60, 2 << 60);
         let said = own("met");
+        let text = |said: &str, owner| text(said, xxh3_64(said.as_bytes()), owner);
         assert!(text(&said, one).is_none(), "the first time");
         assert!(text(&said, one).is_none(), "its owner again");
         let common = text(&said, another).unwrap();

@@ -45,13 +45,22 @@ impl Manifest {
                 .sum::<usize>()
         };
         let mut buffer = TextBuffer::with_capacity(self.tools.iter().map(|tool| long(tool)).sum());
-        let mut known: HashMap<&str, Spot> = HashMap::new();
+        // By digest, which is taken once of each text: hashing them whole, and again as the table grows, cost most of the settling.
+        let mut known: HashMap<u64, (&str, Spot)> = HashMap::with_capacity(self.tools.len() * 3);
         let mut spots = Vec::with_capacity(self.tools.len());
         for tool in &self.tools {
             let texts: [&str; 3] = [&tool.description, tool.parameters.get(), tool.metadata.get()];
             spots.push(texts.map(|text| {
-                let spot = || common::text(text, owner).map_or_else(|| Spot::Here(buffer.put(text)), Spot::Shared);
-                known.entry(text).or_insert_with(spot).clone()
+                let digest = xxh3_64(text.as_bytes());
+                if let Some((same, spot)) = known.get(&digest)
+                    && *same == text
+                {
+                    return spot.clone();
+                }
+                let shared = common::text(text, digest, owner);
+                let spot = shared.map_or_else(|| Spot::Here(buffer.put(text)), Spot::Shared);
+                known.insert(digest, (text, spot.clone()));
+                spot
             }));
         }
         drop(known);

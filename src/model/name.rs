@@ -1,5 +1,6 @@
 //! Names: of scenarios, of their tools, and the published names. A published name is built here and nowhere else, and never parsed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -127,9 +128,10 @@ impl PublishedName {
     /// `scenario__tool`, made legal; what is too long is cut and ends in a short hash.
     pub fn qualified(id: &ToolId) -> Self {
         // A dot is legal in scenario names only, and far too common in them to make a hash appear in every tool's name.
-        let scenario = id.scenario.as_str().replace('.', "_");
-        let whole = format!("{scenario}{JOINER}{}", id.tool);
-        if is_legal(&whole) && scenario == id.scenario.as_str() {
+        let (scenario, dotted) = (id.scenario.as_str(), id.scenario.as_str().contains('.'));
+        let undotted = if dotted { Cow::Owned(scenario.replace('.', "_")) } else { Cow::Borrowed(scenario) };
+        let whole = [&*undotted, JOINER, &id.tool].concat();
+        if is_legal(&whole) && !dotted {
             return Self(whole.into());
         }
         Self(hashed(&whole, &id.to_string()))

@@ -85,6 +85,11 @@ impl Address {
         plain.then(|| url.as_str().parse().ok()).flatten()
     }
 
+    /// Whether [`Address::plain`] gives something.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain().is_some()
+    }
+
     /// The address with its credentials, for sending.
     pub(super) fn url(&self) -> Url {
         Url::clone(&self.0)

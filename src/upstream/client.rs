@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use http::{Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -21,6 +21,8 @@ use url::Url;
 use super::body::{self, BodyError};
 use super::cache_policy::{self, Rules};
 use super::dial::TARGET;
+use super::direct::{self, Direct};
+use super::failure::Failure;
 use super::settings::{Settings, places};
 use super::status::{self, Verdict};
 use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
@@ -35,6 +37,44 @@ enum Take {
     Success,
     /// All but redirects.
     Any,
+}
+
+/// How a request goes out.
+pub(super) trait Way {
+    /// What an answer comes with.
+    type Body: Body<Data = Bytes, Error = Self::Broken> + Unpin;
+    /// Why that broke off.
+    type Broken: Error + 'static;
+    /// Why none came.
+    type Failure: Failure;
+
+    /// Sends one GET with these headers besides those of every request, and waits for the head of the answer.
+    fn get(
+        &self,
+        address: &Address,
+        headers: &HeaderMap,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Self::Failure>> + Send;
+}
+
+impl Way for reqwest::Client {
+    type Body = reqwest::Body;
+    type Broken = reqwest::Error;
+    type Failure = reqwest::Error;
+
+    async fn get(&self, address: &Address, headers: &HeaderMap) -> Result<Response<reqwest::Body>, reqwest::Error> {
+        let request = self.get(address.url()).headers(headers.clone());
+        request.send().await.map(Response::from)
+    }
+}
+
+impl Way for Direct {
+    type Body = direct::Unpacked;
+    type Broken = direct::Damaged;
+    type Failure = direct::Unanswered;
+
+    async fn get(&self, address: &Address, headers: &HeaderMap) -> Result<Response<Self::Body>, Self::Failure> {
+        self.get(address.plain(), headers).await
+    }
 }
 
 /// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
@@ -52,8 +92,8 @@ impl Client {
     /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `rules` says how long
     /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
     ///
-    /// Fails with [`AskError::Address`] when TLS cannot be set up at all. Without CA certificates on the machine it works, but no https
-    /// scenario is trusted.
+    /// TLS is set up when the first address needs it: where it cannot be at all, asks of such addresses fail with [`AskError::Address`],
+    /// and nothing fails here. Without CA certificates on the machine it works, but no https scenario is trusted.
     pub fn new(
         limits: Limits,
         concurrency: usize,
@@ -61,14 +101,14 @@ impl Client {
         clock: Clock,
         tasks: Tasks,
     ) -> Result<Arc<Self>, AskError> {
-        let settings = ArcSwap::from_pointee(Settings::new(limits, concurrency, rules.into(), Bounds::NONE)?);
+        let settings = ArcSwap::from_pointee(Settings::new(limits, concurrency, rules.into(), Bounds::NONE));
         let (own_id, fetches) = (OnceLock::new(), Arc::default());
         Ok(Arc::new(Self { settings, own_id, fetches, clock, tasks }))
     }
 
     /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
-    /// so that for a moment more than `concurrency` may be. Setting up TLS anew, for another time to connect, blocks for some
-    /// milliseconds.
+    /// so that for a moment more than `concurrency` may be. Setting up TLS anew, for another time to connect where it was
+    /// needed before, blocks for some milliseconds, and fails as the first ask would that needs it.
     pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<(), AskError> {
         let before = self.settings.load_full();
         let shared = before.share();
@@ -76,7 +116,11 @@ impl Client {
         let next = if limits.connect == before.limits.connect {
             Settings { limits, permits, concurrency, rules, bounds, ..shared }
         } else {
-            Settings { permits, ..Settings::new(limits, concurrency, rules, bounds)? }
+            let next = Settings { permits, ..Settings::new(limits, concurrency, rules, bounds) };
+            if before.has_tls() {
+                next.asking()?;
+            }
+            next
         };
         self.settings.store(Arc::new(next));
         Ok(())
@@ -122,7 +166,7 @@ impl Client {
     async fn exchange(
         &self,
         limits: &Limits,
-        http: &reqwest::Client,
+        way: &impl Way,
         mut address: Address,
         headers: HeaderMap,
         take: Take,
@@ -130,7 +174,7 @@ impl Client {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
-            let (body, head) = self.send(limits, http, &address, &headers, &mut may_retry).await?;
+            let (body, head) = self.send(limits, way, &address, &headers, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
                 Verdict::Take => return read(limits.max_body, &address, body, head).await,
                 Verdict::Follow(location) => {
@@ -157,19 +201,19 @@ impl Client {
 
     /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
     /// connection was closed before that. The race with a server that closes is no failure of the scenario.
-    async fn send(
+    async fn send<W: Way>(
         &self,
         limits: &Limits,
-        http: &reqwest::Client,
+        way: &W,
         address: &Address,
         headers: &HeaderMap,
         may_retry: &mut bool,
-    ) -> Result<(reqwest::Body, ResponseHead), AskError> {
+    ) -> Result<(W::Body, ResponseHead), AskError> {
         loop {
             let requested = self.clock.now();
-            match http.get(address.url()).headers(headers.clone()).send().await {
+            match way.get(address, headers).await {
                 Ok(response) => {
-                    let (head, body) = http::Response::from(response).into_parts();
+                    let (head, body) = response.into_parts();
                     return Ok((body, self.head(head, requested)));
                 }
                 Err(error) if *may_retry && failure::closed_before_answer(&error) => {
@@ -226,10 +270,13 @@ impl Upstream {
         headers.extend(self.authorization());
         let exchange = async {
             match self.dial {
-                None => client.exchange(limits, &settings.http, to, headers, take).await,
+                // Neither part of what decides this changes on the way: redirects stay within the origin and keep the credentials.
+                None if to.is_plain() => client.exchange(limits, &settings.direct, to, headers, take).await,
+                // In boxes: reqwest's futures are large, and would be moved with the others, too.
+                None => Box::pin(client.exchange(limits, settings.asking()?, to, headers, take)).await,
                 Some(target) => {
                     let exchange = client.exchange(limits, settings.dialling()?, to, headers, take);
-                    TARGET.scope(target, exchange).await
+                    Box::pin(TARGET.scope(target, exchange)).await
                 }
             }
         };

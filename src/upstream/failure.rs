@@ -1,4 +1,4 @@
-//! What a failed exchange was: reads the error chains of both clients.
+//! What a failed exchange was: reads the error chains of all clients.
 //!
 //! Texts take only the innermost cause, since the outer levels repeat the address, credentials included.
 
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hyper_util::client::legacy;
 
+use super::direct;
 use super::plain::Unresolved;
 use super::{Address, AskError};
 
@@ -59,6 +60,24 @@ impl Failure for legacy::Error {
     }
 }
 
+impl Failure for direct::Unanswered {
+    fn is_unmade(&self) -> bool {
+        matches!(self, Self::Unmade(_))
+    }
+
+    fn is_connect(&self) -> bool {
+        matches!(self, Self::Unconnected(_) | Self::Late)
+    }
+
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Late) || io_kinds(self).any(|kind| kind == io::ErrorKind::TimedOut)
+    }
+
+    fn is_unresolved(&self) -> bool {
+        causes(self).any(<dyn Error>::is::<Unresolved>)
+    }
+}
+
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout means.
 pub(super) fn explain(address: &Address, error: &impl Failure, connect: Duration) -> AskError {
     let url = address.to_string();
@@ -83,8 +102,8 @@ pub(super) fn broken(address: &Address, error: &(impl Error + 'static)) -> AskEr
 /// Whether the connection was closed on us before a whole head of an answer came: the server may have closed it while our request was on
 /// its way, so that a GET can be sent again (RFC 9112 section 9.3.1). A head cut in half looks the same from here; repeating a GET is
 /// safe then too (RFC 9110 section 9.2.2).
-pub(super) fn closed_before_answer(error: &reqwest::Error) -> bool {
-    if error.is_connect() || error.is_timeout() {
+pub(super) fn closed_before_answer(error: &impl Failure) -> bool {
+    if error.is_connect() || error.is_late() {
         return false;
     }
     let by_http = causes(error)

@@ -2,7 +2,7 @@
 //!
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls (most of them by `plain`), [`body`] reads what comes, [`error`] names what can go wrong,
+//! Reading order: [`address`] says who may be asked, [`client`] asks (mostly by `direct`), [`post`] sends calls (most of them by `plain`), [`body`] reads what comes, [`error`] names what can go wrong,
 //! [`cache_policy`] judges the answer.
 
 use std::net::SocketAddr;
@@ -22,6 +22,7 @@ pub mod body;
 pub mod cache_policy;
 pub mod client;
 mod dial;
+mod direct;
 pub mod error;
 mod failure;
 mod plain;

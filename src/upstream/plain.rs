@@ -2,7 +2,7 @@
 //!
 //! reqwest's layers (redirects, content codings, proxies, retries, parsing the address anew) take longer than all that a call needs, and
 //! none of them is of use to it. So what needs none of them comes here: an address with http, without credentials and without a target
-//! of its own. TLS, names that only a source can resolve and asking for manifests are reqwest's.
+//! of its own. TLS and names that only a source can resolve are reqwest's, and asking for manifests has a [`direct`](super::direct) way.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct Plain(Client<HttpConnector<Resolver>, Full<Bytes>>);
 impl Plain {
     /// A client whose connections stand within `connect`.
     pub(super) fn new(connect: Duration) -> Self {
-        let mut connector = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
+        let mut connector = HttpConnector::new_with_resolver(Resolver::new());
         connector.set_connect_timeout(Some(connect));
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
@@ -55,7 +55,13 @@ impl Plain {
 
 /// The system's resolver, whose failures can be told from those of connecting.
 #[derive(Debug, Clone)]
-struct Resolver(GaiResolver);
+pub(super) struct Resolver(GaiResolver);
+
+impl Resolver {
+    pub(super) fn new() -> Self {
+        Self(GaiResolver::new())
+    }
+}
 
 /// A host name without an address.
 #[derive(Debug)]

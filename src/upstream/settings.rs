@@ -2,7 +2,7 @@
 //!
 //! It never sends anything.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::cache_policy::Rules;
 use super::dial::Given;
+use super::direct::Direct;
 use super::plain::Plain;
 use super::{AskError, Limits};
 use crate::model::Bounds;
@@ -29,13 +30,18 @@ pub(super) const CALLS_IDLE: Duration = Duration::from_secs(4);
 
 /// What may be exchanged while requests are under way, which keep what they began with.
 pub(super) struct Settings {
-    pub(super) http: reqwest::Client,
+    /// For asks that need neither TLS nor credentials nor a target of their own.
+    pub(super) direct: Direct,
+    /// For asks that need TLS or credentials; made when the first comes: its certificates take milliseconds and a megabyte.
+    pub(super) asking: Arc<OnceLock<reqwest::Client>>,
     /// The same, but connecting where each request says; made when the first is needed.
     pub(super) dialling: Arc<OnceLock<reqwest::Client>>,
     /// For calls that need TLS or credentials; made when the first comes.
     pub(super) calling: Arc<OnceLock<reqwest::Client>>,
     /// For the other calls; made when the first comes.
     pub(super) plain: Arc<OnceLock<Plain>>,
+    /// Held while one of them is made, which a burst of first requests need not do each by itself.
+    pub(super) making: Arc<Mutex<()>>,
     pub(super) limits: Limits,
     pub(super) permits: Arc<Semaphore>,
     pub(super) concurrency: usize,
@@ -45,27 +51,47 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<Self, AskError> {
-        let http = set_up(limits.connect, Use::Asks)?;
-        let (dialling, calling, plain) = (Arc::default(), Arc::default(), Arc::default());
-        Ok(Self { http, dialling, calling, plain, limits, permits: places(concurrency), concurrency, rules, bounds })
+    pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Self {
+        Self {
+            direct: Direct::new(limits.connect),
+            asking: Arc::default(),
+            dialling: Arc::default(),
+            calling: Arc::default(),
+            plain: Arc::default(),
+            making: Arc::default(),
+            limits,
+            permits: places(concurrency),
+            concurrency,
+            rules,
+            bounds,
+        }
     }
 
     /// The same once more; places and connections are shared.
     pub(super) fn share(&self) -> Self {
-        let Self { http, dialling, calling, plain, limits, permits, concurrency, rules, bounds } = self;
-        let (http, dialling, permits) = (http.clone(), Arc::clone(dialling), Arc::clone(permits));
         Self {
-            http,
-            dialling,
-            calling: Arc::clone(calling),
-            plain: Arc::clone(plain),
-            limits: limits.clone(),
-            permits,
-            concurrency: *concurrency,
-            rules: *rules,
-            bounds: *bounds,
+            direct: self.direct.clone(),
+            asking: Arc::clone(&self.asking),
+            dialling: Arc::clone(&self.dialling),
+            calling: Arc::clone(&self.calling),
+            plain: Arc::clone(&self.plain),
+            making: Arc::clone(&self.making),
+            limits: self.limits.clone(),
+            permits: Arc::clone(&self.permits),
+            concurrency: self.concurrency,
+            rules: self.rules,
+            bounds: self.bounds,
         }
+    }
+
+    /// The client for asks that have no shorter way.
+    pub(super) fn asking(&self) -> Result<&reqwest::Client, AskError> {
+        self.once(&self.asking, Use::Asks)
+    }
+
+    /// Whether asks needed TLS or credentials before.
+    pub(super) fn has_tls(&self) -> bool {
+        self.asking.get().is_some()
     }
 
     /// The client for requests that bring their address.
@@ -85,6 +111,10 @@ impl Settings {
     }
 
     fn once<'a>(&self, made: &'a OnceLock<reqwest::Client>, what_for: Use) -> Result<&'a reqwest::Client, AskError> {
+        if let Some(client) = made.get() {
+            return Ok(client);
+        }
+        let _alone = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get() {
             return Ok(client);
         }

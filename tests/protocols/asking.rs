@@ -60,6 +60,23 @@ async fn credentials_are_sent_and_never_shown() {
     }
 }
 
+/// Credentials take another way out.
+#[tokio::test]
+async fn with_and_without_credentials_the_same_is_said() {
+    let server = UpstreamServer::answering(|_| answer("200 OK", &[], b"{}")).await;
+    let mut named = server.url();
+    named.set_username("user").unwrap();
+    for base in [server.url(), named] {
+        upstream(base).get("/tools?a=1", None).await.unwrap();
+    }
+    let requests = server.requests();
+    let mut with = requests[1].lines();
+    with.retain(|line| !line.starts_with("authorization:"));
+    assert_eq!(requests[0].lines(), with);
+    assert_eq!(requests[1].lines().len(), with.len() + 1);
+    assert_eq!(requests[0].target(), requests[1].target());
+}
+
 #[tokio::test]
 async fn an_ipv6_address_is_asked() {
     // A machine without IPv6 cannot show it.

@@ -85,6 +85,13 @@ impl Request {
         self.head.split(' ').nth(1).unwrap()
     }
 
+    /// The lines behind the first, sorted.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.head.lines().skip(1).filter(|line| !line.is_empty()).collect();
+        lines.sort_unstable();
+        lines
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         lines.find(|(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())

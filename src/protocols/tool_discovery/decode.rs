@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use serde_json::value::RawValue;
 
 use super::envelope::{Loose, Members};
@@ -121,7 +122,10 @@ fn tools(
     bytes: usize,
     findings: &mut Findings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let (mut drafts, mut seen, mut shared) = (Vec::with_capacity(items.len()), HashSet::new(), Shared::of(bytes));
+    let mut drafts = Vec::with_capacity(items.len());
+    // Seeded anew for each document, so that nobody can write names that meet.
+    let mut seen = HashSet::with_capacity_and_hasher(items.len(), RandomState::default());
+    let mut shared = Shared::of(bytes);
     let mut quarantined = 0;
     for (index, item) in items {
         let mut quarantine = |flaw: Flaw, name: Option<&str>| {

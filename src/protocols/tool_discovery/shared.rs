@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::model::TextBuffer;
 
 /// The texts met so far.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Categories and tags.
-    short: HashSet<Arc<str>>,
+    short: HashSet<Arc<str>, RandomState>,
     /// Descriptions, schemas and metadata.
     pub(super) long: TextBuffer,
 }
@@ -17,7 +19,7 @@ pub(super) struct Shared {
 impl Shared {
     /// For a document of so many bytes.
     pub(super) fn of(bytes: usize) -> Self {
-        Self { short: HashSet::new(), long: TextBuffer::with_capacity(bytes) }
+        Self { short: HashSet::default(), long: TextBuffer::with_capacity(bytes) }
     }
 
     pub(super) fn text(&mut self, text: &str) -> Arc<str> {
