@@ -70,6 +70,16 @@ impl Memory {
         self.shown.clone()
     }
 
+    /// Whether it stands as it nearly always does: calls by a route of this generation pass, and no time matters.
+    pub(super) fn is_closed(&self, generation: u64) -> bool {
+        self.generation == generation && self.shown.state == BreakerState::Closed
+    }
+
+    /// A call ended well while it was closed.
+    pub(super) fn forget_failures(&mut self) {
+        self.shown.failures = 0;
+    }
+
     /// Whether a call by a route of this generation would pass; else how long none does. Changes nothing.
     pub(super) fn would_pass(&self, generation: u64, now: Now) -> Result<(), Duration> {
         let closed = self.shown.state == BreakerState::Closed || self.generation != generation;

@@ -197,18 +197,28 @@ impl Lane {
     /// Whether a call by a route of this generation would pass the breaker.
     pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), Refused> {
         let memory = self.memory();
+        if memory.is_closed(generation) {
+            return Ok(());
+        }
         memory.would_pass(generation, self.now()).map_err(|wait| open(scenario, &memory, wait))
     }
 
     /// Lets a call pass the breaker. What comes of it must be told by [`Lane::ended`].
     pub(super) fn pass(&self, scenario: &ScenarioName, generation: u64, rules: &config::Calls) -> Result<(), Refused> {
         let mut memory = self.memory();
+        if memory.is_closed(generation) {
+            return Ok(());
+        }
         memory.pass(generation, rules.breaker_open, self.now()).map_err(|wait| open(scenario, &memory, wait))
     }
 
     /// A call that passed ended.
     pub(super) fn ended(&self, generation: u64, well: bool, rules: &config::Calls) {
-        self.memory().ended(generation, well, rules, self.now());
+        let mut memory = self.memory();
+        if well && memory.is_closed(generation) {
+            return memory.forget_failures();
+        }
+        memory.ended(generation, well, rules, self.now());
     }
 }
 

@@ -43,14 +43,16 @@ impl Lens<'_> {
     }
 
     fn find_bare(&self, text: &str) -> Found {
+        // Nearly everybody writes a published name, which is one tool's.
+        let known = self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
+        if let Some(published) = known.map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
+            return Found::One(published);
+        }
         // A tool may claim a text in two ways; the set keeps one of each, in order.
         let claimants: BTreeSet<_> = self.names.claimants(text).collect();
         let tools = claimants.into_iter().filter_map(|id| self.catalog.tool(id));
         let mut originals = Vec::new();
         for tool in tools.map(|tool| self.tool(tool)) {
-            if tool.name.as_str() == text {
-                return Found::One(tool);
-            }
             if *tool.id.tool == *text {
                 originals.push(tool);
             }

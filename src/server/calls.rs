@@ -142,7 +142,8 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
         let inner = if inner.trim().is_empty() { "{}" } else { &inner };
         return object(JsonText::read(inner).map_err(unreadable)?);
     }
-    object(JsonText::read(text).map_err(unreadable)?)
+    // It was read with the body, and stands there without blanks around it.
+    object(JsonText::known(text))
 }
 
 fn object(arguments: JsonText) -> Result<JsonText, Problem> {

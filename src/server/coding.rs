@@ -13,6 +13,13 @@ const PREFERENCE: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 ///
 /// Only codings named by the client are used: `*` allows any, but who writes it seldom means Zstandard.
 pub(super) fn choose(headers: &HeaderMap) -> Coding {
+    let mut lines = headers.get_all(ACCEPT_ENCODING).iter();
+    let Some(first) = lines.next() else { return Coding::Identity };
+    if lines.next().is_none()
+        && let Some(alone) = alone(first.as_bytes())
+    {
+        return alone;
+    }
     let mut weights = [0_u16; PREFERENCE.len()];
     // Identity is acceptable unless refused, but only as a last resort unless it is named.
     let mut identity = 0_u16;
@@ -36,6 +43,11 @@ pub(super) fn choose(headers: &HeaderMap) -> Coding {
         }
     }
     best.0
+}
+
+/// The coding, when a header names one and nothing else.
+fn alone(line: &[u8]) -> Option<Coding> {
+    PREFERENCE.into_iter().chain([Coding::Identity]).find(|coding| coding.as_str().as_bytes() == line)
 }
 
 /// A coding and its weight in thousandths; nothing when the element is malformed.
@@ -93,6 +105,14 @@ mod tests {
         assert_eq!(chosen(&["gzip, zstd"]), Coding::Zstd);
         assert_eq!(chosen(&["gzip", "br"]), Coding::Brotli);
         assert_eq!(chosen(&["identity, gzip"]), Coding::Gzip);
+    }
+
+    #[test]
+    fn one_alone() {
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd] {
+            assert_eq!(chosen(&[coding.as_str()]), coding);
+        }
+        assert_eq!(chosen(&["gzip", "br;q=0.5"]), Coding::Gzip);
     }
 
     #[test]

@@ -39,7 +39,7 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Ends the connection that a request came over, whatever it is doing.
 #[derive(Debug, Clone)]
-pub(super) struct LetGo(pub(super) StopTrigger);
+pub(super) struct LetGo(pub(super) Arc<StopTrigger>);
 
 /// What may be asked with: what may be asked of a list, and what to be told of.
 pub(super) const KNOWN: [Param; 14] = {

@@ -179,7 +179,7 @@ impl Front {
                     let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
                     // In a box: hyper moves the future of each request, and this one is many times that of an answer at hand.
                     EitherFuture::Right(Box::pin(async move {
-                        let answered = AssertUnwindSafe(inner.go_on(*passed, let_go)).catch_unwind().await;
+                        let answered = AssertUnwindSafe(inner.go_on(passed, let_go)).catch_unwind().await;
                         let (answer, route) = answered.unwrap_or_else(|panic| (slip(&*panic), inner.places.slip));
                         Ok(inner.finished(answer, route, noted))
                     }) as BoxFuture<'static, Result<Answer, Infallible>>)
@@ -258,12 +258,12 @@ impl Inner {
         let Some(behind) = self.begun.get() else { return (slip(&"begun without anything behind"), self.places.slip) };
         match self.begin(behind, local, request) {
             Begun::Answered(answer, route) => (answer, route),
-            Begun::Passed(passed) => self.go_on(*passed, let_go).await,
+            Begun::Passed(passed) => self.go_on(passed, let_go).await,
         }
     }
 
     /// Answers what has to be made or is the router's, and tells where that is counted.
-    async fn go_on(&self, passed: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
+    async fn go_on(&self, passed: Box<Passed>, let_go: LetGo) -> (Answer, RoutePlace) {
         let (route, status) = (field::Empty, field::Empty);
         let span = tracing::debug_span!("request", method = %passed.head.method, route, status);
         let (answer, route) = self.route(passed, let_go).instrument(span.clone()).await;
@@ -271,28 +271,30 @@ impl Inner {
         (answer, route)
     }
 
-    /// Each way is in a box of its own: together they would be moved with every request, whichever it takes.
-    async fn route(&self, Passed { mut head, body, pass }: Passed, let_go: LetGo) -> (Answer, RoutePlace) {
+    /// Each way is in a box of its own: together they would be moved with every request, whichever it takes. So is the request.
+    async fn route(&self, mut passed: Box<Passed>, let_go: LetGo) -> (Answer, RoutePlace) {
         // Nothing passes before there is something behind.
         let Some(behind) = self.begun.get() else { return (slip(&"passed without anything behind"), self.places.slip) };
+        let head = &passed.head;
         let (answer, route) = match thin(&head.method, head.uri.path()) {
             Some(Thin::List) => {
                 (short(Box::pin(tools::list(&behind.shared, head.uri.query(), &head.headers)).await), self.places.list)
             }
             Some(Thin::Call) => {
-                let called = Box::pin(calls::execute_thin(&behind.shared, head.uri.query(), body, behind.max_body));
+                let (query, body) = (head.uri.query(), passed.body);
+                let called = Box::pin(calls::execute_thin(&behind.shared, query, body, behind.max_body));
                 (short(called.await), self.places.call)
             }
             Some(Thin::Tool(_)) | None => {
-                head.extensions.insert(let_go);
-                let routed = tower::Service::call(&mut behind.router.clone(), Request::from_parts(head, body));
-                let routed = Box::pin(routed).await;
+                passed.head.extensions.insert(let_go);
+                let request = Request::from_parts(passed.head, passed.body);
+                let routed = Box::pin(tower::Service::call(&mut behind.router.clone(), request)).await;
                 let answer = routed.unwrap_or_else(|never: Infallible| match never {});
                 let route = self.requests.route(routes::answered_by(&answer));
                 (answer.map(Either::Right), route)
             }
         };
-        (self.shared_with(pass, answer), route)
+        (self.shared_with(passed.pass, answer), route)
     }
 
     /// Notes what is counted of a request when it is answered.

@@ -65,8 +65,9 @@ impl Guard {
 
     /// Judges the head of a request that came to the address `local`. `has_body` is whether a body follows.
     pub(super) fn check(&self, head: &Parts, local: IpAddr, has_body: bool) -> Result<Pass, Problem> {
-        let host = self.host(head, local)?;
-        let origin = self.origin(head, host.as_ref())?;
+        let harmless = is_harmless(head);
+        let host = self.host(head, local, harmless)?;
+        let origin = self.origin(head, host.as_ref(), harmless)?;
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|length| length > self.max_body as u64) {
             return Err(Problem::too_large(self.max_body));
@@ -78,7 +79,7 @@ impl Guard {
     }
 
     /// The host that the client believes to speak to, when that is us. HTTP/1.0 clients need not say it.
-    fn host(&self, head: &Parts, local: IpAddr) -> Result<Option<Authority>, Problem> {
+    fn host(&self, head: &Parts, local: IpAddr, harmless: bool) -> Result<Option<Authority>, Problem> {
         let mut lines = head.headers.get_all(HOST).iter();
         let line = lines.next();
         // RFC 9112 section 3.2: exactly one, also when the target itself names the host.
@@ -86,7 +87,7 @@ impl Guard {
             return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
         }
         // What nearly every client sends needs no closer look, and the name is only needed where an `Origin` is compared with it.
-        if is_harmless(head) && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
+        if harmless && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
             return Ok(None);
         }
         let written = line.map(|line| read_authority(line.as_bytes())).transpose()?;
@@ -110,13 +111,13 @@ impl Guard {
     }
 
     /// The configured origin that the request comes from, if one; refuses foreign origins on whatever changes state.
-    fn origin(&self, head: &Parts, host: Option<&Authority>) -> Result<Option<HeaderValue>, Problem> {
+    fn origin(&self, head: &Parts, host: Option<&Authority>, harmless: bool) -> Result<Option<HeaderValue>, Problem> {
         let written = head.headers.get(ORIGIN);
         let origin = written.and_then(|origin| Origin::read(origin.to_str().ok()?));
         if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
             return Ok(written.cloned());
         }
-        if is_harmless(head) {
+        if harmless {
             return Ok(None);
         }
         let ours = match (written, &origin) {

@@ -42,6 +42,7 @@ mod findings;
 mod front;
 mod guard;
 mod health;
+mod idle;
 mod inbox;
 mod inbox_wire;
 mod keeping;
@@ -154,7 +155,7 @@ pub fn open(
     let front = front::Front::new(front::Early { guard, kept, clock, tasks: tasks.clone() });
     let (all, of_all, stop) = (front.clone(), tasks.clone(), stop.clone());
     let serve = move |stream: &TcpStream, let_go| {
-        all.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(let_go))
+        all.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
     };
     let serving = async move { accept::serve(listener, serve, limits, clock, &of_all, &stop).await };
     Ok(Opening { front, serving: AbortOnDropHandle::new(tasks.spawn(serving)), local })

@@ -5,27 +5,28 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::runtime::Clock;
+use super::idle::Idle;
 
 /// See the module. Any progress starts the time anew, so that a slow reader is served.
 pub(super) struct Impatient {
     stream: TcpStream,
-    clock: Clock,
+    idle: Arc<Idle>,
     patience: Duration,
     /// Runs while something waits to be written.
     waited: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Impatient {
-    /// Waits so long at most for the other side to take something.
-    pub(super) fn new(stream: TcpStream, clock: Clock, patience: Duration) -> Self {
-        Self { stream, clock, patience, waited: None }
+    /// Waits so long at most for the other side to take something, and notes in `idle` when that is waited for.
+    pub(super) fn new(stream: TcpStream, idle: Arc<Idle>, patience: Duration) -> Self {
+        Self { stream, idle, patience, waited: None }
     }
 
     fn write(
@@ -34,11 +35,17 @@ impl Impatient {
         write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = write(Pin::new(&mut self.stream), context) {
-            self.waited = None;
+            if self.waited.take().is_some() {
+                self.idle.taken();
+            }
             return Poll::Ready(written);
         }
-        let (clock, patience) = (self.clock, self.patience);
-        let waited = self.waited.get_or_insert_with(|| Box::pin(async move { clock.sleep(patience).await }));
+        let (idle, patience) = (&self.idle, self.patience);
+        let waited = self.waited.get_or_insert_with(|| {
+            idle.stuck();
+            let clock = idle.clock();
+            Box::pin(async move { clock.sleep(patience).await })
+        });
         ready!(waited.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }

@@ -3,30 +3,62 @@
 //! It never opens a connection and resolves no name.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use url::{Origin, Url};
 
 use super::AskError;
+use super::plain::Head;
 
 /// The scheme of what is inside this process: `local:` and a name. Nothing is sent there; its protocol answers by itself.
 pub const LOCAL: &str = "local";
 
 /// An address that may be asked: http or https, or [`LOCAL`]. Cheap to clone. Its credentials are sent with every request and never shown: `Display` and `Debug`
 /// leave them out, and the query and fragment too, since a query may hold a token.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address(Arc<Url>);
+#[derive(Clone)]
+pub struct Address(Arc<Place>);
+
+struct Place {
+    url: Url,
+    /// Where calls to it go, once there was one: making that anew took longer than all else that a call needs of an address.
+    target: OnceLock<Arc<Target>>,
+}
+
+/// Where something is posted, ready to be used again.
+pub(super) struct Target {
+    path: Box<str>,
+    pub(super) address: Address,
+    /// For a client that knows neither TLS nor credentials; nothing where either is needed.
+    pub(super) plain: Option<Head>,
+}
 
 impl Address {
     /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme.
     pub fn new(url: Url) -> Result<Self, AskError> {
         match url.scheme() {
-            "http" | "https" | LOCAL => Ok(Self(Arc::new(url))),
+            "http" | "https" | LOCAL => Ok(Self::of(url)),
             // Only the scheme is told: what follows it may be anything, credentials included.
             other => Err(AskError::Address(format!(
                 "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
             ))),
         }
+    }
+
+    fn of(url: Url) -> Self {
+        Self(Arc::new(Place { url, target: OnceLock::new() }))
+    }
+
+    /// Where what is posted to `path` below this address goes. Made once for the first path, which is the only one that most have.
+    ///
+    /// Fails as [`join`](Self::join) does.
+    pub(super) fn target(&self, path: &str) -> Result<Arc<Target>, AskError> {
+        if let Some(known) = self.0.target.get().filter(|known| *known.path == *path) {
+            return Ok(Arc::clone(known));
+        }
+        let address = self.join(path)?;
+        let made = Arc::new(Target { path: path.into(), plain: address.plain().map(Head::new), address });
+        let _ = self.0.target.set(Arc::clone(&made));
+        Ok(made)
     }
 
     /// The address of `path` below this one: a path in the base stays as a prefix, its query and fragment do not. `path` may start
@@ -38,7 +70,7 @@ impl Address {
         let mut url = self.url();
         url.set_fragment(None);
         url.set_query(query);
-        let prefix = self.0.path().trim_end_matches('/');
+        let prefix = self.0.url.path().trim_end_matches('/');
         if !path.is_empty() {
             url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
         }
@@ -47,14 +79,14 @@ impl Address {
         if !inside {
             return Err(AskError::Address(format!("the path `{path}` leads out of {self}")));
         }
-        Ok(Self(Arc::new(url)))
+        Ok(Self::of(url))
     }
 
     /// Where a `Location` of this address leads (RFC 9110 section 10.2.2), with the credentials of this address.
     ///
     /// Fails with the shown target when that is of another origin (scheme, host and port) or cannot be read.
     pub(super) fn redirected(&self, location: &http::HeaderValue) -> Result<Self, String> {
-        let target = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| self.0.join(location).ok());
+        let target = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| self.0.url.join(location).ok());
         let Some(mut target) = target else {
             return Err("an address that cannot be read".to_owned());
         };
@@ -62,25 +94,25 @@ impl Address {
             return Err(shown(&target));
         }
         // Neither can fail for http and https. Credentials in the `Location` are not ours to use.
-        let _ = target.set_username(self.0.username());
-        let _ = target.set_password(self.0.password());
+        let _ = target.set_username(self.0.url.username());
+        let _ = target.set_password(self.0.url.password());
         target.set_fragment(None);
-        Ok(Self(Arc::new(target)))
+        Ok(Self::of(target))
     }
 
     fn same_origin(&self, other: &Origin) -> bool {
         // Opaque origins (`data:`, `file:`) equal nothing, so they are refused here too.
-        self.0.origin() == *other
+        self.0.url.origin() == *other
     }
 
     /// The name behind [`LOCAL`].
     pub(super) fn local(&self) -> Option<&str> {
-        (self.0.scheme() == LOCAL).then(|| self.0.path())
+        (self.0.url.scheme() == LOCAL).then(|| self.0.url.path())
     }
 
     /// The address for a client that knows neither TLS nor credentials; nothing where either is needed.
-    pub(super) fn plain(&self) -> Option<http::Uri> {
-        let url = &self.0;
+    fn plain(&self) -> Option<http::Uri> {
+        let url = &self.0.url;
         let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
         plain.then(|| url.as_str().parse().ok()).flatten()
     }
@@ -92,13 +124,21 @@ impl Address {
 
     /// The address with its credentials, for sending.
     pub(super) fn url(&self) -> Url {
-        Url::clone(&self.0)
+        self.0.url.clone()
     }
 }
 
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.url == other.0.url
+    }
+}
+
+impl Eq for Address {}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(&self.0))
+        f.write_str(&shown(&self.0.url))
     }
 }
 
@@ -113,6 +153,10 @@ pub(crate) fn shown(url: &Url) -> String {
     if url.cannot_be_a_base() && url.scheme() != LOCAL {
         // `data:` and `mailto:` carry content or people where others carry a host.
         return format!("{}:...", url.scheme());
+    }
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    if plain && url.fragment().is_none() {
+        return url.as_str().to_owned();
     }
     let mut url = url.clone();
     let _ = url.set_username("");
@@ -165,6 +209,18 @@ mod tests {
         for other in ["https://h/", "http://u@h/", "http://u:p@h/", "http://:p@h/"] {
             assert_eq!(address(other).plain(), None, "{other}");
         }
+    }
+
+    #[test]
+    fn each_path_has_its_own_target() {
+        let base = address("http://h:1/x");
+        for path in ["/y", "/z", "/y"] {
+            let target = base.target(path).unwrap();
+            assert_eq!((target.address.url().as_str(), &*target.path), (&*format!("http://h:1/x{path}"), path));
+            assert!(target.plain.is_some());
+        }
+        assert!(base.target("../z").is_err());
+        assert!(address("http://u@h/").target("/y").unwrap().plain.is_none());
     }
 
     #[test]

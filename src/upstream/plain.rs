@@ -10,7 +10,7 @@ use std::{error, fmt, io};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -36,20 +36,44 @@ impl Plain {
             .pool_max_idle_per_host(CALLS_IDLE_PER_HOST)
             .pool_idle_timeout(CALLS_IDLE)
             .pool_timer(TokioTimer::new())
+            // Each head has it already.
+            .set_host(false)
             .build(connector);
         Self(client)
     }
 
     /// Posts a JSON document and waits for the head of the answer.
-    pub(super) async fn post(&self, to: Uri, headers: &HeaderMap, body: Bytes) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn post(&self, to: &Head, headers: &HeaderMap, body: Bytes) -> Result<Response<Incoming>, Error> {
         let mut request = Request::new(Full::new(body));
-        (*request.method_mut(), *request.uri_mut()) = (Method::POST, to);
-        let all = request.headers_mut();
-        all.insert(USER_AGENT, HeaderValue::from_static(OURS));
-        all.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        all.extend(headers.clone());
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+            (Method::POST, to.uri.clone(), to.headers.clone());
+        if !headers.is_empty() {
+            request.headers_mut().extend(headers.clone());
+        }
         self.0.request(request).await
+    }
+}
+
+/// The head of what is posted to one address, but for what each request adds.
+#[derive(Debug)]
+pub(super) struct Head {
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Head {
+    /// For an address with a host.
+    pub(super) fn new(uri: Uri) -> Self {
+        let json = HeaderValue::from_static("application/json");
+        let mut headers = HeaderMap::from_iter([
+            (USER_AGENT, HeaderValue::from_static(OURS)),
+            (ACCEPT, json.clone()),
+            (CONTENT_TYPE, json),
+        ]);
+        // What the client would write by itself, for each request anew. A URL leaves out the port that its scheme has by default.
+        let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        headers.extend(host.map(|host| (HOST, host)));
+        Self { uri, headers }
     }
 }
 

@@ -6,13 +6,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Uri;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
 use super::dial::TARGET;
 use super::failure::Failure;
-use super::plain::Plain;
+use super::plain::{Head, Plain};
 use super::{Address, Answer, AskError, Client, Upstream, failure};
 
 /// What one request may cost, and what goes with it.
@@ -55,20 +54,21 @@ impl Upstream {
             let message = format!("`{name}` is inside this program, where nothing is sent");
             return Err(Unanswered::unsent(AskError::Address(message)));
         }
-        let address = self.address.join(path).map_err(Unanswered::unsent)?;
+        let target = self.address.target(path).map_err(Unanswered::unsent)?;
+        let address = &target.address;
         let (client, settings, body) = (&self.client, self.client.settings.load_full(), body.into());
         let connect = settings.limits.connect;
         let exchange = async {
-            match (self.dial, address.plain()) {
-                (None, Some(to)) => client.post_plainly(settings.plain(), to, connect, &address, body, limits).await,
+            match (self.dial, &target.plain) {
+                (None, Some(to)) => client.post_plainly(settings.plain(), to, connect, address, body, limits).await,
                 // In boxes: reqwest's futures are large, and would be moved with the others, too.
                 (None, None) => {
                     let http = settings.calling().map_err(Unanswered::unsent)?;
-                    Box::pin(client.send_call(http, connect, &address, body, limits)).await
+                    Box::pin(client.send_call(http, connect, address, body, limits)).await
                 }
                 (Some(target), _) => {
                     let http = settings.dialling().map_err(Unanswered::unsent)?;
-                    Box::pin(TARGET.scope(target, client.send_call(http, connect, &address, body, limits))).await
+                    Box::pin(TARGET.scope(target, client.send_call(http, connect, address, body, limits))).await
                 }
             }
         };
@@ -84,7 +84,7 @@ impl Client {
     async fn post_plainly(
         &self,
         http: &Plain,
-        to: Uri,
+        to: &Head,
         connect: Duration,
         address: &Address,
         body: Bytes,

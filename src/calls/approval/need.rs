@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::{Standing, binding};
 use crate::model::{ApprovalRequest, Provenance, ViewTool};
 
+/// The member of the metadata that says so.
+const MEMBER: &str = "requires_approval";
+
 /// Whether a call of this tool needs a human's yes, as its asker's scope sees it.
 ///
 /// Only a preference lifts what the manifest asks for: where the effective value says no without one, and the metadata cannot be read or
@@ -24,6 +27,10 @@ pub fn needed(tool: &ViewTool) -> bool {
         return false;
     }
     let metadata = tool.tool.metadata.get();
+    // Most say nothing of it, which needs no reader: without an escape a member's name stands there as it is.
+    if metadata.starts_with('{') && !metadata.contains(MEMBER) && !metadata.contains('\\') {
+        return tool.tool.facts.requires_approval;
+    }
     // A list would be read as the members in their order.
     let said = metadata.starts_with('{').then(|| serde_json::from_str::<Said>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
@@ -85,8 +92,10 @@ mod tests {
         assert!(needed(&tool(yes, true, true, Provenance::Manifest)));
         assert!(needed(&tool(no, false, true, preference())));
         assert!(!needed(&tool(yes, true, false, preference())));
-        // Whatever does not fit together counts as a wish for approval.
-        for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]"] {
+        assert!(needed(&tool("{}", true, false, Provenance::Manifest)));
+        // Whatever does not fit together counts as a wish for approval; the last is the same member with an escape in its name.
+        let escaped = r#"{"requires\u005fapproval":true}"#;
+        for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]", escaped] {
             assert!(needed(&tool(doubt, false, false, Provenance::Manifest)), "{doubt}");
         }
         assert!(needed(&tool(no, true, false, Provenance::Manifest)));

@@ -28,9 +28,16 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
 }
 
 /// Arguments go on as they came.
-fn body(call: &Call) -> String {
-    let (tool, arguments) = (serde_json::Value::from(&*call.tool), call.arguments.get());
-    format!(r#"{{"tool_name":{tool},"arguments":{arguments}}}"#)
+fn body(call: &Call) -> Vec<u8> {
+    let arguments = call.arguments.get();
+    let mut body = Vec::with_capacity(arguments.len() + call.tool.len() + 48);
+    body.extend_from_slice(br#"{"tool_name":"#);
+    // A text can be written, and a buffer takes it.
+    let _ = serde_json::to_writer(&mut body, &*call.tool);
+    for part in [r#","arguments":"#, arguments, "}"] {
+        body.extend_from_slice(part.as_bytes());
+    }
+    body
 }
 
 /// What they send. Both spellings of a member are taken; what is unknown is left in the document.
