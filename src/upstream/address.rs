@@ -111,7 +111,7 @@ impl Address {
     }
 
     /// The address for a client that knows neither TLS nor credentials; nothing where either is needed.
-    fn plain(&self) -> Option<http::Uri> {
+    pub(super) fn plain(&self) -> Option<http::Uri> {
         let url = &self.0.url;
         let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
         plain.then(|| url.as_str().parse().ok()).flatten()
