@@ -136,7 +136,9 @@ fn ratios() {
     println!("{:>10}{:>14}{:>16}{:>14}{:>10}", "tools", "build", "per tool", "change", "ratio");
     let mut cases = FLEETS.map(Case::new);
     for round in 0..ROUNDS {
-        cases.iter_mut().for_each(|case| case.change(round));
+        for case in &mut cases {
+            case.change(round);
+        }
     }
     let mut before = None;
     for mut case in cases {

@@ -49,7 +49,7 @@ pub struct List {
 pub struct Lists {
     file: File,
     stamp: Stamp,
-    lists: Vec<Known>,
+    all: Vec<Known>,
 }
 
 /// Where one of them stands.
@@ -195,8 +195,8 @@ impl Lists {
         if !head.is_of(stamp) {
             return Ok(None);
         }
-        let lists = Self { file, stamp: stamp.clone(), lists: known(head.lists, front + length)? };
-        let end = lists.lists.last().map_or(front + length, |last| last.start.saturating_add(last.bytes));
+        let lists = Self { file, stamp: stamp.clone(), all: known(head.lists, front + length)? };
+        let end = lists.all.last().map_or(front + length, |last| last.start.saturating_add(last.bytes));
         if end != size {
             return Err(damaged("its length"));
         }
@@ -206,7 +206,7 @@ impl Lists {
 
     /// Looks at every block once, on all cores.
     fn judge(&self) -> io::Result<()> {
-        let blocks = self.lists.iter().flat_map(|list| (0..list.sums.len()).map(move |block| (list, block)));
+        let blocks = self.all.iter().flat_map(|list| (0..list.sums.len()).map(move |block| (list, block)));
         let blocks: Vec<_> = blocks.collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shares: Vec<Vec<_>> = blocks.chunks(blocks.len().div_ceil(cores).max(8)).map(<[_]>::to_vec).collect();
@@ -233,18 +233,18 @@ impl Lists {
 
     /// What was said of each list, in order.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.lists.iter().map(|list| list.label.as_str())
+        self.all.iter().map(|list| list.label.as_str())
     }
 
     /// How many bytes the list at this place of the order has.
     pub fn bytes(&self, at: usize) -> u64 {
-        self.lists.get(at).map_or(0, |list| list.bytes)
+        self.all.get(at).map_or(0, |list| list.bytes)
     }
 
     /// A block of the list at this place of the order; `None` behind its end. Blocks for some tenths of a millisecond. Fails when the file
     /// is not any more what it was when it was opened.
     pub fn block(&self, at: usize, block: usize) -> io::Result<Option<Bytes>> {
-        let Some(list) = self.lists.get(at).filter(|list| block < list.sums.len()) else { return Ok(None) };
+        let Some(list) = self.all.get(at).filter(|list| block < list.sums.len()) else { return Ok(None) };
         let rest = list.bytes - (block * BLOCK) as u64;
         let mut buffer = vec![0; usize::try_from(rest).unwrap_or(usize::MAX).min(BLOCK)];
         self.block_into(list, block, &mut buffer)?;
