@@ -119,13 +119,15 @@ impl Daemon {
         mut text: String,
     ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let config = folder.path().join("callsheet.toml");
+        // Apart, as where it is installed: a change in the folder of the configuration is looked into.
+        let apart = ["etc", "lib"].map(|name| folder.path().join(name));
+        apart.iter().try_for_each(std::fs::create_dir)?;
+        let [config, state] = [apart[0].join("callsheet.toml"), apart[1].join("state.db")];
         text.push_str("discovery.environment.enabled = false\n");
         for (name, address) in scenarios {
             writeln!(text, "[[scenarios]]\nname = \"{name}\"\nurl = \"http://{address}\"")?;
         }
         std::fs::write(&config, text)?;
-        let state = folder.path().join("state.db");
         let [config, state] = [config, state].map(|path| path.display().to_string());
         let arguments = ["daemon", "--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
         let arguments = arguments.map(str::to_owned).to_vec();
@@ -142,7 +144,7 @@ impl Daemon {
 
     /// How large its database is, with what is not merged into it yet.
     pub(crate) fn stored(&self) -> Result<u64> {
-        let files = std::fs::read_dir(self.folder.path())?;
+        let files = std::fs::read_dir(self.folder.path().join("lib"))?;
         files.map(|file| Ok(file?.metadata()?.len())).sum()
     }
 

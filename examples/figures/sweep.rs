@@ -20,6 +20,9 @@ use crate::{fleet, truth};
 /// How often a quiet fleet is asked; a quick run has no minute.
 const INTERVALS: (u64, u64) = (10, 60);
 
+/// What a first sweep leaves to be done (storing the manifests, the index of the search) is done by then.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// What was measured, of the daemon and of the loop.
 #[derive(Default)]
 struct Rounds {
@@ -106,6 +109,7 @@ fn each(seconds: f64, asks: usize) -> f64 {
 
 /// What a fleet costs in which nothing happens, and each of its asks.
 fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) -> Result<(Row, f64)> {
+    std::thread::sleep(SETTLED);
     let counted = || runtime.block_on(fleet::metric(daemon, "callsheet_listings_total"));
     let (asks, busy) = (counted()?, daemon.child.cpu()?);
     std::thread::sleep(plan.steady);

@@ -73,8 +73,9 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// The same, behind what is already in `out`. Hardly any text needs escapes, and a list of 20,000 tools has half a million.
 fn push_quoted(out: &mut Vec<u8>, text: &str) {
-    // Without leaving early, which lets the compiler look at many bytes at once.
-    if text.bytes().fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'"') | (byte == b'\\')) {
+    // Not left at the first, which lets the compiler look at many bytes at once.
+    let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if odd.fold(0, |any, odd| any | odd) > 0 {
         out.extend_from_slice(quoted(text).as_bytes());
     } else {
         out.push(b'"');

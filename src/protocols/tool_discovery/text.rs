@@ -229,8 +229,9 @@ fn comma(out: &mut String, index: usize) {
 
 /// Writes a JSON string.
 pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
-    // Without leaving early, which lets the compiler look at many bytes at once.
-    if !text.bytes().fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'"') | (byte == b'\\')) {
+    // Not left at the first, which lets the compiler look at many bytes at once.
+    let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if odd.fold(0, |any, odd| any | odd) == 0 {
         out.push('"');
         out.push_str(text);
         out.push('"');
