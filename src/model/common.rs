@@ -104,8 +104,9 @@ pub(super) fn name(name: &str) -> Arc<str> {
     NAMES.find(digest, name).unwrap_or_else(|| NAMES.enter(digest, name.into()))
 }
 
-/// A text, with its digest, that others than `owner` have too: nothing for one that only the owner had lately. What is met for the first time may stand in
-/// its owner's block; a text of its own, which each of those can hold who have it, is made when somebody else comes with it.
+/// A text, with its digest, that others than `owner` have too: nothing for one that only the owner had lately. What is met for the first
+/// time may stand in its owner's block; a text of its own, which each of those can hold who have it, is made when somebody else comes with
+/// it.
 pub(super) fn text(text: &str, digest: u64, owner: u64) -> Option<SharedText> {
     if text.len() < WORTH {
         return None;

@@ -2,8 +2,8 @@
 //!
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks (mostly by `direct`), [`post`] sends calls (most of them by `plain`), [`body`] reads what comes, [`error`] names what can go wrong,
-//! [`cache_policy`] judges the answer.
+//! Reading order: [`address`] says who may be asked, [`client`] asks (mostly by `direct`), [`post`] sends calls (most of them by `plain`),
+//! [`body`] reads what comes, [`error`] names what can go wrong, [`cache_policy`] judges the answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
