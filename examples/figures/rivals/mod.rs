@@ -106,13 +106,19 @@ async fn measure(kind: Kind) -> Result<Found> {
 /// The middle time of some lists from the question to the last byte, and how many tools the last had; none when it was not answered. What
 /// the asker makes of the bytes is not counted.
 async fn list(peer: &Peer) -> (f64, usize) {
-    let (mut taken, mut tools) = (Vec::new(), 0);
+    let (mut taken, mut tools, mut failed) = (Vec::new(), 0, None);
     let begun = Clock::system().now();
     while taken.len() < LISTS.0 || taken.len() < LISTS.1 && begun.elapsed() < ENOUGH {
         let start = Clock::system().now();
         let answer = peer.list().await;
         taken.push(start.elapsed().as_secs_f64());
-        tools = answer.and_then(|list| peer.tools(&list)).unwrap_or_default();
+        tools = answer.and_then(|list| peer.tools(&list)).unwrap_or_else(|error| {
+            failed = Some(error);
+            0
+        });
+    }
+    if let Some(error) = failed {
+        println!("a list failed: {error:#}");
     }
     (median(&taken), tools)
 }

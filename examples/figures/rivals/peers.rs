@@ -314,6 +314,9 @@ fn contextforge(folder: &Path) -> Vec<(&'static str, String)> {
         ("CACHE_TYPE", "memory"),
         ("LOG_LEVEL", "WARNING"),
         ("PLUGINS_ENABLED", "false"),
+        // It is asked far more often here than it lets one asker by default, and a refusal is no list.
+        ("RATE_LIMITING_ENABLED", "false"),
+        ("TOOL_RATE_LIMIT", "1000000"),
         ("SSRF_ALLOW_LOCALHOST", "true"),
         ("SSRF_ALLOW_PRIVATE_NETWORKS", "true"),
     ];
