@@ -62,9 +62,8 @@ fn inputs(scenarios: usize) -> Inputs {
     Inputs { offers: (0..scenarios).map(|at| (name(at), offer(at, 0))).collect(), ..Inputs::default() }
 }
 
-/// The changes of one scenario, to and fro.
-fn changes(scenarios: usize) -> [Change; 2] {
-    let at = scenarios / 2;
+/// The changes of the scenario at this place, to and fro.
+fn changes(at: usize) -> [Change; 2] {
     [1, 0].map(|version| Change::Offer(name(at), Some(offer(at, version))))
 }
 
@@ -82,7 +81,7 @@ fn measure(criterion: &mut Criterion) {
         group.bench_function("build", |bencher| {
             bencher.iter_batched(|| inputs.clone(), |inputs| catalog::build(&inputs), BatchSize::LargeInput);
         });
-        let (mut catalog, changes) = (catalog::build(&inputs), changes(scenarios));
+        let (mut catalog, changes) = (catalog::build(&inputs), changes(scenarios / 2));
         let revision = catalog.revision();
         group.bench_function("change and back", |bencher| bencher.iter(|| changed(&mut catalog, &changes)));
         assert_eq!(catalog.revision(), revision);
@@ -115,9 +114,8 @@ impl Case {
         let inputs = inputs(scenarios);
         let build = fastest(5, || _ = black_box(catalog::build(&inputs)));
         let spread = (0..scenarios).step_by(scenarios / CHANGING);
-        let changes = spread.map(|at| [1, 0].map(|version| Change::Offer(name(at), Some(offer(at, version)))));
-        let changes = changes.collect();
-        Self { tools: scenarios * TOOLS, build, catalog: catalog::build(&inputs), changes, times: Vec::new() }
+        let (catalog, changes) = (catalog::build(&inputs), spread.map(changes).collect());
+        Self { tools: scenarios * TOOLS, build, catalog, changes, times: Vec::new() }
     }
 
     fn change(&mut self, round: usize) {

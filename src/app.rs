@@ -42,7 +42,7 @@ use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server::{self, Opening};
 use crate::state::StateError;
-use crate::upstream::{AskError, Client};
+use crate::upstream::Client;
 use crate::views::Views;
 
 mod builder;
@@ -87,9 +87,6 @@ pub enum StartError {
     /// The store cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The HTTP client cannot be built.
-    #[error("the HTTP client cannot be built")]
-    Client(#[from] AskError),
     /// The listener cannot be used.
     #[error("the listener cannot be used")]
     Listener(#[from] server::ServeError),

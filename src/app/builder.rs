@@ -189,7 +189,7 @@ impl Opened {
         let id = config.discovery.mdns.id.clone().unwrap_or_default();
         let config = Arc::new(config);
         let mut restored = store.load().await?;
-        let client = Client::new(config.limits(), config.refresh.concurrency, config.caching(), clock, tasks.clone())?;
+        let client = Client::new(config.limits(), config.refresh.concurrency, config.caching(), clock, tasks.clone());
         let of_calls = of_calls(&mut restored);
         client.identify(&id);
         client.bound(config.bounds());

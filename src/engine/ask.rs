@@ -122,7 +122,7 @@ mod tests {
     async fn a_panic_is_an_answer_too() {
         let second = Duration::from_secs(1);
         let limits = Limits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
-        let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new()).unwrap();
+        let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new());
         let question = Question {
             name: "files".parse().unwrap(),
             generation: 7,

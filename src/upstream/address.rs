@@ -110,16 +110,15 @@ impl Address {
         (self.0.url.scheme() == LOCAL).then(|| self.0.url.path())
     }
 
-    /// The address for a client that knows neither TLS nor credentials; nothing where either is needed.
-    pub(super) fn plain(&self) -> Option<http::Uri> {
+    /// Whether a client that knows neither TLS nor credentials will do.
+    pub(super) fn is_plain(&self) -> bool {
         let url = &self.0.url;
-        let plain = url.scheme() == "http" && url.username().is_empty() && url.password().is_none();
-        plain.then(|| url.as_str().parse().ok()).flatten()
+        url.scheme() == "http" && url.username().is_empty() && url.password().is_none()
     }
 
-    /// Whether [`Address::plain`] gives something.
-    pub(super) fn is_plain(&self) -> bool {
-        self.plain().is_some()
+    /// The address for such a client; nothing where one is needed that knows more, or what cannot be written in a request.
+    pub(super) fn plain(&self) -> Option<http::Uri> {
+        self.is_plain().then(|| self.0.url.as_str().parse().ok()).flatten()
     }
 
     /// The address with its credentials, for sending.

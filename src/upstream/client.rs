@@ -92,18 +92,12 @@ impl Client {
     /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `rules` says how long
     /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
     ///
-    /// TLS is set up when the first address needs it: where it cannot be at all, asks of such addresses fail with [`AskError::Address`],
-    /// and nothing fails here. Without CA certificates on the machine it works, but no https scenario is trusted.
-    pub fn new(
-        limits: Limits,
-        concurrency: usize,
-        rules: impl Into<Rules>,
-        clock: Clock,
-        tasks: Tasks,
-    ) -> Result<Arc<Self>, AskError> {
+    /// TLS is set up when the first address needs it: where it cannot be at all, asks of such addresses fail with [`AskError::Address`].
+    /// Without CA certificates on the machine it works, but no https scenario is trusted.
+    pub fn new(limits: Limits, concurrency: usize, rules: impl Into<Rules>, clock: Clock, tasks: Tasks) -> Arc<Self> {
         let settings = ArcSwap::from_pointee(Settings::new(limits, concurrency, rules.into(), Bounds::NONE));
         let (own_id, fetches) = (OnceLock::new(), Arc::default());
-        Ok(Arc::new(Self { settings, own_id, fetches, clock, tasks }))
+        Arc::new(Self { settings, own_id, fetches, clock, tasks })
     }
 
     /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,

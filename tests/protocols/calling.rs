@@ -248,7 +248,7 @@ async fn a_connection_that_does_not_come_to_stand_sent_nothing() {
         waiting.push(stream);
     }
     let hasty = Limits { connect: Duration::from_millis(100), ..limits() };
-    let client = Client::new(hasty, 1, Duration::from_secs(60), Clock::system(), Tasks::new()).unwrap();
+    let client = Client::new(hasty, 1, Duration::from_secs(60), Clock::system(), Tasks::new());
     let upstream = client.upstream(format!("http://{address}/").parse().unwrap()).unwrap();
     let error = call(&upstream, &call_of("read", &json!({}))).await.unwrap_err();
     assert_eq!((error.kind(), error.was_sent()), ("timeout", false), "{error}");

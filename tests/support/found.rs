@@ -93,7 +93,7 @@ impl Home {
             max_body: refresh.max_body,
             max_redirects: refresh.max_redirects,
         };
-        let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone()).unwrap();
+        let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
             vec![Box::new(Told(SourceId::Mdns, network.subscribe()))];

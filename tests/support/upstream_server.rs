@@ -131,7 +131,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 pub(crate) fn client(limits: Limits, concurrency: usize) -> Arc<Client> {
-    Client::new(limits, concurrency, Duration::from_secs(60), Clock::system(), Tasks::new()).unwrap()
+    Client::new(limits, concurrency, Duration::from_secs(60), Clock::system(), Tasks::new())
 }
 
 /// An address to ask within [`limits`].

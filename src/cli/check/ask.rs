@@ -126,7 +126,7 @@ impl Asker {
 
 /// An address to ask, within the limits of the configuration.
 fn upstream(base: url::Url, config: &Config) -> Result<Upstream, AskError> {
-    let client: Arc<Client> = Client::new(config.limits(), 1, config.caching(), Clock::system(), Tasks::new())?;
+    let client: Arc<Client> = Client::new(config.limits(), 1, config.caching(), Clock::system(), Tasks::new());
     client.upstream(base)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 
 use crate::model::TextBuffer;
 
