@@ -113,6 +113,23 @@ fn manifest() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Found by the property below: once `fields` is gone, what stands there looks wrapped to the next reader.
+#[test]
+fn an_output_that_is_wrapped_within_its_fields_reads_the_same() {
+    let example = json!({"expectedOutput": {"fields": {"Kind": {"StringValue": "x"}}}});
+    let document = json!({
+        "protocolVersion": "1.0",
+        "scenario": {"name": "generated", "version": "1", "description": ""},
+        "tools": [{"name": "a", "description": "", "parameters": {}, "metadata": {"examples": [example]}}],
+        "categories": [],
+        "generatedAt": "2026-01-01T00:00:00Z",
+    });
+    let accept = Accept::read("^1").unwrap();
+    let first = decode(document.to_string().as_bytes(), &accept).unwrap().manifest;
+    let again = decode(encode(&first).as_bytes(), &accept).unwrap().manifest;
+    assert_eq!((again.digest, encode(&again)), (first.digest, encode(&first)));
+}
+
 /// How many documents are tried.
 const CASES: u32 = 256;
 

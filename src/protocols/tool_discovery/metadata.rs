@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::flaw::Flaw;
 use super::shared::Shared;
 use super::spelling::{
-    METADATA, example_input, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name, value_of,
+    METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
 };
 use super::text::{Look, Node, each_string, kind, look, string};
 use crate::model::text::Place;
@@ -176,7 +176,7 @@ fn examples(node: Node<'_>, protojson: bool) -> Node<'_> {
         let members = members.into_iter().map(|(name, value)| {
             let value = match name.as_ref() {
                 "input" => example_input(value, protojson),
-                "expected_output" => example_input(value_of(value, protojson), protojson),
+                "expected_output" => example_output(value, protojson),
                 _ => value,
             };
             (name, value)

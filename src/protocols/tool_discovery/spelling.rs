@@ -218,6 +218,15 @@ pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
     value
 }
 
+/// What the expected output of an example stands for: any value, or members under `fields`. What stands there may be wrapped once more.
+pub(super) fn example_output(node: Node<'_>, protojson: bool) -> Node<'_> {
+    let mut value = example_input(value_of(node, protojson), protojson);
+    while unwrap_one(&value, Wrapping::Go).is_some() {
+        value = example_input(value_of(value, false), false);
+    }
+    value
+}
+
 type NodeMembers<'a> = Vec<(Cow<'a, str>, Node<'a>)>;
 
 fn fields_of<'n, 'a>(node: &'n Node<'a>) -> Option<&'n NodeMembers<'a>> {
