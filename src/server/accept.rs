@@ -1,7 +1,6 @@
 //! Connections: accepting them, bounding them, ending them. Knows nothing of routes.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,19 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::rt::Executor;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Io;
-use super::idle::{Idle, noting};
-use super::stuck::Impatient;
+use super::connection::{Ends, Manner};
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
 /// The first and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`): retrying at once would only spin.
@@ -53,32 +45,6 @@ impl Default for Limits {
     }
 }
 
-/// Runs the tasks that HTTP/2 streams need where all tasks run.
-#[derive(Debug, Clone)]
-struct TaskExecutor(Tasks);
-
-impl<F> Executor<F> for TaskExecutor
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, future: F) {
-        self.0.spawn(future);
-    }
-}
-
-/// Everything one connection's task needs.
-struct Connections {
-    builder: Builder<TaskExecutor>,
-    graceful: GracefulShutdown,
-    limits: Limits,
-    clock: Clock,
-    tasks: Tasks,
-    /// Fired at the deadline of stopping.
-    cut: Stop,
-    /// How many were cut off by it.
-    cut_off: Arc<AtomicUsize>,
-}
-
 /// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut off.
 /// `service` also gets what ends its connection at once, whatever the client does.
 pub(super) async fn serve<M, S, B>(
@@ -97,34 +63,24 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (cut_trigger, cut) = StopTrigger::new();
-    let connections = Connections {
-        builder: builder(limits.head_timeout, tasks.clone()),
-        graceful: GracefulShutdown::new(),
-        limits,
-        clock,
-        tasks: tasks.clone(),
-        cut,
-        cut_off: Arc::default(),
-    };
+    let cut_off = Arc::new(AtomicUsize::new(0));
+    let manner = Arc::new(Manner::new(limits.head_timeout, limits.read_timeout, clock, tasks.clone()));
     let slots = Arc::new(Semaphore::new(limits.connections));
     while let Some((stream, slot)) = next(&listener, &slots, clock, stop).await {
-        let (let_go, unwanted) = connections.cut.child();
+        let (let_go, unwanted) = cut.child();
         let service = service(&stream, let_go);
-        connections.start(stream, service, slot, unwanted);
+        let ends = Ends { stop: stop.clone(), unwanted, cut: cut.clone(), cut_off: Arc::clone(&cut_off) };
+        let kept = Arc::clone(&manner).keep(stream, service, ends);
+        tasks.spawn(async move {
+            kept.await;
+            // Held until the connection ends.
+            drop(slot);
+        });
     }
     // The port is free from here on: a successor may bind it while we finish.
     drop(listener);
-    connections.finish(&cut_trigger, &slots).await
-}
-
-fn builder(head_timeout: Duration, tasks: Tasks) -> Builder<TaskExecutor> {
-    let mut builder = Builder::new(TaskExecutor(tasks));
-    // Clients that take too long for a head are found out beside the connection: hyper's own timer is made and registered anew for each
-    // request, which was a tenth of what a small answer costs.
-    builder.http1().header_read_timeout(None);
-    // A peer that vanished without a word is found out by pings.
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(head_timeout).keep_alive_timeout(head_timeout);
-    builder
+    finish(limits, clock, &cut_trigger, &slots).await;
+    cut_off.load(Ordering::Relaxed)
 }
 
 /// The next connection with its slot; nothing when stopping.
@@ -171,74 +127,18 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-impl Connections {
-    fn start<S, B>(&self, stream: TcpStream, service: S, slot: OwnedSemaphorePermit, unwanted: Stop)
-    where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        B: Body<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let idle = Arc::new(Idle::new(self.clock));
-        let service = noting(service, Arc::clone(&idle));
-        let io: Io = TokioIo::new(Impatient::new(stream, Arc::clone(&idle), self.limits.read_timeout));
-        let connection = self.graceful.watch(self.builder.serve_connection_with_upgrades(io, service).into_owned());
-        let (going_on, over) = oneshot::channel();
-        let connection = self.tasks.spawn(async move {
-            // Held until the connection ends.
-            let _held = (slot, going_on);
-            if let Err(error) = connection.await {
-                tracing::debug!(error = %error, "connection ended early");
-            }
-        });
-        let end = End { connection: connection.abort_handle(), over, unwanted, cut: self.cut.clone() };
-        self.tasks.spawn(end.when_due(idle, self.limits.head_timeout, Arc::clone(&self.cut_off)));
-    }
-
-    /// Lets answers under way finish, cuts what is left, and tells how many that were.
-    async fn finish(self, cut: &StopTrigger, slots: &Semaphore) -> usize {
-        let deadline = self.clock.now() + self.limits.stop_timeout;
-        tokio::select! {
-            () = self.graceful.shutdown() => 0,
-            () = self.clock.sleep_until(deadline) => {
-                cut.stop();
-                // Every task gives its slot back at once; having them all means that none still writes.
-                let all = u32::try_from(self.limits.connections).unwrap_or(u32::MAX);
-                let _ = slots.acquire_many(all).await;
-                self.cut_off.load(Ordering::Relaxed)
-            }
+/// Lets answers under way finish, and cuts what is left at the deadline.
+async fn finish(limits: Limits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) {
+    let deadline = clock.now() + limits.stop_timeout;
+    // Every connection gives its slot back when it ends; having them all means that none still writes.
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    tokio::select! {
+        biased;
+        _ = slots.acquire_many(all) => {}
+        () = clock.sleep_until(deadline) => {
+            cut.stop();
+            let _ = slots.acquire_many(all).await;
         }
-    }
-}
-
-/// What ends a connection. A task of its own waits for it: whatever the connection's task waits for, it looks at whenever it is woken, which
-/// is several times for each request.
-struct End {
-    connection: AbortHandle,
-    /// Fails when the connection is over.
-    over: oneshot::Receiver<Infallible>,
-    /// Fired when its client is not wanted any more, and at the deadline of stopping.
-    unwanted: Stop,
-    /// Fired at the latter only.
-    cut: Stop,
-}
-
-impl End {
-    /// Ends the connection when its client takes too long for a request, when it is unwanted, and when it is cut off.
-    async fn when_due(self, idle: Arc<Idle>, head_timeout: Duration, cut_off: Arc<AtomicUsize>) {
-        tokio::select! {
-            biased;
-            _ = self.over => return,
-            () = self.unwanted.wait() => {
-                if self.cut.is_stopped() {
-                    cut_off.fetch_add(1, Ordering::Relaxed);
-                } else {
-                    tracing::debug!("connection closed: its client does not read");
-                }
-            }
-            () = idle.for_so_long(head_timeout) => tracing::debug!("connection closed: no request came"),
-        }
-        self.connection.abort();
     }
 }
 

@@ -13,10 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::idle::Idle;
+use super::version::Ahead;
 
 /// See the module. Any progress starts the time anew, so that a slow reader is served.
 pub(super) struct Impatient {
     stream: TcpStream,
+    /// Was read before, and comes first.
+    ahead: Ahead,
     idle: Arc<Idle>,
     patience: Duration,
     /// Runs while something waits to be written.
@@ -25,8 +28,8 @@ pub(super) struct Impatient {
 
 impl Impatient {
     /// Waits so long at most for the other side to take something, and notes in `idle` when that is waited for.
-    pub(super) fn new(stream: TcpStream, idle: Arc<Idle>, patience: Duration) -> Self {
-        Self { stream, idle, patience, waited: None }
+    pub(super) fn new(stream: TcpStream, ahead: Ahead, idle: Arc<Idle>, patience: Duration) -> Self {
+        Self { stream, ahead, idle, patience, waited: None }
     }
 
     fn write(
@@ -57,7 +60,14 @@ impl AsyncRead for Impatient {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let ahead = self.ahead.take(buffer.remaining());
+        buffer.put_slice(ahead);
+        let fresh = ahead.is_empty();
+        // What was read ahead is no reason to wait for more.
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Pending if !fresh => Poll::Ready(Ok(())),
+            read => read,
+        }
     }
 }
 
