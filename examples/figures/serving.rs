@@ -84,9 +84,14 @@ impl Case {
     fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &Answer) -> Result<[Row; 2]> {
         let bare = Bare::start(SERVER, answer)?;
         let mut both = Alternating::default();
-        for _ in 0..plan.rounds() {
-            both.theirs.push(round(plan, &bare.child, bare.address, request)?);
-            both.ours.push(round(plan, &daemon.child, daemon.address, request)?);
+        // Many short rounds, now one first and now the other: the machine's own ups and downs last longer than a round.
+        for at in 0..plan.rounds() * 3 {
+            let ours_first = at % 2 == 1;
+            for ours in [ours_first, !ours_first] {
+                let (server, address) = if ours { (&daemon.child, daemon.address) } else { (&bare.child, bare.address) };
+                let found = round(plan, server, address, request)?;
+                if ours { both.ours.push(found) } else { both.theirs.push(found) }
+            }
         }
         let Self { size, name, bytes, .. } = self;
         let id = format!("serving.{}.{name}", size.replace(' ', "").to_lowercase());
@@ -136,7 +141,7 @@ impl Alternating {
 
 /// A round of load, and how much of its core the server used.
 pub(crate) fn round(plan: &Plan, server: &Child, address: std::net::SocketAddr, request: &str) -> Result<(Round, f64)> {
-    let span = Duration::from_millis(plan.pick(300, 700));
+    let span = Duration::from_millis(plan.pick(150, 300));
     let before = server.cpu()?;
     let found = load::put(LOAD, address, request, CONNECTIONS, span)?;
     Ok((found, (server.cpu()? - before) / span.as_secs_f64()))
