@@ -64,15 +64,20 @@ pub(super) fn give_back(mut reader: CatalogReader, engine: EngineHandle, clock: 
     tasks.spawn(async move {
         let giving = async {
             let snapshot = reader.snapshot();
-            at_rest(&mut reader, clock, snapshot).await;
-            for _ in 0..STORED_LOOKS {
+            let rested = at_rest(&mut reader, clock, snapshot).await;
+            let looks = if rested.catalog.entries().next().is_some() { STORED_LOOKS } else { 0 };
+            for _ in 0..looks {
                 // What is never stored whole is given back at the end all the same.
                 if !matches!(engine.restorable().await, Ok(None)) {
                     break;
                 }
                 clock.sleep(STORED_LOOK).await;
             }
-            own.off_thread(memory::give_back).await;
+            own.off_thread(|| {
+                memory::give_back();
+                memory::let_go_of_code();
+            })
+            .await;
         };
         tokio::select! {
             () = giving => {}
