@@ -3,7 +3,7 @@
 //!
 //! The index of a large fleet takes a quarter of the memory of its tools, so it goes when nobody has searched for a while, and the first
 //! who searches again waits until it is made. That of a small one stays. Waits until the catalog is at rest, so that a sweep of a whole
-//! fleet has the processor to itself. Never touches what is published.
+//! fleet has the processor to itself. What that sweep left over is given back then. Never touches what is published.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::catalog::{CatalogReader, Entry, Snapshot};
-use crate::runtime::{Clock, Stop, Tasks};
+use crate::engine::EngineHandle;
+use crate::runtime::{Clock, Stop, Tasks, memory};
 
 /// A catalog that did not change for so long is at rest: a few times as long as a first sweep waits between two catalogs, so that it is not
 /// taken for rest, and the index not made beside it.
@@ -26,6 +27,10 @@ const SMALL: usize = 25_000;
 const KEPT: Duration = Duration::from_secs(600);
 /// How often is looked for searches in a catalog that does not change.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How often, and how far apart, is looked whether a first sweep has been stored.
+const STORED_LOOKS: usize = 40;
+const STORED_LOOK: Duration = Duration::from_millis(250);
 
 /// Runs until `stop`.
 pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) {
@@ -47,6 +52,35 @@ pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop
         };
         tokio::select! {
             () = warming => {}
+            () = stop.wait() => {}
+        }
+    });
+}
+
+/// Gives back what a first sweep or a start left over, once the catalog is at rest and stored: whoever looks at the daemon then sees what it
+/// needs, and not what it needed.
+pub(super) fn give_back(mut reader: CatalogReader, engine: EngineHandle, clock: Clock, tasks: &Tasks, stop: Stop) {
+    let own = tasks.clone();
+    tasks.spawn(async move {
+        let giving = async {
+            let snapshot = reader.snapshot();
+            let rested = at_rest(&mut reader, clock, snapshot).await;
+            let looks = if rested.catalog.entries().next().is_some() { STORED_LOOKS } else { 0 };
+            for _ in 0..looks {
+                // What is never stored whole is given back at the end all the same.
+                if !matches!(engine.restorable().await, Ok(None)) {
+                    break;
+                }
+                clock.sleep(STORED_LOOK).await;
+            }
+            own.off_thread(|| {
+                memory::give_back();
+                memory::let_go_of_code();
+            })
+            .await;
+        };
+        tokio::select! {
+            () = giving => {}
             () = stop.wait() => {}
         }
     });

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::runtime::Tasks;
+use crate::runtime::{Tasks, memory};
 
 mod approvals;
 mod by_id;
@@ -116,6 +116,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
+    if matches!(cli.command, Command::Serve(_)) {
+        memory::keep_little();
+    }
     match exit::runtime().and_then(|runtime| runtime.block_on(on_a_worker(cli.command))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

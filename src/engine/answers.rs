@@ -195,7 +195,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
     record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
     if record.incompatible.is_none() || !matches!(error, ListError::Ask(_)) {
         // That nobody answers now does not undo why the tools of an incompatible scenario are as they are.
-        record.failure_finding = finding(record, error, &message);
+        record.failure_finding = finding(record, error, &message).map(Box::new);
     }
     let retry_after = match error {
         ListError::Ask(ask) => ask.retry_after(),

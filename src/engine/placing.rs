@@ -237,7 +237,7 @@ impl Core {
         let Some(record) = self.records.get_mut(name) else { return };
         let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
         let verdict = trust::judge(&self.decisions, name, record.party.as_ref(), announced, record.trusted);
-        record.trust_finding = trust::withheld(name, &verdict, record.trusted);
+        record.trust_finding = trust::withheld(name, &verdict, record.trusted).map(Box::new);
         record.note = verdict.note;
         let (was, let_in_before) = (std::mem::replace(&mut record.decision, verdict.decision), record.let_in);
         record.let_in = record.is_trusted();

@@ -218,7 +218,8 @@ impl Press {
     /// What a scenario's answers have to say now.
     pub(super) fn scenario_findings(&mut self, record: &Record) {
         let held = record.offer.iter().flat_map(|held| held.findings.iter());
-        let findings: Vec<_> = held.chain(&record.failure_finding).chain(&record.trust_finding).cloned().collect();
+        let findings: Vec<_> =
+            held.chain(record.failure_finding.as_deref()).chain(record.trust_finding.as_deref()).cloned().collect();
         let before = if findings.is_empty() {
             self.scenarios.remove(&record.name)
         } else {

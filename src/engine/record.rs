@@ -59,7 +59,7 @@ pub(super) struct Record {
     /// Why it is blocked through another name, or why the yes under its name does not count.
     pub(super) note: Option<String>,
     /// What the second of these is to an operator.
-    pub(super) trust_finding: Option<Finding>,
+    pub(super) trust_finding: Option<Box<Finding>>,
     pub(super) protocol: Option<Arc<dyn Protocol>>,
     pub(super) offer: Option<Held>,
     /// Of the manifest that the store has of it.
@@ -81,7 +81,7 @@ pub(super) struct Record {
     pub(super) last_attempt: Option<(Instant, Timestamp)>,
     pub(super) last_error: Option<LastError>,
     /// What the last failed answer has to say, besides the findings of the manifest in force.
-    pub(super) failure_finding: Option<Finding>,
+    pub(super) failure_finding: Option<Box<Finding>>,
     pub(super) latency: Option<Duration>,
     pub(super) restarts: u32,
     pub(super) last_restart: Option<Timestamp>,

@@ -78,7 +78,7 @@ fn record(
     // Only what was let in is stored; whether it still is, the decisions of now say.
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
     let verdict = trust::judge(rulings, &record.name, party.as_ref(), None, stored.trusted);
-    record.trust_finding = trust::withheld(&record.name, &verdict, stored.trusted);
+    record.trust_finding = trust::withheld(&record.name, &verdict, stored.trusted).map(Box::new);
     (record.decision, record.note, record.party) = (verdict.decision, verdict.note, party);
     record.let_in = record.is_trusted();
     record.last_success = Some(stored.received_at);

@@ -46,7 +46,8 @@ const TOOL: &str = "/api/v1/tools/{*name}";
 /// Where calls go.
 const CALL: &str = "/api/v1/tools/execute";
 
-type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
+/// A body that is at hand, or one that comes in pieces.
+pub(super) type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 type Answer = Response<AnswerBody>;
 
 /// Answers requests. Cheap to clone.
@@ -216,7 +217,7 @@ impl Inner {
         };
         let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let at_hand = if preflight && pass.origin.is_some() {
-            Some((preflight_answer(), self.places.preflight))
+            Some((short(preflight_answer()), self.places.preflight))
         } else {
             match thin(&head.method, head.uri.path()) {
                 Some(Thin::List) => tools::list_again(&behind.shared, head.uri.query(), &head.headers)
@@ -228,7 +229,7 @@ impl Inner {
             }
         };
         match at_hand {
-            Some((answer, route)) => Begun::Answered(self.shared_with(pass, short(answer)), route),
+            Some((answer, route)) => Begun::Answered(self.shared_with(pass, answer), route),
             None => Begun::Passed(Box::new(Passed { head, body, pass })),
         }
     }
@@ -278,7 +279,7 @@ impl Inner {
         let head = &passed.head;
         let (answer, route) = match thin(&head.method, head.uri.path()) {
             Some(Thin::List) => {
-                (short(Box::pin(tools::list(&behind.shared, head.uri.query(), &head.headers)).await), self.places.list)
+                (Box::pin(tools::list(&behind.shared, head.uri.query(), &head.headers)).await, self.places.list)
             }
             Some(Thin::Call) => {
                 let (query, body) = (head.uri.query(), passed.body);
@@ -339,7 +340,8 @@ fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {
     (!routed).then_some(Thin::Tool(rest))
 }
 
-fn short(answer: Response<Full<Bytes>>) -> Answer {
+/// An answer that is at hand.
+pub(super) fn short(answer: Response<Full<Bytes>>) -> Answer {
     answer.map(Either::Left)
 }
 
@@ -350,6 +352,9 @@ fn without_body(mut answer: Answer) -> Answer {
         if answer.status() != StatusCode::NOT_MODIFIED {
             answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
+        *answer.body_mut() = Either::Left(Full::default());
+    } else if answer.headers().contains_key(CONTENT_LENGTH) {
+        // It would be made piece by piece and thrown away.
         *answer.body_mut() = Either::Left(Full::default());
     }
     answer

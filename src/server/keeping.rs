@@ -105,7 +105,7 @@ async fn keep(shared: &Arc<Shared>, database: PathBuf, mut written: Option<Writt
         };
         if !covers(written.as_ref(), &now) {
             let lists = answers(shared, &restorable, &now.questions).await;
-            let bytes: u64 = lists.iter().map(|list| list.body.len() as u64).sum();
+            let bytes: u64 = lists.iter().map(|list| list.bytes).sum();
             let (place, stamp) = (database.clone(), now.stamp.clone());
             let kept = shared.tasks.blocking(move || lists::keep(&place, &stamp, lists)).await;
             match kept {
@@ -188,7 +188,7 @@ async fn answers(shared: &Shared, restorable: &Restorable, questions: &[(String,
             continue;
         };
         let plain = tools::ready_list(shared, &restorable.snapshot, &read, Coding::Identity).await;
-        let length = plain.body.len() as u64;
+        let length = plain.body.length();
         if bytes + length > LARGEST || *coding != Coding::Identity && length > LARGEST_CODED {
             continue;
         }
@@ -196,8 +196,8 @@ async fn answers(shared: &Shared, restorable: &Restorable, questions: &[(String,
             Coding::Identity => plain,
             coding => tools::ready_list(shared, &restorable.snapshot, &read, *coding).await,
         };
-        bytes += ready.body.len() as u64;
-        lists.extend(kept::list(query, *coding, &ready));
+        bytes += ready.body.length();
+        lists.extend(kept::list(query, *coding, &ready, &restorable.snapshot));
     }
     lists.reverse();
     lists

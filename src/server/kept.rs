@@ -7,20 +7,18 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::Stream;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::coding;
 use super::repeats::Ready;
+use super::{coding, sent};
+use crate::catalog::Snapshot;
 use crate::conditional;
 use crate::runtime::Tasks;
 use crate::state::lists::{List, Lists, Stamp};
-use crate::views::Coding;
-
-/// Blocks that are read ahead of the one that is being sent.
-const AHEAD: usize = 2;
+use crate::views::{self, Coding};
 
 /// Lists of the run before.
 #[derive(Debug)]
@@ -74,23 +72,19 @@ impl Kept {
         }
         if !is_known {
             answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.lists.bytes(*at)));
-            *answer.body_mut() = Body::from_stream(blocks(Arc::clone(&self.lists), *at, tasks.clone()));
+            *answer.body_mut() = Body::from_stream(blocks(Arc::clone(&self.lists), *at, tasks));
         }
         Some(answer)
     }
 }
 
 /// The bytes of a list as they are read. Where they are not any more what they were when the file was opened, the answer breaks off.
-fn blocks(lists: Arc<Lists>, at: usize, tasks: Tasks) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
-    let read = stream::iter(0..).map(move |block| {
-        let (lists, tasks) = (Arc::clone(&lists), tasks.clone());
-        async move { tasks.off_thread(move || lists.block(at, block)).await.transpose() }
-    });
-    read.buffered(AHEAD).take_while(|block| std::future::ready(block.is_some())).filter_map(std::future::ready)
+fn blocks(lists: Arc<Lists>, at: usize, tasks: &Tasks) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    sent::in_order(move |block| lists.block(at, block), tasks.clone())
 }
 
-/// An answer as it is kept; nothing when a header of it is no text.
-pub(super) fn list(query: &str, coding: Coding, ready: &Ready) -> Option<List> {
+/// An answer as it is kept, made from that snapshot; nothing when a header of it is no text.
+pub(super) fn list(query: &str, coding: Coding, ready: &Ready, from: &Arc<Snapshot>) -> Option<List> {
     let headers = |map: &HeaderMap| {
         let texts = map.iter().map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
         texts.collect::<Option<Vec<_>>>()
@@ -102,5 +96,9 @@ pub(super) fn list(query: &str, coding: Coding, ready: &Ready) -> Option<List> {
         found: headers(&ready.found)?,
         known: headers(&ready.known)?,
     };
-    Some(List { label: serde_json::to_string(&label).ok()?, body: ready.body.clone() })
+    let label = serde_json::to_string(&label).ok()?;
+    Some(match &ready.body {
+        views::Body::Whole(bytes) => List::of(label, bytes.clone()),
+        views::Body::Pieces(pieces) => List::in_pieces(label, pieces.length(), pieces.take(from).pieces()),
+    })
 }

@@ -60,6 +60,7 @@ mod repeats;
 mod routes;
 mod scenarios;
 mod search;
+mod sent;
 mod socket;
 mod stuck;
 mod tools;

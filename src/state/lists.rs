@@ -1,13 +1,14 @@
 //! Whole lists beside the database, ready to be sent again before what they were made of has been read.
 //!
 //! One file (`<database>.lists`) holds what was answered from one content of the store, and says which that was. It is written whole beside
-//! its place and then put there, so it is never half a file; it is believed only if it is of this very version of the program, of the
+//! its place, block by block, and then put there, so it is never half a file and no list need be whole in memory; it is believed only if it is of this very version of the program, of the
 //! content that the store has now, and made as lists are made now, and if every byte of it is as it was written. What it says is nobody's
 //! truth: it may be deleted at any time, and it is never mended.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -20,9 +21,11 @@ use crate::runtime::tasks;
 /// What the file begins with.
 const MAGIC: &[u8; 16] = b"callsheet lists\n";
 /// Stands in the head, so that a file is good for the version that wrote it alone: what is in a list may change with each.
-const WRITER: &str = concat!("callsheet ", env!("CARGO_PKG_VERSION"), ", lists 1");
+const WRITER: &str = concat!("callsheet ", env!("CARGO_PKG_VERSION"), ", lists 2");
 /// Bytes that are read, judged and sent at a time.
 const BLOCK: usize = 1 << 20;
+/// Bytes before the head: what the file begins with, the head's length and its sum.
+const FRONT: u64 = 16 + 8 + 16;
 /// A longer head is none of ours.
 const LONGEST_HEAD: u64 = 16 << 20;
 
@@ -36,12 +39,12 @@ pub struct Stamp {
 }
 
 /// A list.
-#[derive(Debug, Clone)]
 pub struct List {
     /// What is known of it, in the writer's own words.
     pub label: String,
-    /// Its bytes.
-    pub body: Bytes,
+    /// How many bytes it has.
+    pub bytes: u64,
+    pieces: Box<dyn Iterator<Item = io::Result<Bytes>> + Send>,
 }
 
 /// The lists of a file, which stays open.
@@ -94,10 +97,9 @@ fn named(database: &Path, ending: &str) -> PathBuf {
 /// Puts these lists in the place of those that were kept before. Blocks until they are on the disk, which may take seconds, but has let go
 /// of the lists before it waits for that. To be called by whoever has the database's lock.
 pub fn keep(database: &Path, stamp: &Stamp, lists: Vec<List>) -> io::Result<()> {
-    let head = serde_json::to_vec(&Head::of(stamp, &lists))?;
     // Always the same name: what a kill leaves of it is written over.
     let new = named(database, ".lists.new");
-    let written = write(&new, &head, lists).and_then(|()| fs::rename(&new, beside(database)));
+    let written = write(&new, stamp, lists).and_then(|()| fs::rename(&new, beside(database)));
     if written.is_err() {
         // It may not be there at all.
         let _ = fs::remove_file(&new);
@@ -105,19 +107,28 @@ pub fn keep(database: &Path, stamp: &Stamp, lists: Vec<List>) -> io::Result<()> 
     written
 }
 
-fn write(path: &Path, head: &[u8], lists: Vec<List>) -> io::Result<()> {
+/// The lists come first, behind the room for a head, which is as long with the sums as without.
+fn write(path: &Path, stamp: &Stamp, lists: Vec<List>) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    file.write_all(MAGIC)?;
-    file.write_all(&(head.len() as u64).to_le_bytes())?;
-    file.write_all(&xxh3_128(head).to_le_bytes())?;
-    file.write_all(head)?;
-    for list in lists {
-        file.write_all(&list.body)?;
+    let mut head = Head::of(stamp, &lists);
+    let length = serde_json::to_vec(&head)?.len() as u64;
+    file.seek(SeekFrom::Start(FRONT + length))?;
+    for (list, entry) in lists.into_iter().zip(&mut head.lists) {
+        entry.sums = list.write(&mut file)?;
     }
+    let head = serde_json::to_vec(&head)?;
+    if head.len() as u64 != length {
+        return Err(io::Error::other("the head of the kept lists is not as long as it was to be"));
+    }
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(MAGIC)?;
+    file.write_all(&length.to_le_bytes())?;
+    file.write_all(&xxh3_128(&head).to_le_bytes())?;
+    file.write_all(&head)?;
     file.sync_all()
 }
 
@@ -132,13 +143,66 @@ pub fn forget(database: &Path) {
     let _ = fs::remove_file(beside(database));
 }
 
+fn sum(block: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(block))
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { label, bytes, .. } = self;
+        f.debug_struct("List").field("label", label).field("bytes", bytes).finish_non_exhaustive()
+    }
+}
+
+impl List {
+    /// A list with these bytes.
+    pub fn of(label: String, body: Bytes) -> Self {
+        Self { label, bytes: body.len() as u64, pieces: Box::new(std::iter::once(Ok(body))) }
+    }
+
+    /// A list of so many bytes that is made while it is written.
+    pub fn in_pieces(
+        label: String,
+        bytes: u64,
+        pieces: impl Iterator<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Self {
+        Self { label, bytes, pieces: Box::new(pieces) }
+    }
+
+    /// Writes it. The sums of its blocks.
+    fn write(self, file: &mut File) -> io::Result<Vec<String>> {
+        let (mut sums, mut block, mut written) = (Vec::new(), Vec::new(), 0);
+        for piece in self.pieces {
+            let piece = piece?;
+            written += piece.len() as u64;
+            file.write_all(&piece)?;
+            let mut rest = &piece[..];
+            while block.len() + rest.len() >= BLOCK {
+                let (end, after) = rest.split_at(BLOCK - block.len());
+                if block.is_empty() {
+                    sums.push(sum(end));
+                } else {
+                    block.extend_from_slice(end);
+                    sums.push(sum(&block));
+                    block.clear();
+                }
+                rest = after;
+            }
+            block.extend_from_slice(rest);
+        }
+        if !block.is_empty() {
+            sums.push(sum(&block));
+        }
+        let told = || format!("a list has {written} bytes where {} were announced", self.bytes);
+        if written == self.bytes { Ok(sums) } else { Err(io::Error::other(told())) }
+    }
+}
+
 impl Head {
     fn of(stamp: &Stamp, lists: &[List]) -> Self {
-        let entry = |list: &List| Entry {
-            label: list.label.clone(),
-            bytes: list.body.len() as u64,
-            sums: list.body.chunks(BLOCK).map(|block| format!("{:032x}", xxh3_128(block))).collect(),
-        };
+        let blocks = |list: &List| usize::try_from(list.bytes.div_ceil(BLOCK as u64)).unwrap_or(usize::MAX);
+        let entry =
+            |list: &List| Entry { label: list.label.clone(), bytes: list.bytes, sums: vec![sum(&[]); blocks(list)] };
         let Stamp { content, made_with } = stamp;
         Self {
             writer: WRITER.to_owned(),
@@ -177,7 +241,7 @@ impl Lists {
     fn read(database: &Path, stamp: &Stamp) -> io::Result<Option<Self>> {
         let file = File::open(beside(database))?;
         let size = file.metadata()?.len();
-        let front = (MAGIC.len() + 8 + 16) as u64;
+        let front = FRONT;
         let mut buffer = vec![0; usize::try_from(front).map_err(io::Error::other)?];
         read_at(&file, &mut buffer, 0)?;
         let (magic, rest) = buffer.split_at(MAGIC.len());
@@ -292,14 +356,20 @@ mod tests {
     }
 
     /// A database's place with two lists kept beside it.
-    fn kept() -> (tempfile::TempDir, PathBuf, Vec<List>) {
+    fn kept() -> (tempfile::TempDir, PathBuf, Vec<Vec<u8>>) {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("state.db");
         let long: Vec<u8> = (0..BLOCK * 20 + 77).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let list = |label: &str, body: Vec<u8>| List { label: label.to_owned(), body: body.into() };
-        let lists = vec![list("long", long), list("", Vec::new()), list("short", b"{}".to_vec())];
-        keep(&database, &stamp(), lists.clone()).unwrap();
-        (folder, database, lists)
+        let bodies = vec![long, Vec::new(), b"{}".to_vec()];
+        // Pieces are not cut where blocks are.
+        let pieces: Vec<_> = bodies[0].chunks(BLOCK / 3 + 5).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        let lists = vec![
+            List::in_pieces("long".to_owned(), bodies[0].len() as u64, pieces.into_iter()),
+            List::of(String::new(), Bytes::new()),
+            List::of("short".to_owned(), bodies[2].clone().into()),
+        ];
+        keep(&database, &stamp(), lists).unwrap();
+        (folder, database, bodies)
     }
 
     fn body(lists: &Lists, at: usize) -> Vec<u8> {
@@ -313,14 +383,28 @@ mod tests {
         let lists = Lists::open(&database, &stamp()).unwrap();
         assert_eq!(lists.labels().collect::<Vec<_>>(), ["long", "", "short"]);
         for (at, list) in written.iter().enumerate() {
-            assert_eq!(lists.bytes(at), list.body.len() as u64);
-            assert!(body(&lists, at) == list.body, "list {at}");
+            assert_eq!(lists.bytes(at), list.len() as u64);
+            assert!(body(&lists, at) == *list, "list {at}");
         }
         assert_eq!(lists.block(3, 0).unwrap(), None);
-        assert!(bytes(&database) > written.iter().map(|list| list.body.len() as u64).sum());
+        assert!(bytes(&database) > written.iter().map(|list| list.len() as u64).sum());
         forget(&database);
         assert!(Lists::open(&database, &stamp()).is_none());
         assert_eq!(bytes(&database), 0);
+    }
+
+    #[test]
+    fn a_list_that_is_not_made_whole_is_not_kept() {
+        let (_folder, database, _) = kept();
+        let before = fs::read(beside(&database)).unwrap();
+        let piece = || Ok(Bytes::from_static(b"[]"));
+        let short = List::in_pieces("short".to_owned(), 5, [piece(), piece()].into_iter());
+        let broken = List::in_pieces("broken".to_owned(), 4, [piece(), Err(io::Error::other("no"))].into_iter());
+        for list in [short, broken] {
+            assert!(keep(&database, &stamp(), vec![list]).is_err());
+            assert!(fs::read(beside(&database)).unwrap() == before, "what was kept before stays");
+        }
+        assert!(!named(&database, ".lists.new").exists());
     }
 
     #[test]
@@ -348,7 +432,7 @@ mod tests {
         assert!(text.contains(WRITER), "{text}");
         // A head that is whole and of another writer.
         let length = usize::try_from(u64::from_le_bytes(bytes[16..24].try_into().unwrap())).unwrap();
-        let head = String::from_utf8(bytes[40..40 + length].to_vec()).unwrap().replace("lists 1", "lists 0");
+        let head = String::from_utf8(bytes[40..40 + length].to_vec()).unwrap().replace("lists 2", "lists 1");
         let mut other = bytes.clone();
         other[40..40 + length].copy_from_slice(head.as_bytes());
         other[24..40].copy_from_slice(&xxh3_128(head.as_bytes()).to_le_bytes());

@@ -6,6 +6,7 @@ mod support;
 mod choice;
 mod diff;
 mod merge;
+mod pieces;
 mod prepare;
 mod properties;
 mod search;

@@ -5,13 +5,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Snapshot, Standing, View, ViewQuery};
 use callsheet::formats::native::Native;
 use callsheet::formats::openai::OpenAi;
 use callsheet::formats::{Encoded, Format, Frame, Limits, ListHead};
 use callsheet::model::{Digest, FindingCode, PreferenceSet, ScenarioName, Scope, Settings, Target, ViewTool};
 use callsheet::runtime::Tasks;
-use callsheet::views::{Coding, Views, render};
+use callsheet::views::{Coding, Prepared, Views, render};
 use futures_util::FutureExt;
 use serde_json::Value;
 
@@ -108,6 +109,11 @@ fn snapshot(catalog: Catalog, sequence: u64) -> Arc<Snapshot> {
     })
 }
 
+/// The body of an answer that is small enough to be there.
+fn whole(prepared: &Prepared) -> Bytes {
+    prepared.body.whole().unwrap().clone()
+}
+
 fn names(body: &[u8]) -> Vec<String> {
     let list: Value = serde_json::from_slice(body).unwrap();
     let tools = list.as_array().or_else(|| list["tools"].as_array()).unwrap();
@@ -119,13 +125,14 @@ fn names(body: &[u8]) -> Vec<String> {
 #[tokio::test]
 async fn the_prepared_body_is_the_rendered_view_in_every_coding() {
     let snapshot = snapshot(catalog(&[("a", 3), ("b", 5)]), 1);
-    let plain = render(&View::select(&snapshot.catalog, &ViewQuery::default()), then(), &Native).body;
+    let rendered = render(&View::select(&snapshot.catalog, &ViewQuery::default()), then(), &Native);
+    let plain = rendered.body;
     // Two caches stand for two processes.
     for views in [Views::new(MANY, Tasks::new()), Views::new(0, Tasks::new())] {
         for coding in Coding::ALL {
             let prepared = views.prepare(&snapshot, &ViewQuery::default(), &Native, coding).await;
-            assert_eq!(prepared.body, coding.encode(&plain).unwrap(), "{coding}");
-            assert_eq!(prepared.etag, callsheet::views::etag::strong(&plain, coding), "{coding}");
+            assert_eq!(whole(&prepared), coding.encode(&plain).unwrap(), "{coding}");
+            assert_eq!(prepared.etag, callsheet::views::etag::of(rendered.digest, coding), "{coding}");
             assert_eq!((prepared.coding, prepared.tools, prepared.left_out), (coding, 8, 0));
         }
     }
@@ -159,13 +166,13 @@ async fn what_is_larger_than_the_bound_is_shared_and_let_go() {
     let mut askers: Vec<_> = (0..20).map(|_| ask()).collect();
     let first = askers.pop().unwrap().await.unwrap();
     for asker in askers {
-        assert_eq!(asker.await.unwrap().body.as_ptr(), first.body.as_ptr());
+        assert_eq!(whole(&asker.await.unwrap()).as_ptr(), whole(&first).as_ptr());
     }
     // Of a response under way only the body is left.
-    let body = first.body.slice(1..);
+    let body = whole(&first).slice(1..);
     drop(first);
     let late = ask().await.unwrap();
-    assert_eq!((late.body.slice(1..).as_ptr(), late.tools, counting.take()), (body.as_ptr(), 50, 50));
+    assert_eq!((whole(&late).slice(1..).as_ptr(), late.tools, counting.take()), (body.as_ptr(), 50, 50));
     assert_eq!(Arc::strong_count(&late), 1, "nobody else has it");
     drop((late, body));
     assert_eq!(views.kept(), (0, 0));
@@ -222,7 +229,7 @@ async fn a_change_renders_the_changed_scenario_alone() {
     // And it does not make the whole list forget the others.
     let fourth = views.prepare(&snapshot(before, 4), &ViewQuery::default(), counting, Coding::Identity).await;
     assert_eq!((fourth.tools, counting.take()), (90, 30));
-    assert_eq!(fourth.body, first.body);
+    assert_eq!(whole(&fourth), whole(&first));
 }
 
 #[tokio::test]
@@ -237,7 +244,7 @@ async fn lists_for_llms_are_capped_and_tell_what_they_left_out() {
         }
     };
     let capped = ask(None).await;
-    assert_eq!((capped.tools, capped.left_out, names(&capped.body).len()), (128, 32, 128));
+    assert_eq!((capped.tools, capped.left_out, names(&whole(&capped)).len()), (128, 32, 128));
     assert_eq!(capped.findings.len(), 32);
     assert!(capped.findings.iter().all(|finding| finding.code == FindingCode::OverLimit));
     let lifted = ask(Some(0)).await;
@@ -263,9 +270,9 @@ async fn disabled_and_internal_tools_are_never_in_a_list_for_llms() {
     let snapshot = snapshot(catalog::build(&offers), 1);
     let query = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
     let openai = views.prepare(&snapshot, &query, &OpenAi, Coding::Identity).await;
-    assert_eq!(names(&openai.body), ["on"]);
+    assert_eq!(names(&whole(&openai)), ["on"]);
     let native = views.prepare(&snapshot, &query, &Native, Coding::Identity).await;
-    assert_eq!(names(&native.body), ["hidden", "off", "on"]);
+    assert_eq!(names(&whole(&native)), ["hidden", "off", "on"]);
 }
 
 #[tokio::test]
@@ -274,13 +281,13 @@ async fn a_preference_of_one_chat_shows_in_that_chat_at_once() {
     let before = catalog(&[("a", 2)]);
     let chat = ViewQuery { chat: Some("7".into()), ..ViewQuery::default() };
     let first = views.prepare(&snapshot(before.clone(), 1), &chat, &Native, Coding::Identity).await;
-    assert_eq!(names(&first.body), ["a_000", "a_001"]);
+    assert_eq!(names(&whole(&first)), ["a_000", "a_001"]);
     let mut preferences = PreferenceSet::default();
     let off = Settings { enabled: Some(false), ..Settings::default() };
     preferences.set(Scope::Chat("7".into()), Target::Tool("a/a_000".parse().unwrap()), off);
     let after = snapshot(before.with(Change::Preferences(Arc::new(preferences))), 2);
     let second = views.prepare(&after, &chat, &Native, Coding::Identity).await;
-    assert_eq!(names(&second.body), ["a_001"]);
+    assert_eq!(names(&whole(&second)), ["a_001"]);
     let other = views.prepare(&after, &ViewQuery::default(), &Native, Coding::Identity).await;
     assert_eq!(other.etag, first.etag);
 }

@@ -15,6 +15,7 @@ mod events_streams;
 mod execute;
 mod guard;
 mod health;
+mod large_lists;
 mod metrics;
 mod metrics_files;
 mod openapi;

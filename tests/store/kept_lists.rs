@@ -12,6 +12,7 @@ use callsheet::Callsheet;
 use callsheet::app::Opened;
 use callsheet::catalog::NamingStyle;
 use callsheet::config::Config;
+use callsheet::provide::ToolDefinition;
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::lists;
 use rusqlite::Connection;
@@ -117,6 +118,34 @@ fn assert_same(answer: &Answer, before: &Answer) {
     };
     assert_eq!(plain(answer), plain(before));
     assert!(answer.body == before.body, "{:?}", answer.body.len());
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_large_to_be_prepared_whole_is_kept_as_it_was_sent() {
+    let home = Home::new();
+    let long = |name: String| ToolDefinition::new(name, "It does what its name says. ".repeat(280)).unwrap();
+    let start = |name: &'static str| Scenario::start(name, (0..90).map(move |at| long(format!("{name}_{at:02}"))));
+    let mut scenarios = [start("cellar").await, start("kitchen").await, start("library").await];
+    let mut config = home.config(&scenarios.each_ref());
+    config.views.max_bytes = 1 << 20;
+    let run = started(opened(config.clone()).await).await;
+    let names = ["cellar", "kitchen", "library"].map(|name| (0..90).map(move |at| format!("{name}_{at:02}")));
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    run.until_tools(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let before = get(run.address, ASKED[0]).await;
+    assert!(before.body.len() > 2 << 20, "{}", before.body.len());
+    kept(&home, &["library_89"]).await;
+    run.stop().await;
+    for scenario in &mut scenarios {
+        scenario.stop().await;
+    }
+    let (opened, address) = opened(config).await;
+    assert!(opened.answers());
+    assert_same(&get(address, ASKED[0]).await, &before);
+    // What it promised is what the store gives.
+    let run = started((opened, address)).await;
+    assert_same(&get(address, ASKED[0]).await, &before);
+    run.stop().await;
 }
 
 #[tokio::test]

@@ -98,6 +98,11 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
 
 /// Serves a snapshot.
 pub(crate) async fn serve(first: Snapshot) -> Served {
+    serve_keeping(first, 10_000_000).await
+}
+
+/// Serves a snapshot; of prepared bodies so many bytes are kept.
+pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (writer, reader) = catalog_store(first);
@@ -110,7 +115,7 @@ pub(crate) async fn serve(first: Snapshot) -> Served {
         calls,
         events: Hub::start(reader.clone(), config::Events::default(), Clock::system(), &tasks, &stopping),
         reader,
-        views: Views::new(10_000_000, tasks.clone()),
+        views: Views::new(most, tasks.clone()),
         readiness: readiness.clone(),
         config: configured(),
         settings: tokio::sync::watch::Sender::default().subscribe(),

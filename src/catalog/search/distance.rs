@@ -23,32 +23,62 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
     {
         return None;
     }
-    let mut before: [usize; LONGEST + 1] = [0; LONGEST + 1];
-    let mut last: [usize; LONGEST + 1] = std::array::from_fn(|at| at);
-    let (mut best, mut previous) = (if open { last[typed.len()] } else { usize::MAX }, None);
+    if most == 0 {
+        let mut letters = word.chars();
+        let begins = typed.iter().all(|t| letters.next() == Some(*t));
+        return (begins && (open || letters.next().is_none())).then_some(0);
+    }
+    if is_far(typed, word, most, open) {
+        return None;
+    }
+    aligned(typed, word, most, open)
+}
+
+/// Whether letters that only one of the two has are too many: each of them is a slip of its own. Tells most words apart in a few
+/// instructions. Letters that share a bit are taken for the same, which makes nothing far.
+fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
+    let bits = |bits: u64, letter: char| bits | 1 << (u32::from(letter) % u64::BITS);
+    let (of_typed, of_word) = (typed.iter().copied().fold(0, bits), word.chars().fold(0, bits));
+    let missing = |from: u64, other: u64| (from & !other).count_ones() as usize;
+    missing(of_typed, of_word) > most || !open && missing(of_word, of_typed) > most
+}
+
+/// The alignment itself, row by row of the word's characters.
+#[expect(clippy::cast_possible_truncation, reason = "no row or column is beyond the longest word and what is forgiven")]
+fn aligned(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize> {
+    let (columns, most) = (typed.len(), most.min(LONGEST) as u8);
+    let mut before = [0_u8; LONGEST + 1];
+    let mut last: [u8; LONGEST + 1] = std::array::from_fn(|at| at as u8);
+    let (mut best, mut previous) = (if open { last[columns] } else { u8::MAX }, None);
     for (row, c) in (1..).zip(word.chars()) {
-        if row > typed.len() + most {
+        if row > last_row(columns, most) {
             // No beginning this long is near enough.
-            return (open && best <= most).then_some(best);
+            return (open && best <= most).then_some(usize::from(best));
         }
         let mut now = [row; LONGEST + 1];
         for (at, t) in typed.iter().enumerate() {
-            let mut cost = (last[at] + usize::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
+            let mut cost = (last[at] + u8::from(*t != c)).min(last[at + 1] + 1).min(now[at] + 1);
             if at > 0 && Some(*t) == previous && typed[at - 1] == c {
                 cost = cost.min(before[at - 1] + 1);
             }
             now[at + 1] = cost;
         }
         if open {
-            best = best.min(now[typed.len()]);
+            best = best.min(now[columns]);
         }
-        if now[..=typed.len()].iter().all(|cost| *cost > most) {
-            return (open && best <= most).then_some(best);
+        if now[..=columns].iter().all(|cost| *cost > most) {
+            return (open && best <= most).then_some(usize::from(best));
         }
         (before, last, previous) = (last, now, Some(c));
     }
-    let cost = if open { best } else { last[typed.len()] };
-    (cost <= most).then_some(cost)
+    let cost = if open { best } else { last[columns] };
+    (cost <= most).then_some(usize::from(cost))
+}
+
+/// The last row that can matter.
+#[expect(clippy::cast_possible_truncation, reason = "both are at most the longest word")]
+fn last_row(columns: usize, most: u8) -> u8 {
+    columns as u8 + most
 }
 
 #[cfg(test)]
@@ -68,6 +98,25 @@ mod tests {
         assert_eq!(cost("kittem", "sitting", 2, false), None);
         assert_eq!(cost("forcast", "forecasting", 1, false), None);
         assert_eq!(cost("größe", "grösse", 2, false), Some(2));
+    }
+
+    #[test]
+    fn what_is_told_apart_by_letters_is_not_near() {
+        let letters = ["a", "b", "c", "é"];
+        let words = |length: u32| {
+            (0..4_usize.pow(length))
+                .map(move |code| (0..length).map(|at| letters[code / 4_usize.pow(at) % 4]).collect::<String>())
+        };
+        let all: Vec<String> = (1..5).flat_map(words).collect();
+        for typed in all.iter().step_by(3) {
+            let typed: Vec<char> = typed.chars().collect();
+            for (word, most, open) in
+                all.iter().flat_map(|word| [(word, 0, false), (word, 0, true), (word, 1, false), (word, 2, true)])
+            {
+                let found = within(&typed, word, most, open);
+                assert_eq!(found, aligned(&typed, word, most, open), "{typed:?} {word} {most} {open}");
+            }
+        }
     }
 
     #[test]
