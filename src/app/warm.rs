@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::catalog::{CatalogReader, Entry, Snapshot};
 use crate::runtime::{Clock, Stop, Tasks};
 
-/// A catalog that did not change for so long is at rest: a few times as long as a first sweep waits between two catalogs, so that it is not
+/// A catalog that did not change for so long is at rest: twice as long as a first sweep waits between two catalogs, so that it is not
 /// taken for rest, and the index not made beside it.
 const REST: Duration = Duration::from_secs(1);
 /// For one that never rests it is waited so long.
