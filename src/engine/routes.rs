@@ -54,11 +54,12 @@ impl Routes {
         let mut routes = None;
         for name in names {
             let (record, known) = (records.get(name), before.get(name));
-            if match (record, known) {
+            let is_right = match (record, known) {
                 (Some(record), Some(known)) => known.is_of(record),
                 (Some(record), None) => !record.has_route(),
                 (None, known) => known.is_none(),
-            } {
+            };
+            if is_right {
                 continue;
             }
             let routes = routes.get_or_insert_with(|| OrdMap::clone(&before));
@@ -74,9 +75,10 @@ impl Routes {
 }
 
 impl Route {
-    /// Whether this is the way to it still. Another address is another generation.
+    /// Whether this is the way to it still.
     fn is_of(&self, record: &Record) -> bool {
         record.has_route()
+            && record.upstream.as_ref().is_some_and(|upstream| upstream.is_clone_of(&self.upstream))
             && record.generation == self.generation
             && record.state == self.state
             && record.protocol.as_ref().is_some_and(|protocol| Arc::ptr_eq(protocol, &self.protocol))

@@ -148,7 +148,7 @@ impl<'a> Scan<'a> {
                         if depth == DEEP {
                             return None;
                         }
-                        (levels, depth) = (levels << 1 | u64::from(open == b'{'), depth + 1);
+                        (levels, depth) = ((levels << 1) | u64::from(open == b'{'), depth + 1);
                         if open == b'{' {
                             self.name()?;
                         }
@@ -265,9 +265,9 @@ fn telling(bytes: &[u8], from: usize) -> usize {
         let word = u64::from_le_bytes(*chunk);
         let (quote, backslash) = (word ^ (ONES * u64::from(b'"')), word ^ (ONES * u64::from(b'\\')));
         // In each of the three, the lowest bit that is set marks the first such byte of the word; bits above it may be set in error.
-        let found = quote.wrapping_sub(ONES) & !quote
-            | backslash.wrapping_sub(ONES) & !backslash
-            | word.wrapping_sub(BLANK) & !word;
+        let found = (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash)
+            | (word.wrapping_sub(BLANK) & !word);
         let found = found & HIGH;
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
