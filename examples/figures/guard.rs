@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use crate::actor::Actor;
 use crate::checker::{self, Rules, Verdict, Watched};
 use crate::manifests;
+use crate::raw;
 
 /// The numbers of its scenarios begin here.
 pub(crate) const FIRST: usize = 90_000;
@@ -23,6 +24,8 @@ const RESTLESS: usize = 2;
 const EVERY: Duration = Duration::from_millis(250);
 /// `health.grace`, as it is by default.
 const GRACE: Duration = Duration::from_secs(300);
+/// One that was away is asked again after some seconds, and may be away again.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// How long a restless one lives, and how long it is away.
 const TURNS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(300));
 
@@ -34,6 +37,9 @@ pub(crate) struct Guard {
 
 /// Scenarios that are watched.
 pub(crate) struct Watch {
+    daemon: SocketAddr,
+    /// Their list.
+    path: String,
     stop: StopTrigger,
     verdict: JoinHandle<Verdict>,
     restless: Vec<JoinHandle<Result<()>>>,
@@ -70,7 +76,12 @@ impl Guard {
         let names: Vec<String> = actors.iter().map(Actor::name).collect();
         let path = format!("{}?scenario={}", crate::fleet::PATH, names.join(","));
         // An ask may fail, and the next one waits for its turn in a large fleet.
-        let rules = Rules { path, every: EVERY, grace: GRACE, idle: interval.mul_f64(1.1) + Duration::from_secs(20) };
+        let rules = Rules {
+            path: path.clone(),
+            every: EVERY,
+            grace: GRACE,
+            idle: interval.mul_f64(1.1) + Duration::from_secs(20),
+        };
         let most = if restless { RESTLESS } else { 0 };
         let is_restless = |actor: &Actor| actor.at < FIRST + most;
         let watched = actors.iter().map(|actor| Watched {
@@ -88,7 +99,7 @@ impl Guard {
                 steady.push(actor);
             }
         }
-        Watch { stop, verdict, restless: turning, _steady: steady }
+        Watch { daemon, path, stop, verdict, restless: turning, _steady: steady }
     }
 }
 
@@ -107,6 +118,22 @@ async fn turn(mut actor: Actor, stop: Stop, tasks: Tasks) -> Result<()> {
 }
 
 impl Watch {
+    /// Waits until all of their tools are listed: a restless one may have been away when it was asked for the first time, and then the
+    /// daemon, which is ready without it, tries again soon.
+    pub(crate) async fn listed(&self) -> Result<()> {
+        let clock = Clock::system();
+        let end = clock.now() + PATIENCE;
+        loop {
+            let list = raw::once(self.daemon, "GET", &self.path).await?;
+            let listed = list.header("callsheet-tools").unwrap_or_default();
+            if listed == Guard::tools().to_string() {
+                return Ok(());
+            }
+            ensure!(clock.now() < end, "{listed} of the guard's {} tools are listed", Guard::tools());
+            clock.sleep(EVERY).await;
+        }
+    }
+
     /// Ends it, and fails when it saw a wrong answer.
     pub(crate) async fn end(self) -> Result<()> {
         self.stop.stop();

@@ -71,6 +71,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             steady = Some(quiet(&runtime, plan, &daemon, interval)?);
         }
         runtime.block_on(async {
+            guard.listed().await?;
             guard.end().await?;
             let list = fleet::whole(&daemon, plan.fleet * TOOLS + Guard::tools()).await?;
             truth::check(&list.body, 0..plan.fleet, TOOLS, |_| 0)

@@ -14,7 +14,7 @@ use crate::catalog::{CatalogReader, Entry, Snapshot};
 use crate::engine::EngineHandle;
 use crate::runtime::{Clock, Stop, Tasks, memory};
 
-/// A catalog that did not change for so long is at rest: a few times as long as a first sweep waits between two catalogs, so that it is not
+/// A catalog that did not change for so long is at rest: twice as long as a first sweep waits between two catalogs, so that it is not
 /// taken for rest, and the index not made beside it.
 const REST: Duration = Duration::from_secs(1);
 /// For one that never rests it is waited so long.

@@ -37,14 +37,15 @@ struct Former {
 }
 
 impl Past {
-    /// `before` gives way to `after`. What shows the same in every list is not remembered twice.
+    /// Whether one shows otherwise in some list than the other: what does not is not remembered twice.
+    pub(super) fn differ(before: &Catalog, after: &Catalog) -> bool {
+        before.revision() != after.revision()
+            || !Arc::ptr_eq(&before.preferences, &after.preferences)
+            || !Arc::ptr_eq(&before.profiles, &after.profiles)
+    }
+
+    /// `before` gives way to `after`, which [differs](Self::differ) from it.
     pub(super) fn remember(&mut self, before: &Catalog, after: &Catalog) {
-        if before.revision() == after.revision()
-            && Arc::ptr_eq(&before.preferences, &after.preferences)
-            && Arc::ptr_eq(&before.profiles, &after.profiles)
-        {
-            return;
-        }
         let left = before.entries.diff(&after.entries).map(|change| match change {
             DiffItem::Update { old: (_, old), new: (_, new) } if same_names(old, new) => weight(old),
             DiffItem::Update { old: (_, old), new: (_, new) } => weight(old) + claims(old) + claims(new),

@@ -57,8 +57,13 @@ impl Turns {
     /// What happened since `earlier`, a former state of the same. `None` when some of it is not remembered any more.
     pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<Turn>>> {
         let missed = usize::try_from(self.total.checked_sub(earlier.total)?).ok()?;
-        let known = self.recent.len().checked_sub(missed)?;
-        Some(self.recent.iter().skip(known).cloned().collect())
+        if missed > self.recent.len() {
+            return None;
+        }
+        // From the newest on: a snapshot adds few to the thousands that are remembered.
+        let mut turns: Vec<_> = self.recent.iter().rev().take(missed).cloned().collect();
+        turns.reverse();
+        Some(turns)
     }
 }
 
@@ -91,9 +96,11 @@ impl CatalogWriter {
     pub fn publish(&mut self, snapshot: Snapshot) {
         let sequence = snapshot.sequence;
         // First the past: whoever has a list finds it in the one or the other.
-        let mut past = Past::clone(&self.past.load());
-        past.remember(&self.current.load().catalog, &snapshot.catalog);
-        self.past.store(Arc::new(past));
+        if Past::differ(&self.current.load().catalog, &snapshot.catalog) {
+            let mut past = Past::clone(&self.past.load());
+            past.remember(&self.current.load().catalog, &snapshot.catalog);
+            self.past.store(Arc::new(past));
+        }
         self.current.store(Arc::new(snapshot));
         self.published.send_replace(sequence);
     }

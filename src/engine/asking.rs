@@ -66,6 +66,8 @@ impl Core {
         };
         let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
         let strangers = (!record.is_trusted()).then(|| Arc::clone(&self.strangers));
+        // In a box: it is large, and starting a task moves what it runs seven times.
+        let asking = Box::pin(ask(question));
         record.asking = Some(AbortOnDropHandle::new(self.parts.tasks.spawn(async move {
             let turn = async {
                 let _place = match &strangers {
@@ -73,7 +75,7 @@ impl Core {
                     Some(strangers) => strangers.acquire().await.ok(),
                     None => None,
                 };
-                ask(question).await
+                asking.await
             };
             let answered = tokio::select! {
                 answered = turn => answered,

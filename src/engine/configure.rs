@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::core::{Core, STRANGERS};
 use super::publish::Settled;
 use super::record::{Now, Record};
-use super::schedule;
+use super::schedule::{self, Rounds};
 use crate::config::{Config, Refresh};
 use crate::model::ConfigState;
 
@@ -37,6 +37,7 @@ impl Core {
         let pace = |refresh: &Refresh| (refresh.min_interval, refresh.max_interval);
         let slow = |config: &Config| config.protocol.incompatible_interval;
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {
+            self.rounds = Rounds::new(now.mono, &config.refresh);
             for record in self.records.values_mut() {
                 replan(record, &config, now, fastrand::f64());
             }

@@ -12,15 +12,16 @@ use super::ask::Answered;
 use super::isolation::Isolation;
 use super::losses::reached;
 use super::publish::{Press, Settled};
-use super::record::{Departed, Now, Records};
+use super::record::{Departed, Now, Record, Records};
 use super::roster::Place;
 use super::routes::Routes;
+use super::schedule::Rounds;
 use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
 use crate::discovery::EndpointSet;
 use crate::metrics::Listings;
-use crate::model::{Finding, FindingCode, Party, ScenarioName, SourceId};
+use crate::model::{Digest, Finding, FindingCode, Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, Ruling};
@@ -80,6 +81,14 @@ pub(super) struct Core {
     pub(super) isolation: Isolation,
     /// When the loop last looked at the clocks.
     pub(super) looked: Now,
+    /// When scenarios are asked of which nothing new is expected.
+    pub(super) rounds: Rounds,
+}
+
+/// What a good answer that says nothing new leaves as it was; nothing of a scenario that is not well.
+fn steady(record: &Record) -> Option<(Digest, usize, u64, u32)> {
+    let held = record.offer.as_ref().filter(|_| record.is_steady())?;
+    Some((held.manifest.digest, held.quarantined, record.generation, record.restarts))
 }
 
 impl Core {
@@ -109,6 +118,7 @@ impl Core {
         let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
         let strangers = configure::strangers(&parts.config.refresh);
         let claims_until = now.mono + parts.config.refresh.max_interval;
+        let rounds = Rounds::new(now.mono, &parts.config.refresh);
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
             sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
@@ -126,6 +136,7 @@ impl Core {
             press,
             isolation: Isolation::default(),
             looked: now,
+            rounds,
         };
         for name in core.records.keys().cloned().collect::<Vec<_>>() {
             core.touch(&name, now, Settled::Changed);
@@ -343,12 +354,14 @@ impl Core {
             (record.answered && record.failures == 0 && record.is_trusted(), reached(&answered.result));
         let goodbye = self.records.get(&name).is_some_and(|record| self.goodbye_counts(record, now));
         let Some(record) = self.records.get_mut(&name) else { return };
+        let sign = steady(record);
         answers::apply(record, answered, &self.parts.config, goodbye, now, fastrand::f64());
         let gone = matches!(record.departed, Some(Departed::Gone(_)));
+        let settled = if sign.is_some() && sign == steady(record) { Settled::Confirmed } else { Settled::Changed };
         self.count_loss(&name, before, reached, now);
         self.keep(&name);
         self.asked(&name, now);
-        self.touch(&name, now, Settled::Changed);
+        self.touch(&name, now, settled);
         if gone {
             // Whoever announces its identity elsewhere has waited for this.
             self.vacated = true;
@@ -375,13 +388,16 @@ impl Core {
             let standing = health::standing(record, now.mono, &rules.protocol);
             self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
         }
-        if settled == Settled::Changed {
+        if settled != Settled::Same {
             self.press.scenario_findings(record);
         }
         if turned || reworded || settled == Settled::Changed {
             self.press.touch(name);
+        } else if settled == Settled::Confirmed {
+            self.press.stir(name, now);
         }
         let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
+        let ask = if record.is_steady() { ask.map(|at| self.rounds.after(at)) } else { ask };
         let forget = record.forgotten_at(rules);
         let standing = health::standing_until(record, now.mono, &rules.protocol);
         let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();

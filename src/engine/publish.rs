@@ -35,13 +35,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The same while scenarios are awaited that were not asked yet: each catalog of a first sweep copies what it shares with the next one, and
 /// nobody waits for one but the last, which is out at once ([`Press::hurry`]).
 const SWEEP_PAUSE: u32 = 30;
-const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
+
+/// For what nobody waits for, this much may come together: when scenarios that said nothing new were asked.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// Whether a record changed besides what judging it may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     /// It may have.
     Changed,
+    /// Only in when it was asked and is asked next.
+    Confirmed,
     /// Only time passed.
     Same,
 }
@@ -66,6 +71,8 @@ pub(super) struct Press {
     turns: Turns,
     touched: BTreeSet<ScenarioName>,
     changed: bool,
+    /// Until when the rest of what was touched may wait.
+    stirred: Option<Instant>,
     stored: Vec<Finding>,
     sources: Vec<Finding>,
     /// Of scenarios that have any.
@@ -126,6 +133,7 @@ impl Press {
             turns: Turns::default(),
             touched: BTreeSet::new(),
             changed: true,
+            stirred: None,
             stored,
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
@@ -164,6 +172,12 @@ impl Press {
     pub(super) fn touch(&mut self, name: &ScenarioName) {
         self.touched.insert(name.clone());
         self.changed = true;
+    }
+
+    /// The same, but nobody waits for it: nothing is said of it but when it was asked.
+    pub(super) fn stir(&mut self, name: &ScenarioName, now: Now) {
+        self.touched.insert(name.clone());
+        self.stirred.get_or_insert(now.mono + QUIET);
     }
 
     /// A scenario's state changed; it is told with the next snapshot.
@@ -246,14 +260,18 @@ impl Press {
         self.changed = true;
     }
 
-    /// What readers get, if nothing waits to be published.
+    /// What readers get, if nothing waits to be published but when scenarios were asked.
     pub(super) fn settled(&self) -> Option<Arc<Snapshot>> {
-        self.due().is_none().then(|| self.writer.current())
+        (!self.is_awaited()).then(|| self.writer.current())
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.changed || self.findings_changed
     }
 
     /// When the next snapshot goes out; nothing when nothing changed.
     pub(super) fn due(&self) -> Option<Instant> {
-        (self.changed || self.findings_changed).then_some(self.next)
+        if self.is_awaited() { Some(self.next) } else { self.stirred.map(|at| at.max(self.next)) }
     }
 
     /// The next snapshot need not wait.
@@ -275,17 +293,17 @@ impl Press {
 
     /// Publishes what changed, if anything did.
     pub(super) fn publish(&mut self, records: &Records, now: Now) {
-        if !std::mem::take(&mut self.changed) && !self.findings_changed {
+        if !self.is_awaited() && self.stirred.is_none() {
             return;
         }
+        (self.changed, self.stirred) = (false, None);
         if !self.offers.is_empty() {
             self.catalog = self.catalog.with(Change::Offers(std::mem::take(&mut self.offers)));
         }
         let touched = std::mem::take(&mut self.touched);
         if !touched.is_empty() {
             // Before the snapshot: whoever sees a tool in it finds the way to it.
-            self.routes
-                .change(touched.iter().map(|name| (name.clone(), records.get(name).and_then(|record| record.route()))));
+            self.routes.change(records, touched.iter());
         }
         for name in touched {
             match records.get(&name) {

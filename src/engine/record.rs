@@ -208,6 +208,18 @@ impl Record {
         !(self.trusted && vouched) && self.party.as_ref().is_none_or(|before| !trust::same(before, party))
     }
 
+    /// Whether it is well, and nothing new is expected of its next answer.
+    pub(super) fn is_steady(&self) -> bool {
+        self.answered
+            && self.failures == 0
+            && !self.suspect
+            && !self.unconditional
+            && self.departed.is_none()
+            && self.incompatible.is_none()
+            && self.is_trusted()
+            && self.waiters.is_empty()
+    }
+
     /// Whether it may be asked now or later.
     pub(super) fn may_be_asked(&self) -> bool {
         self.upstream.is_some()

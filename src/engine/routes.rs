@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
-use super::record::Record;
+use super::record::{Record, Records};
 use crate::model::{Party, ScenarioName, ScenarioState};
 use crate::protocols::Protocol;
 use crate::state::Decision;
@@ -48,25 +48,55 @@ impl Routes {
         self.0.load().get(name).cloned()
     }
 
-    /// Puts what changed in force, all at once.
-    pub(super) fn change(&self, changes: impl IntoIterator<Item = (ScenarioName, Option<Route>)>) {
-        let mut routes = OrdMap::clone(&self.0.load());
-        for (name, route) in changes {
-            match route {
-                Some(route) => routes.insert(name, Arc::new(route)),
-                None => routes.remove(&name),
+    /// Brings the ways to these scenarios in line with their records, all at once. Most that were asked are where they were.
+    pub(super) fn change<'a>(&self, records: &Records, names: impl Iterator<Item = &'a ScenarioName>) {
+        let before = self.0.load();
+        let mut routes = None;
+        for name in names {
+            let (record, known) = (records.get(name), before.get(name));
+            let is_right = match (record, known) {
+                (Some(record), Some(known)) => known.is_of(record),
+                (Some(record), None) => !record.has_route(),
+                (None, known) => known.is_none(),
+            };
+            if is_right {
+                continue;
+            }
+            let routes = routes.get_or_insert_with(|| OrdMap::clone(&before));
+            match record.and_then(|record| record.route()) {
+                Some(route) => routes.insert(name.clone(), Arc::new(route)),
+                None => routes.remove(name),
             };
         }
-        self.0.store(Arc::new(routes));
+        if let Some(routes) = routes {
+            self.0.store(Arc::new(routes));
+        }
+    }
+}
+
+impl Route {
+    /// Whether this is the way to it still.
+    fn is_of(&self, record: &Record) -> bool {
+        record.has_route()
+            && record.upstream.as_ref().is_some_and(|upstream| upstream.is_clone_of(&self.upstream))
+            && record.generation == self.generation
+            && record.state == self.state
+            && record.protocol.as_ref().is_some_and(|protocol| Arc::ptr_eq(protocol, &self.protocol))
+            && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
     }
 }
 
 impl Record {
-    /// The way to it: an operator or a source vouches for it, nobody said no, and it is known what it speaks.
-    pub(super) fn route(&self) -> Option<Route> {
+    /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and it is known what it speaks.
+    fn has_route(&self) -> bool {
         let may_be_called = self.is_trusted() && self.decision != Some(Decision::Blocked) && !self.dismissed;
+        may_be_called && self.upstream.is_some() && self.protocol.is_some()
+    }
+
+    /// That way.
+    fn route(&self) -> Option<Route> {
         let (upstream, protocol) = (self.upstream.clone()?, self.protocol.clone()?);
-        may_be_called.then(|| Route {
+        self.has_route().then(|| Route {
             upstream,
             protocol,
             party: self.party.clone().unwrap_or_default(),

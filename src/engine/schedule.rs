@@ -13,6 +13,9 @@ const EAGER: f64 = 0.9;
 /// Share of a lifetime (or of the floor) by which asks are spread.
 const SPREAD: f64 = 0.1;
 
+/// Asks of which nothing new is expected begin so long apart at least, those together that are due.
+const ROUND: Duration = Duration::from_millis(100);
+
 /// What a good answer means for the times to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -20,6 +23,28 @@ pub(super) struct Plan {
     pub(super) next_ask: Instant,
     /// Until when the scenario counts as live.
     pub(super) live_until: Instant,
+}
+
+/// Moments at which asks on schedule begin. A large fleet is asked every few milliseconds, and each time that the processor wakes up for
+/// one, starts the ask, and sleeps again, costs as much as the ask.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rounds {
+    first: Instant,
+    apart: Duration,
+}
+
+impl Rounds {
+    /// Short beside the interval at which one scenario is asked.
+    pub(super) fn new(first: Instant, rules: &Refresh) -> Self {
+        Self { first, apart: ROUND.min(rules.min_interval / 64).max(Duration::from_millis(1)) }
+    }
+
+    /// The first of them that is not before `at`.
+    pub(super) fn after(&self, at: Instant) -> Instant {
+        let past = at.saturating_duration_since(self.first).as_nanos() % self.apart.as_nanos();
+        let past = u64::try_from(past).map_or(Duration::ZERO, Duration::from_nanos);
+        if past.is_zero() { at } else { at + (self.apart - past) }
+    }
 }
 
 /// Plans after a good answer; `random` is in `0.0..1.0`.
@@ -122,6 +147,20 @@ mod tests {
         assert_eq!(plan(0, 0, 0.0), (60.0, 0.0));
         // However slow it was.
         assert_eq!(plan(5, 70, 0.0), (60.0, 0.0));
+    }
+
+    #[test]
+    fn rounds_are_never_early_and_short_beside_the_interval() {
+        let first = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH).now();
+        for (interval, apart) in [(60_000, 100), (640, 10), (20, 1)] {
+            let min_interval = Duration::from_millis(interval);
+            let rounds = Rounds::new(first, &Refresh { min_interval, ..rules() });
+            let of = |micros| rounds.after(first + Duration::from_micros(micros)) - first;
+            let apart = Duration::from_millis(apart);
+            assert_eq!([of(0), of(1)], [Duration::ZERO, apart], "{interval}");
+            assert_eq!(rounds.after(first + apart * 7), first + apart * 7);
+            assert_eq!(rounds.after(first + apart * 7 + Duration::from_nanos(1)), first + apart * 8);
+        }
     }
 
     #[test]

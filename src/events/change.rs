@@ -60,6 +60,12 @@ impl Change {
         }
     }
 
+    /// Whether the followers of a filter would be told more messages than this, as far as that is known before its list is looked at.
+    pub(super) fn is_beyond(&self, query: &ViewQuery, most: usize) -> bool {
+        let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
+        self.turns.len() > most && self.turns.iter().filter(|(name, _)| covers(name)).count() > most
+    }
+
     /// What the followers of a filter are told.
     pub(super) fn told(&self, query: &ViewQuery) -> Vec<Arc<Message>> {
         let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);

@@ -245,8 +245,12 @@ impl Shared {
 /// What the followers of a filter are told of a change. Where that would take more than half of what is remembered, they are told how
 /// everything is instead: so it has bounds, and who has read what came before never loses a part of it.
 fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>, config: &config::Events) -> Vec<Arc<Message>> {
-    let mut told = change.told(query);
     let snapshot = || Opening::of(moment, query).told();
+    // In a first sweep nearly all of the work would be in what differs in the list.
+    if change.is_beyond(query, (config.ring / 2).max(1)) {
+        return vec![snapshot()];
+    }
+    let mut told = change.told(query);
     let bytes: usize = told.iter().map(|message| message.weight()).sum();
     if told.len() > 1 && (told.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
         return vec![snapshot()];

@@ -281,6 +281,12 @@ impl Upstream {
         answer
     }
 
+    /// Whether one is a clone of the other.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        let told = |upstream: &Self| (upstream.dial, upstream.call_timeout);
+        Arc::ptr_eq(&self.turn, &other.turn) && told(self) == told(other) && self.token == other.token
+    }
+
     /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
     /// asked as it is.
     #[must_use]

@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 use crate::model::JsonText;
 use crate::protocols::tool_discovery::envelope::Members;
 use crate::protocols::tool_discovery::flaw::{Flaw, shown};
+use crate::protocols::tool_discovery::scan::Raw;
 use crate::protocols::tool_discovery::text::{Node, kind, write_string};
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.
-pub(super) fn schema(raw: Option<&RawValue>) -> Result<JsonText, Flaw> {
+pub(super) fn schema(raw: Option<Raw<'_>>) -> Result<JsonText, Flaw> {
     let items: Vec<&RawValue> = match raw {
         None => Vec::new(),
         Some(raw) => {
@@ -20,7 +21,7 @@ pub(super) fn schema(raw: Option<&RawValue>) -> Result<JsonText, Flaw> {
     let (mut properties, mut required) = (String::new(), String::new());
     let mut seen = HashSet::new();
     for (index, raw) in items.into_iter().enumerate() {
-        let parameter = Parameter::read(raw).map_err(|flaw| flaw.within(&index.to_string()))?;
+        let parameter = Parameter::read(Raw::of(raw)).map_err(|flaw| flaw.within(&index.to_string()))?;
         if !seen.insert(parameter.name.clone()) {
             let what = format!("names {} for the second time", shown(&parameter.name));
             let flaw = Flaw::new("/name", what).hint("give each parameter of a tool its own name");
@@ -49,11 +50,11 @@ struct Parameter {
 }
 
 impl Parameter {
-    fn read(raw: &RawValue) -> Result<Self, Flaw> {
+    fn read(raw: Raw<'_>) -> Result<Self, Flaw> {
         let mut members = Members::read(raw).map_err(|found| Flaw::kind("", found, "an object"))?;
         let name = members.take_text("name")?.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Flaw::new("/name", "is missing or empty").hint("give the parameter a `name`"))?;
-        let required = match members.take_set("required").map(RawValue::get) {
+        let required = match members.take_set("required").map(Raw::get) {
             None | Some("true") => true,
             Some("false") => false,
             Some(other) => return Err(Flaw::kind("/required", kind(other), "a boolean")),
@@ -90,7 +91,7 @@ impl Parameter {
 }
 
 /// A value as compact text that every reader can read.
-fn checked(raw: &RawValue, name: &str) -> Result<String, Flaw> {
+fn checked(raw: Raw<'_>, name: &str) -> Result<String, Flaw> {
     Ok(Node::read(raw.get()).map_err(|flaw| flaw.within(name))?.text())
 }
 

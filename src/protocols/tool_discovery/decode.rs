@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::envelope::{Loose, Members};
 use super::flaw::{Findings, Flaw, shown};
+use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{self, Node, kind, string};
@@ -191,7 +192,7 @@ fn categories(members: &mut Members<'_>, protojson: bool, findings: &mut Finding
     };
     let (mut categories, mut seen) = (Vec::new(), HashSet::new());
     for (index, raw) in items.into_iter().enumerate() {
-        let flaw = match category(raw, protojson) {
+        let flaw = match category(Raw::of(raw), protojson) {
             Ok(category) if seen.insert(category.id.clone()) => {
                 categories.push(category);
                 continue;
@@ -205,7 +206,7 @@ fn categories(members: &mut Members<'_>, protojson: bool, findings: &mut Finding
     categories
 }
 
-fn category(raw: &RawValue, protojson: bool) -> Result<Category, Flaw> {
+fn category(raw: Raw<'_>, protojson: bool) -> Result<Category, Flaw> {
     let mut members = Members::read(raw).map_err(|found| Flaw::kind("", found, "an object"))?;
     members.rename_set(CATEGORY, protojson);
     let id = text_of(&mut members, "id")?;

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::flaw::Flaw;
+use super::scan::{self, Raw};
 use super::spelling::{rename, seed_name};
 use super::text::{self, kind, last_wins};
 use crate::model::Extra;
 
 /// The members of one object that have not been taken yet, names unique, in the order they came.
 #[derive(Debug, Default)]
-pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 /// A value whose kind is not known before it is read.
 #[derive(Debug)]
@@ -36,11 +36,19 @@ pub(in crate::protocols) struct Document<'a> {
 
 impl<'a> Members<'a> {
     /// The members of an object, or what it is instead.
-    pub(in crate::protocols) fn read(raw: &'a RawValue) -> Result<Self, &'static str> {
+    pub(in crate::protocols) fn read(raw: Raw<'a>) -> Result<Self, &'static str> {
+        if let Some(members) = scan::members(raw.get()) {
+            return Ok(members);
+        }
         match serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseVisitor) {
             Ok(Loose::Object(members)) => Ok(members),
             _ => Err(kind(raw.get())),
         }
+    }
+
+    /// Members as they came.
+    pub(super) fn of(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
+        Self(last_wins(members))
     }
 
     pub(in crate::protocols) fn has(&self, name: &str) -> bool {
@@ -73,18 +81,18 @@ impl<'a> Members<'a> {
     }
 
     /// A member.
-    pub(in crate::protocols) fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub(in crate::protocols) fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, raw)| *raw)
     }
 
     /// Takes a member out.
-    pub(in crate::protocols) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+    pub(in crate::protocols) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
         let at = self.0.iter().position(|(own, _)| own == name)?;
         Some(self.0.remove(at).1)
     }
 
     /// Takes a member out; `null` counts as absent.
-    pub(in crate::protocols) fn take_set(&mut self, name: &str) -> Option<&'a RawValue> {
+    pub(in crate::protocols) fn take_set(&mut self, name: &str) -> Option<Raw<'a>> {
         self.take(name).filter(|raw| raw.get() != "null")
     }
 
@@ -100,7 +108,7 @@ impl<'a> Members<'a> {
 
     /// What is left, to be passed on.
     pub(in crate::protocols) fn into_extra(self) -> Result<Extra, Flaw> {
-        let share = |(name, raw): (Cow<'_, str>, &RawValue)| {
+        let share = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
             let value = text::share_unknown(raw).map_err(|flaw| flaw.within(&name))?;
             Ok((name.as_ref().into(), value))
         };
@@ -135,6 +143,11 @@ impl<'a> Loose<'a> {
 impl<'a> Document<'a> {
     /// Reads a JSON text whose outermost value is an object.
     pub(in crate::protocols) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+        scan::document(text).map_or_else(|| Self::parsed(text), Ok)
+    }
+
+    /// The same by the parser alone, which takes any such text and says what is wrong with another.
+    pub(super) fn parsed(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let document = deserializer.deserialize_map(DocumentVisitor)?;
         deserializer.end()?;
@@ -157,10 +170,10 @@ impl<'de> Visitor<'de> for DocumentVisitor {
             if name == "tools" {
                 tools = Some(map.next_value_seed(LooseVisitor)?);
             } else {
-                members.push((name, map.next_value()?));
+                members.push((name, Raw::of(map.next_value()?)));
             }
         }
-        Ok(Document { members: Members(last_wins(members)), tools })
+        Ok(Document { members: Members::of(members), tools })
     }
 }
 
@@ -189,9 +202,9 @@ impl<'de> Visitor<'de> for LooseVisitor {
         // Tools and scenarios have five members and more.
         let mut members = Vec::with_capacity(8);
         while let Some(Name(name)) = map.next_key()? {
-            members.push((name, map.next_value()?));
+            members.push((name, Raw::of(map.next_value()?)));
         }
-        Ok(Loose::Object(Members(last_wins(members))))
+        Ok(Loose::Object(Members::of(members)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Loose<'de>, A::Error> {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::envelope::{Document, Loose, Members};
 use super::flaw::{Findings, Flaw, shown};
+use super::scan::Raw;
 use super::text::{kind, string};
 use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;
@@ -74,7 +75,7 @@ pub(super) fn version(
     findings: &mut Findings,
 ) -> Result<Arc<str>, ListError> {
     let odd = |code, message: String| Finding::new(code, message).at("/protocol_version");
-    let raw = members.take("protocol_version").map(RawValue::get);
+    let raw = members.take("protocol_version").map(Raw::get);
     let (written, is_text) = match raw {
         None => {
             let message = format!("the manifest has no protocol version and is read as {ASSUMED}");
@@ -151,7 +152,7 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
 pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -> Option<Timestamp> {
     // A document may hold both names; the second stamp is no offer to pass on.
     members.take("generatedAt");
-    let raw = members.take("generated_at").map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "\"\""));
+    let raw = members.take("generated_at").map(Raw::get).filter(|raw| !matches!(*raw, "null" | "\"\""));
     let stamp = raw.and_then(|raw| match kind(raw) {
         "a text" => rfc3339(&string(raw)?),
         "an object" => seconds_and_nanos(raw),
@@ -177,7 +178,7 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
 
 fn seconds_and_nanos(json: &str) -> Option<Timestamp> {
     let raw: &RawValue = serde_json::from_str(json).ok()?;
-    let mut members = Members::read(raw).ok()?;
+    let mut members = Members::read(Raw::of(raw)).ok()?;
     let mut part = |name: &str| {
         let Some(raw) = members.take_set(name) else { return Some(0) };
         raw.get().trim_matches('"').parse::<i64>().ok()

@@ -3,9 +3,8 @@
 //! Both flags that the protocol requires are always written out: absent means `false`. Scalars of a wrong type that say clearly what
 //! they mean (`"30"`, `"true"`, `30.0`) are put right; anything else of a wrong type is a flaw, above all where approval is concerned.
 
-use serde_json::value::RawValue;
-
 use super::flaw::Flaw;
+use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
@@ -28,7 +27,7 @@ const FLAGS: [&str; 7] = [
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
 /// Reads metadata into the buffer of long texts; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
-pub(super) fn read(raw: Option<&RawValue>, protojson: &mut bool, shared: &mut Shared) -> Result<(Place, Facts), Flaw> {
+pub(super) fn read(raw: Option<Raw<'_>>, protojson: &mut bool, shared: &mut Shared) -> Result<(Place, Facts), Flaw> {
     let Some(raw) = raw else { return Ok((shared.long.put(NONE), Facts::default())) };
     let json = raw.get();
     if !json.starts_with('{') {

@@ -7,9 +7,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use super::flaw::Flaw;
+use super::scan::Raw;
 use crate::model::JsonText;
 
 /// How deep the text of one member may nest. `serde_json` readers stop at 128 levels, and a published list adds a few around a schema.
@@ -83,7 +82,7 @@ pub(in crate::protocols) enum Look {
 /// `null`, escapes in names, `\u` escapes (possibly half a surrogate pair) and numbers that a double may not hold are odd as well.
 pub(in crate::protocols) fn look<'a>(
     text: &'a str,
-    odd: fn(&str) -> bool,
+    odd: impl Fn(&str) -> bool,
     mut member: impl FnMut(&'a str, &'a str),
 ) -> (Look, Cow<'a, str>) {
     let bytes = text.as_bytes();
@@ -388,7 +387,7 @@ pub(in crate::protocols) fn kind(json: &str) -> &'static str {
 }
 
 /// Shares a value that nothing here has a name for, if other readers can read it.
-pub(in crate::protocols) fn share_unknown(raw: &RawValue) -> Result<JsonText, Flaw> {
+pub(in crate::protocols) fn share_unknown(raw: Raw<'_>) -> Result<JsonText, Flaw> {
     match look(raw.get(), |_| false, |_, _| {}) {
         (Look::Plain, text) => Ok(JsonText::known(&text)),
         (Look::Odd, _) => Ok(JsonText::known(&Node::read(raw.get())?.text())),

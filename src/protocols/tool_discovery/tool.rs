@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
 use super::envelope::Members;
 use super::flaw::{Flaw, shown};
 use super::metadata;
+use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
 use super::text::{Look, Node, each_string, kind, look};
@@ -85,7 +84,7 @@ pub(super) fn read(
     })
 }
 
-fn parameters(raw: Option<&RawValue>, protojson: bool, texts: &mut TextBuffer) -> Result<Place, Flaw> {
+fn parameters(raw: Option<Raw<'_>>, protojson: bool, texts: &mut TextBuffer) -> Result<Place, Flaw> {
     let Some(raw) = raw else { return Ok(texts.put(NO_PARAMETERS)) };
     let json = raw.get();
     if !json.starts_with('{') {
