@@ -59,33 +59,34 @@ impl Note {
     }
 
     /// How long it has taken so far.
-    pub(super) fn took(&self) -> Duration {
+    fn took(&self) -> Duration {
         self.inner.clock.now() - self.begun
     }
 
-    /// This came of it.
-    pub(super) fn ended(mut self, answered: &Result<Answered, Refused>) {
+    /// This came of it, after so long as is returned.
+    pub(super) fn ended(mut self, answered: &Result<Answered, Refused>) -> Duration {
         self.otherwise = None;
+        let took = self.took();
         let waits = matches!(answered, Err(Refused::ApprovalRequired { waiting: Some(_), .. }));
         let sent = matches!(answered, Ok(_) | Err(Refused::Failed { .. }));
         let well = answered.as_ref().is_ok_and(|answered| answered.outcome.success);
-        self.count(outcome(answered), !waits, well, sent);
+        self.count(outcome(answered), took, !waits, well, sent);
         if let Some((audit, mut entry)) = self.audit.take() {
             entry.answered(answered);
-            self.tell(&audit, entry, outcome(answered));
+            self.tell(&audit, entry, outcome(answered), took);
         }
+        took
     }
 
-    fn count(&self, outcome: &'static str, of_tool: bool, well: bool, sent: bool) {
-        let took = self.took();
+    fn count(&self, outcome: &'static str, took: Duration, of_tool: bool, well: bool, sent: bool) {
         self.inner.counts.ended(outcome, took);
         if let Some(id) = self.tool.as_ref().filter(|_| of_tool) {
             self.inner.usage.ended(id, Over { outcome, well, sent, took, at: self.inner.clock.wall() });
         }
     }
 
-    fn tell(&self, audit: &Audit, mut entry: Box<Entry>, outcome: &'static str) {
-        entry.over(self.at, self.tool.as_ref(), outcome, self.took());
+    fn tell(&self, audit: &Audit, mut entry: Box<Entry>, outcome: &'static str, took: Duration) {
+        entry.over(self.at, self.tool.as_ref(), outcome, took);
         audit.tell(entry);
     }
 }
@@ -93,9 +94,10 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         let Some(outcome) = self.otherwise.take() else { return };
-        self.count(outcome, true, false, false);
+        let took = self.took();
+        self.count(outcome, took, true, false, false);
         if let Some((audit, entry)) = self.audit.take() {
-            self.tell(&audit, entry, outcome);
+            self.tell(&audit, entry, outcome, took);
         }
     }
 }

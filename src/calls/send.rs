@@ -36,29 +36,40 @@ impl Calls {
     }
 
     async fn send_with(&self, ready: Ready, note: Option<Note>) -> Result<Answered, Refused> {
-        let id = ready.tool.id.clone();
-        let sending = match self.turn(ready).await {
-            Ok(sending) => sending,
-            Err(refused) => return put_down(Err(refused), note),
-        };
+        match self.turn(ready).await {
+            Ok(sending) => self.begin(sending, note).await,
+            Err(refused) => put_down(Err(refused), note),
+        }
+    }
+
+    /// Sends a call that has its turn. No part of the future that waits for turns: what is large of it is there only while it is sent.
+    fn begin(
+        &self,
+        sending: Box<Sending>,
+        note: Option<Note>,
+    ) -> impl Future<Output = Result<Answered, Refused>> + use<> {
+        let id = sending.ready.tool.id.clone();
         let span =
             tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
+        let told = span.clone();
         let run = async move {
             let note = note.map(|mut note| {
                 note.is_sent();
                 note
             });
-            put_down(sending.run(tracing::Span::current()).await, note)
+            put_down(sending.run(told).await, note)
         };
-        let sent = self.0.tasks.to_the_end(AssertUnwindSafe(run.instrument(span)).catch_unwind()).await;
-        sent.unwrap_or_else(|panic| {
-            tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = panic_text(&*panic), "a call failed inside callsheet");
-            Err(Refused::Ours(id))
+        let sent = self.0.tasks.to_the_end(AssertUnwindSafe(run.instrument(span)).catch_unwind());
+        sent.map(|sent| {
+            sent.unwrap_or_else(|panic| {
+                tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = panic_text(&*panic), "a call failed inside callsheet");
+                Err(Refused::Ours(id))
+            })
         })
     }
 
     /// Waits for a call's turn.
-    async fn turn(&self, ready: Ready) -> Result<Sending, Refused> {
+    async fn turn(&self, ready: Ready) -> Result<Box<Sending>, Refused> {
         let inner = &self.0;
         let rules = inner.config.load_full();
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
@@ -67,15 +78,15 @@ impl Calls {
         // Who cannot pass need not wait for that.
         lane.would_pass(scenario, route(inner, id)?.generation)?;
         let turn = inner.limits.turn(scenario, &lane, &rules).await?;
-        Ok(Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn })
+        // In a box: it is handed on several times.
+        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn }))
     }
 }
 
 /// Puts down what came of a call.
 fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<Answered, Refused> {
     let Some(note) = note else { return answered };
-    let took = note.took();
-    note.ended(&answered);
+    let took = note.ended(&answered);
     answered.map(|answered| Answered { took, ..answered })
 }
 
@@ -96,7 +107,7 @@ struct Sending {
 }
 
 impl Sending {
-    async fn run(self, span: tracing::Span) -> Result<Answered, Refused> {
+    async fn run(self: Box<Self>, span: tracing::Span) -> Result<Answered, Refused> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();

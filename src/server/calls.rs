@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -51,28 +52,45 @@ struct Asked<'a> {
 /// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
 /// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
 pub(super) async fn execute(State(shared): State<App>, _: NoQuery, RawBody(body): RawBody) -> Answer {
-    call(&shared, &body).await.unwrap_or_else(Problem::into_answer)
+    call(&shared, body).await.unwrap_or_else(Problem::into_answer)
 }
 
-/// The same for a request that did not go through the router.
-pub(super) async fn execute_thin(shared: &Shared, query: Option<&str>, body: Incoming, most: usize) -> Answer {
-    if let Err(problem) = Query::read(query, &[]) {
-        return problem.into_answer();
-    }
-    match body::read(body, most).await {
-        Ok(body) => call(shared, &body).await.unwrap_or_else(Problem::into_answer),
-        Err(problem) => problem.into_answer(),
+/// The same for a request that did not go through the router. Nothing of its head is kept while the call waits: its bytes are the buffer that they
+/// were read into.
+pub(super) fn execute_thin<'a>(
+    shared: &'a Shared,
+    head: &Parts,
+    body: Incoming,
+    most: usize,
+) -> impl Future<Output = Answer> + use<'a> {
+    let misread = Query::read(head.uri.query(), &[]).err().map(Box::new);
+    async move {
+        if let Some(problem) = misread {
+            return problem.into_answer();
+        }
+        match body::read(body, most).await {
+            Ok(body) => call(shared, body).await.unwrap_or_else(Problem::into_answer),
+            Err(problem) => problem.into_answer(),
+        }
     }
 }
 
-async fn call(shared: &Shared, body: &[u8]) -> Result<Answer, Problem> {
-    let request = read(body)?;
-    let scope = request.scope();
+async fn call(shared: &Shared, body: Bytes) -> Result<Answer, Problem> {
+    let request = read(&body)?;
+    // The buffer it was read into may be used again while the call waits.
+    drop(body);
+    let place = Place { chat: request.chat.clone(), profile: request.profile.clone() };
     match shared.calls.execute(request).await {
         Ok(answered) => Ok(answer(&answered)),
         Err(Refused::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waits(&id, &waiting)),
-        Err(refused) => Err(problem(shared, &scope, &refused)),
+        Err(refused) => Err(problem(shared, &place, &refused)),
     }
+}
+
+/// Where a call was made.
+struct Place {
+    chat: Option<String>,
+    profile: Option<String>,
 }
 
 /// Why a call is refused, or comes to nothing.
@@ -259,11 +277,11 @@ fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Answer {
 }
 
 /// What a client is told of a call that was refused or came to nothing.
-fn problem(shared: &Shared, scope: &crate::catalog::ViewQuery, refused: &Refused) -> Problem {
+fn problem(shared: &Shared, place: &Place, refused: &Refused) -> Problem {
     let told = match refused {
         Refused::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
         Refused::Disabled { id, .. } => {
-            let place = match (&scope.chat, &scope.profile) {
+            let place = match (&place.chat, &place.profile) {
                 (Some(chat), _) => format!("chat:{chat}"),
                 (None, Some(profile)) => format!("profile:{profile}"),
                 (None, None) => "global".to_owned(),

@@ -282,9 +282,10 @@ impl Inner {
                 (Box::pin(tools::list(&behind.shared, head.uri.query(), &head.headers)).await, self.places.list)
             }
             Some(Thin::Call) => {
-                let (query, body) = (head.uri.query(), passed.body);
-                let called = Box::pin(calls::execute_thin(&behind.shared, query, body, behind.max_body));
-                (short(called.await), self.places.call)
+                let Passed { head, body, pass } = *passed;
+                let called = Box::pin(calls::execute_thin(&behind.shared, &head, body, behind.max_body));
+                drop(head);
+                return (self.shared_with(pass, short(called.await)), self.places.call);
             }
             Some(Thin::Tool(_)) | None => {
                 passed.head.extensions.insert(let_go);

@@ -20,6 +20,7 @@ use url::Url;
 
 use super::body::{self, BodyError};
 use super::cache_policy::{self, Rules};
+use super::connector;
 use super::dial::TARGET;
 use super::direct::{self, Direct};
 use super::failure::Failure;
@@ -70,7 +71,7 @@ impl Way for reqwest::Client {
 impl Way for Direct {
     type Body = direct::Unpacked;
     type Broken = direct::Damaged;
-    type Failure = direct::Unanswered;
+    type Failure = connector::Unanswered;
 
     async fn get(&self, address: &Address, headers: &HeaderMap) -> Result<Response<Self::Body>, Self::Failure> {
         self.get(address.plain(), headers).await
@@ -84,7 +85,7 @@ pub struct Client {
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
-    clock: Clock,
+    pub(super) clock: Clock,
     tasks: Tasks,
 }
 

@@ -6,10 +6,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use hyper_util::client::legacy;
-
-use super::direct;
-use super::plain::Unresolved;
+use super::connector::{Unanswered, Unresolved};
 use super::{Address, AskError};
 
 /// What a client tells of a request that failed.
@@ -42,25 +39,7 @@ impl Failure for reqwest::Error {
     }
 }
 
-impl Failure for legacy::Error {
-    fn is_unmade(&self) -> bool {
-        false
-    }
-
-    fn is_connect(&self) -> bool {
-        self.is_connect()
-    }
-
-    fn is_late(&self) -> bool {
-        io_kinds(self).any(|kind| kind == io::ErrorKind::TimedOut)
-    }
-
-    fn is_unresolved(&self) -> bool {
-        causes(self).any(<dyn Error>::is::<Unresolved>)
-    }
-}
-
-impl Failure for direct::Unanswered {
+impl Failure for Unanswered {
     fn is_unmade(&self) -> bool {
         matches!(self, Self::Unmade(_))
     }

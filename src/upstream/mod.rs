@@ -3,7 +3,7 @@
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
 //!
 //! Reading order: [`address`] says who may be asked, [`client`] asks (mostly by `direct`), [`post`] sends calls (most of them by `plain`),
-//! [`body`] reads what comes, [`error`] names what can go wrong, [`cache_policy`] judges the answer.
+//! both over a `wire` that their own task drives, [`body`] reads what comes, [`error`] names what can go wrong, [`cache_policy`] judges the answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,14 +21,18 @@ pub mod address;
 pub mod body;
 pub mod cache_policy;
 pub mod client;
+mod connector;
 mod dial;
 mod direct;
 pub mod error;
 mod failure;
+mod idle;
+mod line;
 mod plain;
 pub mod post;
 pub(crate) mod settings;
 mod status;
+mod wire;
 
 pub use address::Address;
 pub(crate) use address::shown;

@@ -1,56 +1,67 @@
-//! The short way of a call: hyper's own client, with connections that are kept for the next one.
+//! The short way of a call: one POST over a connection that is kept for the next one.
 //!
 //! reqwest's layers (redirects, content codings, proxies, retries, parsing the address anew) take longer than all that a call needs, and
-//! none of them is of use to it. So what needs none of them comes here: an address with http, without credentials and without a target
-//! of its own. TLS and names that only a source can resolve are reqwest's, and asking for manifests has a [`direct`](super::direct) way.
+//! none of them is of use to it; so do a pool with locks of its own and a task for each connection. So what needs none of them comes here:
+//! an address with http, without credentials and without a target of its own. TLS and names that only a source can resolve are reqwest's,
+//! and asking for manifests has a [`direct`](super::direct) way.
 
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{error, fmt, io};
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tower::Service;
 
-use super::settings::{CALLS_IDLE, CALLS_IDLE_PER_HOST, OURS};
+use super::connector::{Connector, Unanswered, target};
+use super::idle::{Idle, Place};
+use super::settings::OURS;
+use super::wire::{Driven, Lost, Wire};
+use crate::runtime::Clock;
 
-/// Sends calls over plain HTTP. Clones share the connections.
-#[derive(Debug, Clone)]
-pub(super) struct Plain(Client<HttpConnector<Resolver>, Full<Bytes>>);
+/// Sends calls over plain HTTP.
+#[derive(Debug)]
+pub(super) struct Plain {
+    connector: Connector,
+    idle: Arc<Idle>,
+}
+
+/// The body of what a call is answered.
+pub(super) type CallBody = Driven<Full<Bytes>, Place>;
 
 impl Plain {
-    /// A client whose connections stand within `connect`.
-    pub(super) fn new(connect: Duration) -> Self {
-        let mut connector = HttpConnector::new_with_resolver(Resolver::new());
-        connector.set_connect_timeout(Some(connect));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_max_idle_per_host(CALLS_IDLE_PER_HOST)
-            .pool_idle_timeout(CALLS_IDLE)
-            .pool_timer(TokioTimer::new())
-            // Each head has it already.
-            .set_host(false)
-            .build(connector);
-        Self(client)
+    /// A client whose connections stand within `connect`, looking up the host included.
+    pub(super) fn new(connect: Duration, clock: Clock) -> Self {
+        Self { connector: Connector::new(connect), idle: Idle::new(clock) }
     }
 
     /// Posts a JSON document and waits for the head of the answer.
-    pub(super) async fn post(&self, to: &Head, headers: &HeaderMap, body: Bytes) -> Result<Response<Incoming>, Error> {
-        let mut request = Request::new(Full::new(body));
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
-            (Method::POST, to.uri.clone(), to.headers.clone());
-        if !headers.is_empty() {
-            request.headers_mut().extend(headers.clone());
+    ///
+    /// It is sent once. Only where a kept connection turns out to have ended before the first byte was written, it goes over another one
+    /// (RFC 9110 section 9.2.2: what is not idempotent is repeated only by who knows that it was never taken up).
+    pub(super) async fn post(
+        &self,
+        to: &Head,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<CallBody>, Unanswered> {
+        let mut request = to.request(headers, body);
+        while let Some(wire) = self.idle.take(&to.host) {
+            match wire.send(request, self.idle.place(&to.host)).await {
+                Ok(answer) => return Ok(answer),
+                Err(Lost::Unsent(again, _)) => request = *again,
+                Err(Lost::Broken(error)) => return Err(Unanswered::Broken(error)),
+            }
         }
-        self.0.request(request).await
+        // In a box: it is rare, and would be moved with every call.
+        Box::pin(self.post_anew(to, request)).await
+    }
+
+    async fn post_anew(&self, to: &Head, request: Request<Full<Bytes>>) -> Result<Response<CallBody>, Unanswered> {
+        let line = self.connector.connect(to.uri.clone()).await?;
+        let wire = Wire::new(line).await.map_err(Unanswered::Broken)?;
+        let answer = wire.send(request, self.idle.place(&to.host)).await;
+        answer.map_err(|(Lost::Unsent(_, error) | Lost::Broken(error))| Unanswered::Broken(error))
     }
 }
 
@@ -58,6 +69,9 @@ impl Plain {
 #[derive(Debug)]
 pub(super) struct Head {
     uri: Uri,
+    /// The host with its port.
+    host: Arc<str>,
+    target: Uri,
     headers: HeaderMap,
 }
 
@@ -70,50 +84,19 @@ impl Head {
             (ACCEPT, json.clone()),
             (CONTENT_TYPE, json),
         ]);
-        // What the client would write by itself, for each request anew. A URL leaves out the port that its scheme has by default.
-        let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-        headers.extend(host.map(|host| (HOST, host)));
-        Self { uri, headers }
-    }
-}
-
-/// The system's resolver, whose failures can be told from those of connecting.
-#[derive(Debug, Clone)]
-pub(super) struct Resolver(GaiResolver);
-
-impl Resolver {
-    pub(super) fn new() -> Self {
-        Self(GaiResolver::new())
-    }
-}
-
-/// A host name without an address.
-#[derive(Debug)]
-pub(super) struct Unresolved(io::Error);
-
-impl Service<Name> for Resolver {
-    type Response = GaiAddrs;
-    type Error = Unresolved;
-    type Future = BoxFuture<'static, Result<GaiAddrs, Unresolved>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        self.0.poll_ready(context).map_err(Unresolved)
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        // A URL leaves out the port that its scheme has by default.
+        headers.extend(HeaderValue::from_str(host).ok().map(|host| (HOST, host)));
+        Self { host: host.into(), target: target(&uri), headers, uri }
     }
 
-    fn call(&mut self, name: Name) -> Self::Future {
-        let found = self.0.call(name);
-        async move { found.await.map_err(Unresolved) }.boxed()
-    }
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the host name has no address")
-    }
-}
-
-impl error::Error for Unresolved {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        Some(&self.0)
+    fn request(&self, headers: &HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(body));
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+            (Method::POST, self.target.clone(), self.headers.clone());
+        if !headers.is_empty() {
+            request.headers_mut().extend(headers.clone());
+        }
+        request
     }
 }

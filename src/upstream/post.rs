@@ -60,7 +60,9 @@ impl Upstream {
         let connect = settings.limits.connect;
         let exchange = async {
             match (self.dial, &target.plain) {
-                (None, Some(to)) => client.post_plainly(settings.plain(), to, connect, address, body, limits).await,
+                (None, Some(to)) => {
+                    client.post_plainly(settings.plain(client.clock), to, connect, address, body, limits).await
+                }
                 // In boxes: reqwest's futures are large, and would be moved with the others, too.
                 (None, None) => {
                     let http = settings.calling().map_err(Unanswered::unsent)?;

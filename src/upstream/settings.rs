@@ -14,6 +14,7 @@ use super::direct::Direct;
 use super::plain::Plain;
 use super::{AskError, Limits};
 use crate::model::Bounds;
+use crate::runtime::Clock;
 
 /// How scenarios see us.
 pub(super) const OURS: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));
@@ -27,6 +28,8 @@ const IDLE_PER_HOST: usize = 0;
 /// repeated. So ours are given up before that, which also bounds how many are open.
 pub(super) const CALLS_IDLE_PER_HOST: usize = 32;
 pub(super) const CALLS_IDLE: Duration = Duration::from_secs(4);
+/// The same for all hosts together: at 12 KB each, 6 MB at the worst, for four seconds.
+pub(super) const CALLS_IDLE_IN_ALL: usize = 512;
 
 /// What may be exchanged while requests are under way, which keep what they began with.
 pub(super) struct Settings {
@@ -106,8 +109,8 @@ impl Settings {
     }
 
     /// The client for calls that need neither TLS nor credentials nor a target of their own.
-    pub(super) fn plain(&self) -> &Plain {
-        self.plain.get_or_init(|| Plain::new(self.limits.connect))
+    pub(super) fn plain(&self, clock: Clock) -> &Plain {
+        self.plain.get_or_init(|| Plain::new(self.limits.connect, clock))
     }
 
     fn once<'a>(&self, made: &'a OnceLock<reqwest::Client>, what_for: Use) -> Result<&'a reqwest::Client, AskError> {

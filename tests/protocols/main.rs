@@ -9,6 +9,7 @@ mod cache_cases;
 mod caching;
 mod caching_parser;
 mod caching_rules;
+mod call_connections;
 mod calling;
 mod check;
 mod check_corpus;
