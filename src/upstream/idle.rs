@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -16,10 +15,6 @@ use tokio::time::Instant;
 use super::settings::{CALLS_IDLE, CALLS_IDLE_IN_ALL, CALLS_IDLE_PER_HOST};
 use super::wire::{Home, Wire};
 use crate::runtime::Clock;
-
-/// After so short a time no server has given up waiting, and looking at the socket would cost what reading an answer does. One that closes
-/// without a word as soon as it has answered is heard of as any other.
-const MOMENT: Duration = Duration::from_millis(1);
 
 /// A connection that calls go over.
 pub(super) type CallWire = Box<Wire<Full<Bytes>>>;
@@ -61,10 +56,8 @@ impl Idle {
     pub(super) fn take(&self, host: &str) -> Option<CallWire> {
         loop {
             let (since, mut wire) = self.kept().take(host)?;
-            let kept_for = self.clock.now() - since;
-            let free = if kept_for < MOMENT { wire.is_free() } else { wire.is_still_free() };
             // The clock that closes the old ones may be late.
-            if free && kept_for < CALLS_IDLE {
+            if self.clock.now() - since < CALLS_IDLE && wire.is_still_free() {
                 return Some(wire);
             }
         }
