@@ -323,27 +323,6 @@ impl Core {
         let _ = reply.send(waiting);
     }
 
-    /// Asks a scenario past its schedule; joins an ask that is under way.
-    fn force(&mut self, name: &ScenarioName, now: Now) -> Result<super::Waiting, EngineError> {
-        let gap = self.parts.config.refresh.forced_gap;
-        let record = self.records.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
-        if let Some(refusal) = record.refusal() {
-            return Err(refusal);
-        }
-        let (waiter, waiting) = tokio::sync::oneshot::channel();
-        record.waiters.push(waiter);
-        if record.asking.is_none() {
-            let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
-            let planned = record.next_ask.map_or(earliest, |(at, _)| at);
-            record.unconditional = true;
-            record.ask_at(earliest.min(planned), now);
-            // Whoever looks meanwhile sees when it is due.
-            self.press.touch(name);
-        }
-        self.touch(name, now, Settled::Same);
-        Ok(waiting)
-    }
-
     fn answered(&mut self, answered: Answered, now: Now) {
         let name = answered.name.clone();
         let Some(record) = self.records.get_mut(&name) else { return };

@@ -262,16 +262,13 @@ impl Press {
 
     /// What readers get, if nothing waits to be published but when scenarios were asked.
     pub(super) fn settled(&self) -> Option<Arc<Snapshot>> {
-        (!self.is_awaited()).then(|| self.writer.current())
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.changed || self.findings_changed
+        (!self.changed && !self.findings_changed).then(|| self.writer.current())
     }
 
     /// When the next snapshot goes out; nothing when nothing changed.
     pub(super) fn due(&self) -> Option<Instant> {
-        if self.is_awaited() { Some(self.next) } else { self.stirred.map(|at| at.max(self.next)) }
+        let awaited = self.changed || self.findings_changed;
+        if awaited { Some(self.next) } else { self.stirred.map(|at| at.max(self.next)) }
     }
 
     /// The next snapshot need not wait.
@@ -293,7 +290,7 @@ impl Press {
 
     /// Publishes what changed, if anything did.
     pub(super) fn publish(&mut self, records: &Records, now: Now) {
-        if !self.is_awaited() && self.stirred.is_none() {
+        if self.due().is_none() {
             return;
         }
         (self.changed, self.stirred) = (false, None);
