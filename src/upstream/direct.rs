@@ -29,8 +29,11 @@ type Boxed = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Clone)]
 pub(super) struct Direct(Connector);
 
+/// The body of an answer as it comes.
+type Packed = Driven<Empty<Bytes>, Nowhere>;
+
 /// The body of an answer, with its content coding taken off.
-pub(super) struct Unpacked(Pin<Box<DecompressionBody<Driven<Empty<Bytes>, Nowhere>>>>);
+pub(super) struct Unpacked(Pin<Box<DecompressionBody<Packed>>>);
 
 /// A body broke off, or its content coding is damaged.
 #[derive(Debug)]
@@ -52,11 +55,7 @@ impl Direct {
         Ok(answer.map(|body| Unpacked(Box::pin(body))))
     }
 
-    async fn exchange(
-        &self,
-        to: Uri,
-        request: Request<Empty<Bytes>>,
-    ) -> Result<Response<Driven<Empty<Bytes>, Nowhere>>, Unanswered> {
+    async fn exchange(&self, to: Uri, request: Request<Empty<Bytes>>) -> Result<Response<Packed>, Unanswered> {
         let wire = Wire::new(self.0.connect(to).await?).await.map_err(Unanswered::Broken)?;
         let answer = wire.send(request, Nowhere).await;
         answer.map_err(|(Lost::Unsent(_, error) | Lost::Broken(error))| Unanswered::Broken(error))
