@@ -88,7 +88,8 @@ impl Case {
         for at in 0..plan.rounds() * 3 {
             let ours_first = at % 2 == 1;
             for ours in [ours_first, !ours_first] {
-                let (server, address) = if ours { (&daemon.child, daemon.address) } else { (&bare.child, bare.address) };
+                let (server, address) =
+                    if ours { (&daemon.child, daemon.address) } else { (&bare.child, bare.address) };
                 let found = round(plan, server, address, request)?;
                 if ours { both.ours.push(found) } else { both.theirs.push(found) }
             }

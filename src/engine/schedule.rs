@@ -43,7 +43,7 @@ impl Rounds {
     pub(super) fn after(&self, at: Instant) -> Instant {
         let past = at.saturating_duration_since(self.first).as_nanos() % self.apart.as_nanos();
         let past = u64::try_from(past).map_or(Duration::ZERO, Duration::from_nanos);
-        if past.is_zero() { at } else { at + (self.apart - past) }
+        if past.is_zero() { at } else { at + self.apart.saturating_sub(past) }
     }
 }
 

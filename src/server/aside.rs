@@ -25,21 +25,17 @@ impl Gate {
     /// after the future gave its output.
     pub(super) fn poll<F: Future>(&mut self, future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
         let known = self.0.as_ref().filter(|(woken, _)| woken.task.will_wake(context.waker()));
-        match known {
-            Some((woken, waker)) => {
-                // Looking first: most of the time there is nothing to take back.
-                if !woken.noted.load(Ordering::Acquire) || !woken.noted.swap(false, Ordering::AcqRel) {
-                    return Poll::Pending;
-                }
-                future.poll(&mut Context::from_waker(waker))
+        if let Some((woken, waker)) = known {
+            // Looking first: most of the time there is nothing to take back.
+            if !woken.noted.load(Ordering::Acquire) || !woken.noted.swap(false, Ordering::AcqRel) {
+                return Poll::Pending;
             }
-            // The first time, or the task is polled by somebody else now, whom the future has to be told of.
-            None => {
-                let woken = Arc::new(Woken { noted: AtomicBool::new(false), task: context.waker().clone() });
-                let (_, waker) = self.0.insert((Arc::clone(&woken), Waker::from(woken)));
-                future.poll(&mut Context::from_waker(waker))
-            }
+            return future.poll(&mut Context::from_waker(waker));
         }
+        // The first time, or the task is polled by somebody else now, whom the future has to be told of.
+        let woken = Arc::new(Woken { noted: AtomicBool::new(false), task: context.waker().clone() });
+        let (_, waker) = self.0.insert((Arc::clone(&woken), Waker::from(woken)));
+        future.poll(&mut Context::from_waker(waker))
     }
 }
 
@@ -57,6 +53,7 @@ impl Wake for Woken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::future::poll_fn;
     use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
@@ -76,27 +73,21 @@ mod tests {
         let task = Arc::new(Counting::default());
         let waker = Waker::from(Arc::clone(&task));
         let mut context = Context::from_waker(&waker);
-        let (mut polled, mut given) = (0, None);
+        let (polled, given) = (Cell::new(0), Cell::new(None));
+        let mut future = pin!(poll_fn(|context: &mut Context<'_>| {
+            polled.set(polled.get() + 1);
+            given.set(Some(context.waker().clone()));
+            if polled.get() == 2 { Poll::Ready(()) } else { Poll::Pending }
+        }));
         let mut gate = Gate::default();
-        {
-            let mut future = pin!(poll_fn(|context: &mut Context<'_>| {
-                polled += 1;
-                given = Some(context.waker().clone());
-                if polled == 3 { Poll::Ready(()) } else { Poll::Pending }
-            }));
-            for _ in 0..5 {
-                assert!(gate.poll(future.as_mut(), &mut context).is_pending());
-            }
+        for _ in 0..5 {
+            assert!(gate.poll(future.as_mut(), &mut context).is_pending());
         }
-        assert_eq!(polled, 1);
+        assert_eq!(polled.get(), 1);
         given.take().unwrap().wake();
         assert_eq!(task.0.load(Ordering::Relaxed), 1, "the task is told");
-        let mut future = pin!(poll_fn(|_: &mut Context<'_>| {
-            polled += 1;
-            Poll::Ready(())
-        }));
         assert!(gate.poll(future.as_mut(), &mut context).is_ready());
-        assert_eq!(polled, 2);
+        assert_eq!(polled.get(), 2);
     }
 
     #[test]

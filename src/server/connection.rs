@@ -114,12 +114,12 @@ impl Manner {
         let ended = match spoken {
             Spoken::Http1 => {
                 let connection = self.http1.serve_connection(io, service).with_upgrades();
-                until_over(connection, stop, |connection| connection.graceful_shutdown()).await
+                until_over(connection, stop, http1::UpgradeableConnection::graceful_shutdown).await
             }
             Spoken::Http2 => {
                 let connection = self.http2.serve_connection(io, service);
                 // In a box: the other version is the usual one.
-                Box::pin(until_over(connection, stop, |connection| connection.graceful_shutdown())).await
+                Box::pin(until_over(connection, stop, http2::Connection::graceful_shutdown)).await
             }
         };
         if let Err(error) = ended {

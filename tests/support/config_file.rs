@@ -92,8 +92,10 @@ impl Following {
     pub(crate) fn start(text: &str) -> Self {
         let home = Home::new();
         let path = home.write("callsheet.toml", text);
-        let daemon = home.serve(&[]);
-        Self { home, path, daemon }
+        let following = Self { daemon: home.serve(&[]), home, path };
+        // It answers before it begins to follow the file.
+        until("the file is followed", || following.configuration()["file"].is_string());
+        following
     }
 
     pub(crate) fn json(&self, target: &str) -> Value {

@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
         is_here.then_some(())
     }
 
-    fn is_at_end(mut self) -> bool {
+    fn is_at_end(&mut self) -> bool {
         self.next() == 0 && self.at == self.text.len()
     }
 
