@@ -31,28 +31,15 @@ const WORTH: u64 = 8 << 20;
 /// wait for each other, and no third one leaves gaps of its own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAPS: libc::c_int = 2;
-/// Blocks of so many bytes or more are mapped by themselves and unmapped when they are freed. glibc begins with this, but raises it up to 32 MiB
-/// whenever a larger block is freed, and then manifests and lists leave gaps in the heaps.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const APART: libc::c_int = 128 << 10;
 
 /// Has the allocator keep little. To be called before there are threads; what the environment says of it (mallopt(3)) is left as it is.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers this to C alone")]
 pub fn keep_little() {
-    let is_said = |name: &str, tunable: &str| {
-        let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
-        std::env::var_os(name).is_some() || tunables.to_string_lossy().contains(tunable)
-    };
-    let options = [
-        (libc::M_ARENA_MAX, HEAPS, "MALLOC_ARENA_MAX", "arena_max"),
-        (libc::M_MMAP_THRESHOLD, APART, "MALLOC_MMAP_THRESHOLD_", "mmap_threshold"),
-    ];
-    for (option, value, name, tunable) in options {
-        if !is_said(name, tunable) {
-            // SAFETY: mallopt(3) takes any numbers, and no other thread is there yet. What it refuses stays as it was.
-            unsafe { libc::mallopt(option, value) };
-        }
+    let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
+    if std::env::var_os("MALLOC_ARENA_MAX").is_none() && !tunables.to_string_lossy().contains("arena_max") {
+        // SAFETY: mallopt(3) takes any numbers, and no other thread is there yet. What it refuses stays as it was.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, HEAPS) };
     }
 }
 
