@@ -14,7 +14,7 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 
 use super::connector::{Connector, Unanswered, target};
-use super::idle::{Idle, Place};
+use super::pool::{Place, Pool};
 use super::settings::OURS;
 use super::wire::{Driven, Lost, Wire};
 use crate::runtime::Clock;
@@ -23,7 +23,7 @@ use crate::runtime::Clock;
 #[derive(Debug)]
 pub(super) struct Plain {
     connector: Connector,
-    idle: Arc<Idle>,
+    pool: Arc<Pool>,
 }
 
 /// The body of what a call is answered.
@@ -32,7 +32,7 @@ pub(super) type CallBody = Driven<Full<Bytes>, Place>;
 impl Plain {
     /// A client whose connections stand within `connect`, looking up the host included.
     pub(super) fn new(connect: Duration, clock: Clock) -> Self {
-        Self { connector: Connector::new(connect), idle: Idle::new(clock) }
+        Self { connector: Connector::new(connect), pool: Pool::new(clock) }
     }
 
     /// Posts a JSON document and waits for the head of the answer.
@@ -46,8 +46,8 @@ impl Plain {
         body: Bytes,
     ) -> Result<Response<CallBody>, Unanswered> {
         let mut request = to.request(headers, body);
-        while let Some(wire) = self.idle.take(&to.host) {
-            match wire.send(request, self.idle.place(&to.host)).await {
+        while let Some(wire) = self.pool.take(&to.host) {
+            match wire.send(request, self.pool.place(&to.host)).await {
                 Ok(answer) => return Ok(answer),
                 Err(Lost::Unsent(again, _)) => request = *again,
                 Err(Lost::Broken(error)) => return Err(Unanswered::Broken(error)),
@@ -60,7 +60,7 @@ impl Plain {
     async fn post_anew(&self, to: &Head, request: Request<Full<Bytes>>) -> Result<Response<CallBody>, Unanswered> {
         let line = self.connector.connect(to.uri.clone()).await?;
         let wire = Wire::new(line).await.map_err(Unanswered::Broken)?;
-        let answer = wire.send(request, self.idle.place(&to.host)).await;
+        let answer = wire.send(request, self.pool.place(&to.host)).await;
         answer.map_err(|(Lost::Unsent(_, error) | Lost::Broken(error))| Unanswered::Broken(error))
     }
 }

@@ -21,7 +21,7 @@ pub(super) type CallWire = Box<Wire<Full<Bytes>>>;
 
 /// Connections that nobody uses now. Dropping it closes them.
 #[derive(Debug)]
-pub(super) struct Idle {
+pub(super) struct Pool {
     clock: Clock,
     kept: Mutex<Kept>,
 }
@@ -38,18 +38,18 @@ struct Kept {
 /// Where the connections to one host go back to.
 #[derive(Debug)]
 pub(super) struct Place {
-    idle: Arc<Idle>,
+    pool: Arc<Pool>,
     host: Arc<str>,
 }
 
-impl Idle {
+impl Pool {
     pub(super) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self { clock, kept: Mutex::default() })
     }
 
     /// The place of a host with its port, as it stands in a request.
     pub(super) fn place(self: &Arc<Self>, host: &Arc<str>) -> Place {
-        Place { idle: Arc::clone(self), host: Arc::clone(host) }
+        Place { pool: Arc::clone(self), host: Arc::clone(host) }
     }
 
     /// A connection to a host that is still open, the one used last before the others.
@@ -84,12 +84,12 @@ impl Idle {
 }
 
 /// Closes what was kept for too long, until nothing is kept.
-async fn close_old(clock: Clock, idle: Weak<Idle>, first: Instant) {
+async fn close_old(clock: Clock, pool: Weak<Pool>, first: Instant) {
     let mut due = first;
     loop {
         clock.sleep_until(due).await;
-        let Some(idle) = idle.upgrade() else { return };
-        let (closed, oldest) = idle.kept().forget(clock.now());
+        let Some(pool) = pool.upgrade() else { return };
+        let (closed, oldest) = pool.kept().forget(clock.now());
         drop(closed);
         match oldest {
             Some(oldest) => due = oldest + CALLS_IDLE,
@@ -136,6 +136,6 @@ impl Kept {
 
 impl Home<Full<Bytes>> for Place {
     fn take_back(&self, wire: CallWire) {
-        self.idle.keep(&self.host, wire);
+        self.pool.keep(&self.host, wire);
     }
 }
