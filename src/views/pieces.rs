@@ -11,14 +11,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::categories;
 use super::etag::Tag;
 use super::render::{Ending, Origin, all_findings};
+use super::segment::Written;
 use super::{Of, Views};
 use crate::catalog::{Part, Snapshot, View, ViewQuery};
-use crate::formats::{Format, ListHead, Loading, Spent};
+use crate::formats::{Format, ListHead, Spent};
 use crate::model::{Digest, Finding, ScenarioName};
 
 /// A piece has so many bytes or a little more, unless one scenario alone has more.
@@ -142,7 +142,7 @@ pub(super) fn plan(
     let mut find = known.map(Sums::reader);
     for (at, part) in view.parts.iter().enumerate() {
         let found = find.as_mut().and_then(|find| find(part)).cloned();
-        let sum = found.unwrap_or_else(|| Sum::of(part, format, &mut buffer));
+        let sum = found.unwrap_or_else(|| Sum::of(view, part, format, &mut buffer));
         if sum.tools > 0 {
             if run.bytes >= PIECE && sums.tools > 0 {
                 runs.push(std::mem::replace(&mut run, Run { parts: at..at, bytes: 0 }));
@@ -170,39 +170,26 @@ pub(super) fn plan(
     (Planned { pieces, tag, tools: sums.tools, left_out: left_out + over, tokens, findings }, sums)
 }
 
-/// Writes the tools of a part behind what is already in `out`.
-fn write(part: &Part, format: &dyn Format, out: &mut Vec<u8>, mut each: impl FnMut(Option<usize>, Vec<Finding>)) {
-    let mut is_first = true;
-    for tool in &*part.tools {
-        // What was spent before matters in no format whose list is made in pieces.
-        let encoded = format.encode_within(tool, Loading::AtOnce, &mut Spent::default());
-        each(encoded.json.as_ref().map(Vec::len), encoded.findings);
-        if let Some(json) = encoded.json {
-            if !std::mem::take(&mut is_first) {
-                out.push(b',');
-            }
-            out.extend_from_slice(&json);
+impl Sum {
+    fn of(view: &View, part: &Part, format: &dyn Format, buffer: &mut Vec<u8>) -> Self {
+        buffer.clear();
+        let written = written(view, part, format, buffer);
+        let lines = written.lines.iter().flatten();
+        Self {
+            entry: part.entry.digest,
+            digest: written.digest,
+            bytes: buffer.len(),
+            tools: u32::try_from(written.tools).unwrap_or(u32::MAX),
+            left_out: u32::try_from(written.left_out).unwrap_or(u32::MAX),
+            tokens: lines.map(|line| format.limits().tokens(line.bytes as usize)).sum(),
+            findings: written.findings.into(),
         }
     }
 }
 
-impl Sum {
-    fn of(part: &Part, format: &dyn Format, buffer: &mut Vec<u8>) -> Self {
-        buffer.clear();
-        let (mut tools, mut left_out, mut tokens, mut noted) = (0, 0, 0, Vec::new());
-        write(part, format, buffer, |bytes, findings| {
-            match bytes {
-                Some(bytes) => {
-                    tools += 1;
-                    tokens += format.limits().tokens(bytes);
-                }
-                None => left_out += 1,
-            }
-            noted.extend(findings);
-        });
-        let digest = xxh3_128(buffer);
-        Self { entry: part.entry.digest, digest, bytes: buffer.len(), tools, left_out, tokens, findings: noted.into() }
-    }
+/// Writes the tools of a part behind what is already in `out`. What was spent before matters in no format whose list is made in pieces.
+fn written(view: &View, part: &Part, format: &dyn Format, out: &mut Vec<u8>) -> Written {
+    Written::of(view, &part.tools, format, &mut Spent::default(), out)
 }
 
 impl Sums {
@@ -292,9 +279,7 @@ impl Taken {
             if has_tools {
                 piece.push(b',');
             }
-            let start = piece.len();
-            write(part, *format, &mut piece, |_, _| {});
-            if piece.len() == start {
+            if written(view, part, *format, &mut piece).tools == 0 {
                 piece.truncate(before);
             } else {
                 has_tools = true;
