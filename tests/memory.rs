@@ -11,11 +11,10 @@ use std::thread;
 
 use callsheet::catalog::Inputs;
 use callsheet::runtime::memory::{give_back, let_go_of_code, resident};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::AsyncReadExt as _;
 
 use support::offers::{offer, put, tool};
-use support::serving::{Served, serve_keeping, snapshot};
+use support::serving::{serve_keeping, snapshot};
 
 /// What one test takes must not show in the other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -70,7 +69,7 @@ fn a_large_list_that_nobody_reads_on_is_not_made_further() {
     drop(all);
     give_back();
     let before = resident().unwrap();
-    let begun: Vec<_> = (0..4).map(|_| runtime.block_on(begun(&server))).collect();
+    let begun: Vec<_> = (0..4).map(|_| runtime.block_on(server.begun("/api/v1/tools"))).collect();
     let held = resident().unwrap().saturating_sub(before);
     assert!(held < MOST, "{held} bytes are held for four who do not read on");
     // They have all of it once they do.
@@ -79,17 +78,4 @@ fn a_large_list_that_nobody_reads_on_is_not_made_further() {
         runtime.block_on(stream.read_to_end(&mut rest)).unwrap();
         assert!(rest.len() > 40 << 20 && rest.ends_with(b"}"), "{}", rest.len());
     }
-}
-
-/// A connection on which the list was asked for, and whose first bytes have come.
-async fn begun(server: &Served) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4_096).unwrap();
-    let mut stream = socket.connect(server.address).await.unwrap();
-    let head = format!("GET /api/v1/tools HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.address);
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut first = [0; 4_096];
-    stream.read_exact(&mut first).await.unwrap();
-    assert!(first.starts_with(b"HTTP/1.1 200"));
-    stream
 }

@@ -3,16 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use callsheet::catalog::{Catalog, Change, Snapshot, Turns, ViewQuery, build};
 use callsheet::formats::native::Native;
-use callsheet::formats::{Encoded, Format, Frame, Limits, ListHead};
-use callsheet::model::ViewTool;
 use callsheet::runtime::Tasks;
 use callsheet::views::{Body, Coding, Prepared, Views};
 
+use crate::support::counting::Counting;
 use crate::support::format_cases;
 use crate::support::offers::{inputs, offer, put, scenario, tool};
 use crate::support::view_tools::then;
@@ -23,35 +21,6 @@ const TOOLS: usize = 20;
 const WHOLE: u64 = 64 << 20;
 /// Less than any of them has.
 const LITTLE: u64 = 1 << 20;
-
-/// Native, but it counts the tools it encodes.
-#[derive(Debug, Default)]
-struct Counting(AtomicUsize);
-
-impl Counting {
-    fn take(&self) -> usize {
-        self.0.swap(0, Ordering::SeqCst)
-    }
-}
-
-impl Format for Counting {
-    fn id(&self) -> &'static str {
-        "counting"
-    }
-    fn limits(&self) -> &Limits {
-        Native.limits()
-    }
-    fn for_llm(&self) -> bool {
-        false
-    }
-    fn encode(&self, tool: &ViewTool) -> Encoded {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Native.encode(tool)
-    }
-    fn frame(&self, head: &ListHead<'_>) -> Frame {
-        Native.frame(head)
-    }
-}
 
 /// An offer of so many tools with long descriptions, each of them with `edition` in it.
 fn long_offer(name: &str, tools: usize, edition: usize) -> callsheet::catalog::Offer {
@@ -160,7 +129,7 @@ fn a_coding_does_not_show_where_the_text_was_cut() {
 
 #[tokio::test]
 async fn after_a_change_only_what_changed_is_written_before_the_first_piece() {
-    let counting: &'static Counting = Box::leak(Box::default());
+    let counting = Counting::leaked();
     let views = Views::new(LITTLE, Tasks::new());
     let ask = |snapshot: &Arc<Snapshot>, query: ViewQuery| {
         let (views, snapshot) = (views.clone(), Arc::clone(snapshot));
@@ -190,7 +159,7 @@ async fn after_a_change_only_what_changed_is_written_before_the_first_piece() {
 
 #[tokio::test]
 async fn who_takes_a_list_at_the_same_time_shares_its_pieces() {
-    let counting: &'static Counting = Box::leak(Box::default());
+    let counting = Counting::leaked();
     let snapshot = snapshot(catalog(), 1);
     let views = Views::new(LITTLE, Tasks::new());
     let prepared = views.prepare(&snapshot, &ViewQuery::default(), counting, Coding::Identity).await;

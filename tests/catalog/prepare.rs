@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -16,42 +15,10 @@ use callsheet::views::{Coding, Prepared, Views, render};
 use futures_util::FutureExt;
 use serde_json::Value;
 
+use crate::support::counting::Counting;
 use crate::support::view_tools::{manifest, offered, then, tool};
 
 const MANY: u64 = 64 << 20;
-
-/// Native, but it counts the tools it encodes.
-#[derive(Debug, Default)]
-struct Counting(AtomicUsize);
-
-impl Counting {
-    fn leaked() -> &'static Self {
-        Box::leak(Box::default())
-    }
-
-    fn take(&self) -> usize {
-        self.0.swap(0, Ordering::SeqCst)
-    }
-}
-
-impl Format for Counting {
-    fn id(&self) -> &'static str {
-        "counting"
-    }
-    fn limits(&self) -> &Limits {
-        Native.limits()
-    }
-    fn for_llm(&self) -> bool {
-        false
-    }
-    fn encode(&self, tool: &ViewTool) -> Encoded {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Native.encode(tool)
-    }
-    fn frame(&self, head: &ListHead<'_>) -> Frame {
-        Native.frame(head)
-    }
-}
 
 /// Native, but no tool is encoded while somebody holds the lock.
 #[derive(Debug, Default)]

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use callsheet::catalog::{Change, Inputs};
 use callsheet::runtime::Tasks;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::AsyncReadExt as _;
 
 use crate::support::offers::{offer, put, scenario, tool};
 use crate::support::serving::{Answer, Served, serve_keeping, snapshot};
@@ -82,24 +81,11 @@ async fn everyone_who_asks_at_the_same_time_has_all_of_it() {
     }
 }
 
-/// A connection that has asked for the list and read its first bytes.
-async fn begun(server: &Served) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4_096).unwrap();
-    let mut stream = socket.connect(server.address).await.unwrap();
-    let request = format!("GET {TARGET} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.address);
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut first = [0; 12];
-    stream.read_exact(&mut first).await.unwrap();
-    assert_eq!(&first, b"HTTP/1.1 200");
-    stream
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_was_begun_is_sent_as_it_was_though_it_changes() {
     let mut server = served(LITTLE).await;
     let before = server.get(TARGET).await;
-    let mut stream = begun(&server).await;
+    let mut stream = server.begun(TARGET).await;
     let catalog =
         server.writer.current().catalog.with(Change::Offer(scenario("scenario-239"), Some(long_offer(239, 1))));
     let next = callsheet::catalog::Snapshot { catalog, sequence: 2, ..(*server.writer.current()).clone() };

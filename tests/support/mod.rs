@@ -10,6 +10,7 @@ pub(crate) mod callee;
 pub(crate) mod command;
 pub(crate) mod config;
 pub(crate) mod config_file;
+pub(crate) mod counting;
 pub(crate) mod daemon;
 pub(crate) mod format_cases;
 pub(crate) mod found;

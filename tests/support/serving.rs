@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 /// A server under test.
@@ -132,6 +132,19 @@ pub(crate) async fn serve_inputs(inputs: &Inputs) -> Served {
 }
 
 impl Served {
+    /// A connection on which this was asked for, and whose answer has begun. Little of it fits into the socket, and its client takes no more for now.
+    pub(crate) async fn begun(&self, target: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut stream = socket.connect(self.address).await.unwrap();
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        stream
+    }
+
     /// See [`ask`].
     pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         ask(self.address, method, target, headers, body).await
