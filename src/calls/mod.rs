@@ -16,11 +16,11 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use http::StatusCode;
 use jiff::Timestamp;
 
-use crate::catalog::{CatalogReader, ViewQuery};
+use crate::catalog::{Catalog, CatalogReader, ViewQuery};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
-use crate::model::{JsonText, Party, ScenarioName, Secret, ToolId, ToolUsage, ViewTool};
+use crate::model::{Finding, JsonText, Party, ScenarioName, Secret, ToolId, ToolUsage, ViewTool};
 use crate::protocols::Outcome;
 use crate::runtime::{Clock, Tasks};
 
@@ -150,7 +150,7 @@ impl Calls {
     /// Calls tools that `reader` shows, at the ways that `engine` knows.
     pub fn new(config: config::Calls, engine: EngineHandle, reader: CatalogReader, clock: Clock, tasks: Tasks) -> Self {
         let limits = Limits::new(clock);
-        let validators = Validators::default();
+        let validators = Validators::new(clock);
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let audit = ArcSwapOption::new(Audit::configured(&config.load(), None, &audited, &tasks));
@@ -198,9 +198,8 @@ impl Calls {
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.past(), &scope, &request)?;
         note.is_of(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
-        let most = self.0.config.load().validators;
-        let (name, schema) = (tool.name.as_str(), &tool.tool.parameters);
-        self.0.validators.check(name, schema, &request.arguments, most, &self.0.tasks).await?;
+        let rules = self.0.config.load_full();
+        self.0.validators.check(&tool, &request.arguments, &rules).await?;
         if approval::needed(&tool) {
             let ready = Ready::new(tool, scope, request.arguments, request.user_id);
             // In a box, as whatever is rare and large on this way: what stands in a future is moved with every call.
@@ -224,6 +223,11 @@ impl Calls {
                 refused
             }
         }
+    }
+
+    /// Findings about tools of this catalog whose calls were sent with unchecked arguments.
+    pub fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
+        self.0.validators.findings(catalog)
     }
 
     /// How a scenario's circuit breaker stands; nothing when it was not called since the start.

@@ -135,6 +135,14 @@ pub enum Refused {
         /// Which limit was met.
         reason: &'static str,
     },
+    /// The arguments could not be checked because too many others are.
+    #[error("the arguments of `{id}` could not be checked, and {reason}; try again later")]
+    ChecksBusy {
+        /// The tool.
+        id: ToolId,
+        /// Which limit was met.
+        reason: &'static str,
+    },
     /// The scenario failed too often just now.
     #[error("`{scenario}` failed {failures} times in a row and is not called for {wait:?}")]
     BreakerOpen {
@@ -186,7 +194,7 @@ impl Refused {
             Self::ApprovalNotStored { .. } => "approval_not_stored",
             Self::OtherOwner { .. } => "other_owner",
             Self::RateLimited { .. } => "rate_limited",
-            Self::Busy { .. } => "busy",
+            Self::Busy { .. } | Self::ChecksBusy { .. } => "busy",
             Self::BreakerOpen { .. } => "circuit_open",
             Self::Unavailable { .. } => "unavailable",
             Self::Failed { error, .. } => match error {
@@ -215,7 +223,9 @@ impl Refused {
             | Self::UnknownProfile(_)
             | Self::ApprovalRequired { .. } => StatusCode::FORBIDDEN,
             Self::Invalid { .. } => StatusCode::BAD_REQUEST,
-            Self::RateLimited { .. } | Self::Busy { .. } | Self::ApprovalsFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::RateLimited { .. } | Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::BreakerOpen { .. } | Self::Unavailable { .. } | Self::ApprovalNotStored { .. } => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -234,7 +244,7 @@ impl Refused {
         match self {
             Self::Failed { error, .. } => error.fault(),
             Self::Unavailable { .. } | Self::BreakerOpen { .. } | Self::Busy { .. } => Fault::Scenario,
-            Self::Ours(_) | Self::ApprovalNotStored { .. } => Fault::Ours,
+            Self::Ours(_) | Self::ApprovalNotStored { .. } | Self::ChecksBusy { .. } => Fault::Ours,
             _ => Fault::Caller,
         }
     }
@@ -243,7 +253,7 @@ impl Refused {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } | Self::BreakerOpen { wait, .. } => Some(*wait),
-            Self::Busy { .. } | Self::ApprovalsFull { .. } => Some(Duration::from_secs(1)),
+            Self::Busy { .. } | Self::ChecksBusy { .. } | Self::ApprovalsFull { .. } => Some(Duration::from_secs(1)),
             Self::Failed { error, .. } => error.retry_after(),
             _ => None,
         }

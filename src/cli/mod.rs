@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -106,6 +107,9 @@ pub(crate) struct Remote {
     json: bool,
 }
 
+/// How long the process waits at its end for work on blocking threads.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Runs the command line. Prints what there is to say and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -119,7 +123,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if matches!(cli.command, Command::Serve(_)) {
         memory::keep_little();
     }
-    match exit::runtime().and_then(|runtime| runtime.block_on(on_a_worker(cli.command))) {
+    let ended = exit::runtime().and_then(|runtime| {
+        let ended = runtime.block_on(on_a_worker(cli.command));
+        // Dropping a runtime waits for its blocking threads however long their work takes. What has to end before the process does
+        // was waited for by the command.
+        runtime.shutdown_timeout(BLOCKING_TIMEOUT);
+        ended
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::failure(&failure);

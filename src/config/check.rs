@@ -313,7 +313,10 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set_text("reroute_wait", raw.reroute_wait, &mut calls.reroute_wait, duration);
     at.set("breaker_failures", raw.breaker_failures, &mut calls.breaker_failures, count(1..=1000));
     at.set_text("breaker_open", raw.breaker_open, &mut calls.breaker_open, positive);
+    at.set_text("check_timeout", raw.check_timeout, &mut calls.check_timeout, positive);
+    at.set("check_queue", raw.check_queue, &mut calls.check_queue, count(1..=MOST_EVENTS));
     at.set("validators", raw.validators, &mut calls.validators, count(1..=MOST_TOOLS));
+    at.set("validators_bytes", raw.validators_bytes, &mut calls.validators_bytes, body_size);
     at.set_text("approval_expiry", raw.approval_expiry, &mut calls.approval_expiry, positive);
     at.set("approval_token", raw.approval_token, &mut calls.approval_token, |token| approval_token(token).map(Some));
     at.set("approvals_max", raw.approvals_max, &mut calls.approvals_max, count(1..=MOST_AT_ONCE));

@@ -264,8 +264,14 @@ pub struct Calls {
     pub breaker_failures: u32,
     /// `breaker_open`: how long that is, until one call tries again.
     pub breaker_open: Duration,
+    /// `check_timeout`: how long the check of one call's arguments may wait, and how long it may run.
+    pub check_timeout: Duration,
+    /// `check_queue`: checks of arguments that wait at once.
+    pub check_queue: usize,
     /// `validators`: schemas of parameters that are kept ready.
     pub validators: usize,
+    /// `validators_bytes`: of memory for those, roughly.
+    pub validators_bytes: usize,
     /// `approval_expiry`: how long a call waits for a human's yes.
     pub approval_expiry: Duration,
     /// `approval_token`: what whoever decides about calls has to show; without it everybody may decide.

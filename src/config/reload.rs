@@ -119,7 +119,10 @@ rules! {
     "calls.reroute_wait" live calls.reroute_wait;
     "calls.breaker_failures" live calls.breaker_failures;
     "calls.breaker_open" live calls.breaker_open;
+    "calls.check_timeout" live calls.check_timeout;
+    "calls.check_queue" live calls.check_queue;
     "calls.validators" live calls.validators;
+    "calls.validators_bytes" live calls.validators_bytes;
     "calls.approval_expiry" live calls.approval_expiry;
     "calls.approval_token" live calls.approval_token;
     "calls.approvals_max" live calls.approvals_max;

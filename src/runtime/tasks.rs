@@ -18,6 +18,15 @@ where
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// Starts a named thread with a stack of so many bytes for work that cannot be cancelled and that no stop may wait for. It is never
+/// joined: the process ends without it. Fails when the system allows no further thread.
+pub fn start_detached_thread<F>(name: &str, stack: usize, work: F) -> std::io::Result<()>
+where
+    F: FnOnce() + Send + 'static,
+{
+    std::thread::Builder::new().name(name.to_owned()).stack_size(stack).spawn(work).map(drop)
+}
+
 /// Fewer items than this are no work for another thread.
 const SHARE: usize = 32;
 

@@ -75,6 +75,7 @@ async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec
     let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.code(code));
     findings.extend(snapshot.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
     findings.extend(linted(shared, snapshot, wanted).await);
+    findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.finding(finding)));
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
         let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
         findings.extend(prepared.findings.iter().filter(|finding| wanted.finding(finding)).cloned());

@@ -7,6 +7,7 @@ mod call;
 mod calls;
 mod change;
 mod check;
+mod checks;
 mod config;
 mod demo;
 mod doctor;

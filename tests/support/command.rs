@@ -171,6 +171,11 @@ impl Running {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), bytes[end + 4..].to_vec())
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();

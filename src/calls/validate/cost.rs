@@ -1,0 +1,368 @@
+//! What a check would cost, counted before it is made.
+//!
+//! A JSON Schema validator applies a schema anew at every reference to it. Branches that refer to the same definition therefore
+//! multiply: `n` levels of two branches cost `2^n`, both for a hostile schema and for an honest recursive one with deeply nested
+//! arguments. [`Meter`] adds up the same work without doing it: each pair of a referenced schema and a value is counted once and
+//! remembered, and sums saturate. So counting is cheap where the check is not.
+//!
+//! The count is an upper bound: no branch is left out because an earlier one decided, and every member is held against every
+//! pattern. Nothing is compiled or validated here.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::pattern;
+use super::references::References;
+
+/// Work that a check may cost at most. A unit is about one keyword applied to one value, or a few bytes compared.
+pub(super) const MOST_WORK: u64 = 20_000_000;
+/// Pairs of a schema and a value that are looked at while counting.
+const MOST_VISITS: u32 = 1_000_000;
+/// Schemas applied one within the other. Both the meter and the validator recurse.
+const DEEPEST: u32 = 1_000;
+/// How often a check of unevaluated members applies the branches beside it: once for itself, and twice to see what they evaluated.
+const UNEVALUATED: u64 = 3;
+
+/// Why a check is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TooExpensive {
+    /// More than [`MOST_WORK`], or too much to count.
+    #[error("its branches and references multiply to more than a check may cost")]
+    Work,
+    /// Deeper than [`DEEPEST`].
+    #[error("its references lead through more than {DEEPEST} schemas, one within the other")]
+    Depth,
+    /// A reference to what is not within the schema.
+    #[error("it refers to `{0}`, which is not within it")]
+    Reference(String),
+}
+
+/// What a schema is applied to.
+#[derive(Debug, Clone, Copy)]
+enum Instance<'a> {
+    Value(&'a Value),
+    /// The name of a member, which `propertyNames` checks.
+    Name(&'a str),
+}
+
+/// Counts the work of checks against one schema.
+#[derive(Debug)]
+pub(super) struct Meter<'a> {
+    references: References<'a>,
+    /// The work of a referenced schema (its address) on a value (its address). Zero while it is being counted: the validator does
+    /// not enter such a pair a second time either.
+    counted: HashMap<(usize, usize), u64>,
+    /// The size of a pattern or of a list of values (its address).
+    sizes: HashMap<usize, u64>,
+    visits: u32,
+}
+
+impl<'a> Meter<'a> {
+    /// Counts for this schema.
+    pub(super) fn new(schema: &'a Value) -> Self {
+        Self { references: References::new(schema), counted: HashMap::new(), sizes: HashMap::new(), visits: 0 }
+    }
+
+    /// The work of checking these arguments, at most [`MOST_WORK`].
+    pub(super) fn measure(mut self, arguments: &'a Value) -> Result<u64, TooExpensive> {
+        let work = self.schema(self.references.root(), Instance::Value(arguments), 0)?;
+        if work > MOST_WORK { Err(TooExpensive::Work) } else { Ok(work) }
+    }
+
+    fn schema(&mut self, schema: &'a Value, instance: Instance<'a>, depth: u32) -> Result<u64, TooExpensive> {
+        self.visits += 1;
+        if self.visits > MOST_VISITS {
+            return Err(TooExpensive::Work);
+        }
+        if depth > DEEPEST {
+            return Err(TooExpensive::Depth);
+        }
+        let Some(keywords) = schema.as_object() else { return Ok(1) };
+        let (mut own, mut branches) = (1_u64, 0_u64);
+        for (keyword, held) in keywords {
+            match keyword.as_str() {
+                "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                    branches = branches.saturating_add(self.referenced(held, instance, depth)?);
+                }
+                "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas" | "dependencies" => {
+                    branches = branches.saturating_add(self.branches(keyword, held, instance, depth)?);
+                }
+                _ => own = own.saturating_add(self.keyword(keyword, held, keywords, instance, depth)?),
+            }
+        }
+        if keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems") {
+            branches = branches.saturating_mul(UNEVALUATED);
+        }
+        Ok(own.saturating_add(branches))
+    }
+
+    /// Schemas that are applied to the same value: a list, those in a map, or one.
+    fn branches(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        instance: Instance<'a>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
+        match (keyword, held) {
+            (_, Value::Array(list)) => self.sum(list.iter().map(|schema| (schema, instance)), depth),
+            ("dependentSchemas" | "dependencies", Value::Object(map)) => {
+                self.sum(map.values().map(|schema| (schema, instance)), depth)
+            }
+            (_, schema) => self.schema(schema, instance, depth + 1),
+        }
+    }
+
+    fn sum(&mut self, pairs: impl Iterator<Item = (&'a Value, Instance<'a>)>, depth: u32) -> Result<u64, TooExpensive> {
+        let mut work = 0_u64;
+        for (schema, instance) in pairs {
+            work = work.saturating_add(self.schema(schema, instance, depth + 1)?);
+        }
+        Ok(work)
+    }
+
+    fn referenced(&mut self, reference: &'a Value, instance: Instance<'a>, depth: u32) -> Result<u64, TooExpensive> {
+        let Some(reference) = reference.as_str() else { return Ok(1) };
+        let targets = self.references.targets(reference);
+        if targets.is_empty() {
+            return Err(TooExpensive::Reference(reference.chars().take(100).collect()));
+        }
+        let mut work = reference.len() as u64 / 8 + 1;
+        for target in targets {
+            let pair = (std::ptr::from_ref(target).addr(), instance.address());
+            let counted = match self.counted.get(&pair) {
+                Some(counted) => *counted,
+                None => {
+                    self.counted.insert(pair, 0);
+                    let counted = self.schema(target, instance, depth + 1)?;
+                    self.counted.insert(pair, counted);
+                    counted
+                }
+            };
+            work = work.saturating_add(counted);
+        }
+        Ok(work)
+    }
+
+    /// A keyword that is no branch: what it compares, and the schemas that it applies to members or items.
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        beside: &'a Map<String, Value>,
+        instance: Instance<'a>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
+        if let Some(work) = self.compared(keyword, held, instance) {
+            return Ok(work);
+        }
+        let below = match instance {
+            Instance::Value(Value::Object(members)) => self.members(keyword, held, beside, members, depth)?,
+            Instance::Value(Value::Array(items)) => self.items(keyword, held, items, depth)?,
+            _ => 0,
+        };
+        Ok(below.saturating_add(1))
+    }
+
+    fn members(
+        &mut self,
+        keyword: &str,
+        held: &'a Value,
+        beside: &'a Map<String, Value>,
+        members: &'a Map<String, Value>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
+        let each = members.iter();
+        match (keyword, held) {
+            ("properties", Value::Object(known)) => {
+                self.sum(each.filter_map(|(name, value)| Some((known.get(name)?, Instance::Value(value)))), depth)
+            }
+            ("patternProperties", Value::Object(patterns)) => {
+                let mut work = 0_u64;
+                for (pattern, schema) in patterns {
+                    let states = self.states(pattern);
+                    let names = each.clone().map(|(name, _)| pattern::work(states, name)).fold(0, u64::saturating_add);
+                    let values = self.sum(each.clone().map(|(_, value)| (schema, Instance::Value(value))), depth)?;
+                    work = work.saturating_add(names).saturating_add(values);
+                }
+                Ok(work)
+            }
+            ("additionalProperties" | "unevaluatedProperties", schema) => {
+                let known = beside.get("properties").and_then(Value::as_object);
+                let others = each.filter(|(name, _)| known.is_none_or(|known| !known.contains_key(*name)));
+                self.sum(others.map(|(_, value)| (schema, Instance::Value(value))), depth)
+            }
+            ("propertyNames", schema) => self.sum(each.map(|(name, _)| (schema, Instance::Name(name))), depth),
+            _ => Ok(0),
+        }
+    }
+
+    fn items(&mut self, keyword: &str, held: &'a Value, items: &'a [Value], depth: u32) -> Result<u64, TooExpensive> {
+        let each = items.iter().map(Instance::Value);
+        match (keyword, held) {
+            ("items" | "prefixItems", Value::Array(schemas)) => self.sum(schemas.iter().zip(each), depth),
+            ("items" | "additionalItems" | "unevaluatedItems" | "contains", schema) => {
+                self.sum(each.map(|item| (schema, item)), depth)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// The work of a keyword that compares; `None` for any other.
+    fn compared(&mut self, keyword: &str, held: &'a Value, instance: Instance<'a>) -> Option<u64> {
+        Some(match (keyword, held, instance) {
+            ("enum" | "const" | "required" | "dependentRequired", _, _) => {
+                *self.sizes.entry(std::ptr::from_ref(held).addr()).or_insert_with(|| weight(held))
+            }
+            // Few items are compared each with each, many by their hashes.
+            ("uniqueItems", _, Instance::Value(Value::Array(items))) => {
+                let times = items.len().clamp(1, 16) as u64;
+                items.iter().map(weight).fold(1, u64::saturating_add).saturating_mul(times)
+            }
+            ("pattern", Value::String(pattern), Instance::Value(Value::String(text))) => {
+                pattern::work(self.states(pattern), text)
+            }
+            ("pattern", Value::String(pattern), Instance::Name(name)) => pattern::work(self.states(pattern), name),
+            ("uniqueItems" | "pattern", _, _) => 1,
+            _ => return None,
+        })
+    }
+
+    fn states(&mut self, pattern: &'a str) -> u64 {
+        *self.sizes.entry(pattern.as_ptr().addr()).or_insert_with(|| pattern::states(pattern))
+    }
+}
+
+/// How much there is to compare in a value: one for each value within it, and one for each eight bytes of text.
+fn weight(value: &Value) -> u64 {
+    let text = |text: &str| text.len() as u64 / 8;
+    match value {
+        Value::String(own) => 1 + text(own),
+        Value::Array(items) => items.iter().map(weight).fold(1, u64::saturating_add),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| text(name) + weight(value)).fold(1, u64::saturating_add)
+        }
+        _ => 1,
+    }
+}
+
+impl Instance<'_> {
+    fn address(self) -> usize {
+        match self {
+            Self::Value(value) => std::ptr::from_ref(value).addr(),
+            Self::Name(name) => name.as_ptr().addr(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn measure(schema: &Value, arguments: &Value) -> Result<u64, TooExpensive> {
+        Meter::new(schema).measure(arguments)
+    }
+
+    /// The grammar of expressions as a block editor has it: each level can be read in two ways.
+    fn expression() -> Value {
+        json!({"$defs": {"e": {"anyOf": [
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "not"]},
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "maybe"]},
+            {"type": "string"}]}},
+            "type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}})
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(5), |inner, _| json!({"c": inner}))
+    }
+
+    #[test]
+    fn recursive_branches_double_with_each_level_of_the_arguments() {
+        let schema = expression();
+        let work = |levels| measure(&schema, &nested(levels));
+        let (three, four) = (work(3).unwrap(), work(4).unwrap());
+        assert!(three < 200 && four > three * 3 / 2 && four < three * 3, "{three} {four}");
+        assert_eq!(work(60), Err(TooExpensive::Work));
+        // One way back only costs as much as the arguments are deep.
+        let chain = json!({"$defs": {"e": {"properties": {"c": {"$ref": "#/$defs/e"}}}}, "$ref": "#/$defs/e"});
+        assert!(measure(&chain, &nested(60)).unwrap() < 1_000);
+    }
+
+    #[test]
+    fn branches_on_one_value_multiply_whatever_the_arguments() {
+        for branch in ["anyOf", "oneOf", "allOf"] {
+            let mut defs = Map::new();
+            for level in 0..60 {
+                let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+                defs.insert(format!("l{level}"), json!({branch: [next, next]}));
+            }
+            defs.insert("l60".to_owned(), json!({"type": "string"}));
+            let schema = json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/l0"}}});
+            assert_eq!(measure(&schema, &json!({"x": {}})), Err(TooExpensive::Work), "{branch}");
+            assert!(measure(&schema, &json!({"y": {}})).unwrap() < 10, "{branch}");
+        }
+    }
+
+    #[test]
+    fn unevaluated_members_apply_the_branches_beside_them_again() {
+        let nest = |levels: usize| {
+            (0..levels).fold(
+                json!({"properties": {"a": {}}}),
+                |inner, _| json!({"allOf": [inner], "unevaluatedProperties": false}),
+            )
+        };
+        assert!(measure(&nest(5), &json!({"a": 1})).is_ok());
+        assert_eq!(measure(&nest(30), &json!({"a": 1})), Err(TooExpensive::Work));
+    }
+
+    #[test]
+    fn long_lists_of_values_are_compared_with_each_item() {
+        let options: Vec<Value> = (0..20_000).map(|n| json!([n])).collect();
+        let schema = json!({"properties": {"x": {"items": {"enum": options}}}});
+        let items = |count: usize| json!({"x": vec![json!([]); count]});
+        assert!(measure(&schema, &items(10)).is_ok());
+        assert_eq!(measure(&schema, &items(80_000)), Err(TooExpensive::Work));
+    }
+
+    #[test]
+    fn patterns_cost_their_size_times_the_text() {
+        let schema = json!({"properties": {"x": {"pattern": "^(a|b){4000}$"}, "y": {"pattern": "^[a-z-]{1,64}$"}}});
+        assert!(measure(&schema, &json!({"x": "ab", "y": "some-name"})).unwrap() < 10_000);
+        assert_eq!(measure(&schema, &json!({"x": "a".repeat(500_000)})), Err(TooExpensive::Work));
+    }
+
+    #[test]
+    fn chains_and_circles_end() {
+        let links = |count: usize| {
+            let mut defs: Map<String, Value> =
+                (0..count).map(|n| (format!("d{n}"), json!({"$ref": format!("#/$defs/d{}", n + 1)}))).collect();
+            defs.insert(format!("d{count}"), json!({}));
+            json!({"$ref": "#/$defs/d0", "$defs": defs})
+        };
+        assert!(measure(&links(100), &json!({})).is_ok());
+        assert_eq!(measure(&links(5_000), &json!({})), Err(TooExpensive::Depth));
+        assert!(measure(&json!({"$ref": "#"}), &json!({})).is_ok());
+        assert!(measure(&json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}), &json!({})).is_ok());
+    }
+
+    #[test]
+    fn a_reference_that_leads_outside_cannot_be_counted() {
+        let schema = json!({"$ref": "http://127.0.0.1:1/schema.json"});
+        assert_eq!(
+            measure(&schema, &json!({})),
+            Err(TooExpensive::Reference("http://127.0.0.1:1/schema.json".to_owned()))
+        );
+    }
+
+    #[test]
+    fn names_of_members_are_counted_where_they_are_checked() {
+        let schema = json!({"propertyNames": {"anyOf": [{"$ref": "#/$defs/n"}, {"$ref": "#/$defs/n"}]},
+            "$defs": {"n": {"pattern": "^[a-z]+$"}}});
+        let few = measure(&schema, &json!({"a": 1})).unwrap();
+        let more = measure(&schema, &json!({"a": 1, "b": 2, "c": 3})).unwrap();
+        assert!(more > 2 * few, "{few} {more}");
+    }
+}

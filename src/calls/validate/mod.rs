@@ -1,0 +1,216 @@
+//! Whether arguments fit the schema of their tool.
+//!
+//! Schemas come from scenarios and arguments from callers, and neither is trusted. Nothing that a schema refers to is fetched, from
+//! no network and no file, and patterns run on an engine whose time is linear. What a check would cost is counted before it is made
+//! ([`cost`]), and checks run on threads of their own with a deadline ([`pool`]), so that none delays an answer or a stop.
+//!
+//! A schema that cannot be used checks nothing but that the arguments are an object: its scenario still checks them itself. A
+//! finding says so ([`unchecked`]). Formats are annotations, as in the standard.
+//!
+//! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Refused;
+use crate::catalog::Catalog;
+use crate::config;
+use crate::model::{Finding, JsonText, ViewTool};
+use crate::runtime::Clock;
+
+mod cost;
+mod pattern;
+mod pool;
+mod references;
+mod schema;
+mod unchecked;
+
+use pool::{CheckPool, PoolError, PoolLimits};
+use schema::{Schema, Verdict};
+use unchecked::Unchecked;
+
+/// Violations listed at most.
+pub const MOST_VIOLATIONS: usize = 50;
+
+/// Checks arguments, and keeps compiled schemas.
+#[derive(Debug)]
+pub(super) struct Validators {
+    kept: Mutex<Kept>,
+    pool: CheckPool,
+    unchecked: Mutex<Unchecked>,
+}
+
+/// Compiled schemas by the digest of their text.
+#[derive(Default)]
+struct Kept {
+    by_digest: HashMap<u128, KeptSchema>,
+    bytes: usize,
+    /// Grows with each use.
+    uses: u64,
+}
+
+struct KeptSchema {
+    schema: Arc<Schema>,
+    bytes: usize,
+    /// The number of its latest use.
+    used: u64,
+}
+
+impl Validators {
+    /// Without any schema yet.
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { kept: Mutex::default(), pool: CheckPool::new(clock), unchecked: Mutex::default() }
+    }
+
+    /// Refuses arguments that are no object or do not fit the schema of `tool`, and those that could not be checked because too many
+    /// others are.
+    pub(super) async fn check(
+        &self,
+        tool: &ViewTool,
+        arguments: &JsonText,
+        rules: &config::Calls,
+    ) -> Result<(), Refused> {
+        let digest = xxh3_128(tool.tool.parameters.get().as_bytes());
+        let known = self.known(digest);
+        let (text, arguments) = (tool.tool.parameters.clone(), arguments.clone());
+        let work = move || {
+            let schema = known.unwrap_or_else(|| Arc::new(Schema::compile(&text)));
+            let verdict = schema.check(&arguments);
+            (schema, verdict)
+        };
+        let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
+        let verdict = match self.pool.run(limits, work).await {
+            Ok((schema, verdict)) => {
+                self.keep(digest, schema, rules);
+                verdict
+            }
+            Err(PoolError::QueueFull) => return Err(busy(tool, "as many wait for that as `calls.check_queue` allows")),
+            Err(PoolError::NotStarted) => return Err(busy(tool, "its turn did not come within `calls.check_timeout`")),
+            Err(PoolError::NoThread) => Verdict::Unchecked("could not be checked: other checks take too long".into()),
+            Err(PoolError::Overdue) => self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
+            Err(PoolError::Panicked(panic)) => {
+                tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");
+                self.give_up(digest, "made the validator fail", rules)
+            }
+        };
+        match verdict {
+            Verdict::Fits => Ok(()),
+            Verdict::Unfit(violations, more) => {
+                Err(Refused::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
+            }
+            Verdict::Unchecked(reason) => {
+                self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).add(&tool.id, digest, reason);
+                Ok(())
+            }
+        }
+    }
+
+    /// The tools that were called with unchecked arguments, as far as they still have the schema that was the reason.
+    pub(super) fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
+        self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
+    }
+
+    fn known(&self, digest: u128) -> Option<Arc<Schema>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.uses += 1;
+        let uses = kept.uses;
+        kept.by_digest.get_mut(&digest).map(|kept| {
+            kept.used = uses;
+            Arc::clone(&kept.schema)
+        })
+    }
+
+    /// From now on the schema is not used.
+    fn give_up(&self, digest: u128, reason: &str, rules: &config::Calls) -> Verdict {
+        let reason: Arc<str> = reason.into();
+        self.keep(digest, Arc::new(Schema::Unusable(Arc::clone(&reason))), rules);
+        Verdict::Unchecked(reason)
+    }
+
+    fn keep(&self, digest: u128, schema: Arc<Schema>, rules: &config::Calls) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(digest, schema);
+        kept.bound(rules.validators, rules.validators_bytes);
+    }
+}
+
+impl Kept {
+    fn insert(&mut self, digest: u128, schema: Arc<Schema>) {
+        let bytes = schema.bytes();
+        let before = self.by_digest.insert(digest, KeptSchema { schema, bytes, used: self.uses });
+        self.bytes += bytes;
+        self.bytes -= before.map_or(0, |before| before.bytes);
+    }
+
+    /// Keeps those that were used latest, at most so many with at most so many bytes together. Where one has to go a quarter goes, so
+    /// that sorting is rare.
+    fn bound(&mut self, most: usize, most_bytes: usize) {
+        if self.by_digest.len() <= most && self.bytes <= most_bytes {
+            return;
+        }
+        let mut by_use: Vec<(u64, u128)> = self.by_digest.iter().map(|(digest, kept)| (kept.used, *digest)).collect();
+        by_use.sort_unstable();
+        for (_, digest) in by_use {
+            if self.by_digest.len() <= most - most / 4 && self.bytes <= most_bytes - most_bytes / 4 {
+                break;
+            }
+            self.bytes -= self.by_digest.remove(&digest).map_or(0, |kept| kept.bytes);
+        }
+    }
+}
+
+fn busy(tool: &ViewTool, reason: &'static str) -> Refused {
+    Refused::ChecksBusy { id: tool.id.clone(), reason }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept")
+            .field("schemas", &self.by_digest.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(n: usize) -> Arc<Schema> {
+        Arc::new(Schema::compile(&JsonText::read(&json!({"maxProperties": n}).to_string()).unwrap()))
+    }
+
+    #[test]
+    fn kept_schemas_are_bounded_in_number_and_the_latest_stay() {
+        let mut kept = Kept::default();
+        for n in 0..20 {
+            kept.uses += 1;
+            kept.insert(n, schema(0));
+            kept.bound(8, usize::MAX);
+        }
+        assert!(kept.by_digest.len() <= 8);
+        assert!(kept.by_digest.contains_key(&19) && !kept.by_digest.contains_key(&0));
+    }
+
+    #[test]
+    fn kept_schemas_are_bounded_in_bytes() {
+        let (mut kept, each) = (Kept::default(), schema(0).bytes());
+        for n in 0..20 {
+            kept.uses += 1;
+            kept.insert(n, schema(0));
+            kept.insert(n, schema(0));
+            kept.bound(100, 8 * each);
+        }
+        assert!(kept.bytes <= 8 * each);
+        assert_eq!(kept.bytes, each * kept.by_digest.len());
+        assert!(kept.by_digest.contains_key(&19));
+        kept.insert(20, schema(0));
+        kept.bound(100, each / 2);
+        assert_eq!((kept.by_digest.len(), kept.bytes), (0, 0), "one that is larger than all may be is not kept");
+    }
+}

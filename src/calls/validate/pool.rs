@@ -1,0 +1,326 @@
+//! The threads on which arguments are checked, apart from those that serve.
+//!
+//! A check applies a scenario's schema to a caller's text, and once started it cannot be cancelled. So there are few threads, a
+//! bounded queue and a deadline. A check past its deadline keeps its thread, which is replaced, at most [`MAX_OVERDUE`] times. A
+//! check whose caller has gone away is not started. The threads are detached: the process ends without waiting for them.
+//!
+//! Knows nothing of schemas: work is a closure.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::runtime::Clock;
+use crate::runtime::tasks::{self, panic_text};
+
+/// Threads that may be past a deadline at once. Each keeps a core busy, so there are few; while all of them are, none is replaced.
+const MAX_OVERDUE: usize = 2;
+/// Stack of one thread: the validator recurses with the depth of the arguments and of a schema's references.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
+
+/// Runs checks on threads of its own. Dropping it ends the threads, each after the check that it runs.
+#[derive(Debug)]
+pub(super) struct CheckPool(Arc<Shared>);
+
+/// How long a check may wait and run, and how many may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoolLimits {
+    /// The longest wait for a thread, and the longest run.
+    pub(super) timeout: Duration,
+    /// Checks that wait at once.
+    pub(super) queue: usize,
+}
+
+/// Why a check gave no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PoolError {
+    /// As many checks wait as may.
+    QueueFull,
+    /// No thread was free in time.
+    NotStarted,
+    /// It runs, and is past its deadline.
+    Overdue,
+    /// No thread is left: all are past their deadline, or the system allows no more.
+    NoThread,
+    /// It panicked, with this text.
+    Panicked(String),
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when a check is queued and when the pool is closed.
+    changed: Condvar,
+    threads: usize,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Check>,
+    /// Checks that run, by number, each with its deadline.
+    running: HashMap<u64, Instant>,
+    /// Checks started so far; the number of the next one.
+    started: u64,
+    /// Threads that take checks from the queue.
+    live: usize,
+    /// Threads whose check is past its deadline. One that comes back takes checks again if its place is free.
+    overdue: usize,
+    closed: bool,
+}
+
+/// A queued check. `start` is told that it starts; when nobody waits for that any more, it is not started.
+struct Check {
+    start: oneshot::Sender<()>,
+    work: Box<dyn FnOnce() + Send>,
+    timeout: Duration,
+}
+
+impl CheckPool {
+    /// A pool of as many threads as half the cores, at least one. Threads are started with the first checks.
+    pub(super) fn new(clock: Clock) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::with_threads((cores / 2).max(1), clock)
+    }
+
+    fn with_threads(threads: usize, clock: Clock) -> Self {
+        Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
+    }
+
+    /// Runs `work` and gives its result. Cancel-safe: work that was not started by then never is.
+    pub(super) async fn run<T, F>(&self, limits: PoolLimits, work: F) -> Result<T, PoolError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let (start, started) = oneshot::channel();
+        let (finish, finished) = oneshot::channel();
+        let work = Box::new(move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            // The caller may have gone away meanwhile.
+            _ = finish.send(result.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
+        });
+        self.0.queue(Check { start, work, timeout: limits.timeout }, limits.queue)?;
+        let result = match tokio::time::timeout(limits.timeout, started).await {
+            Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
+            Ok(Err(_closed)) => return Err(PoolError::NoThread),
+            Err(_) => Err(PoolError::NotStarted),
+        };
+        if result.is_err() {
+            self.0.replace_overdue(&mut self.0.state());
+        }
+        result?.unwrap_or(Err(PoolError::NoThread))
+    }
+}
+
+impl Drop for CheckPool {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queue(self: &Arc<Self>, check: Check, most: usize) -> Result<(), PoolError> {
+        let mut state = self.state();
+        // The caller of a check that runs may have gone away, and then this is where its deadline is noticed.
+        self.replace_overdue(&mut state);
+        state.queue.retain(|check| !check.start.is_closed());
+        if state.queue.len() >= most {
+            return Err(PoolError::QueueFull);
+        }
+        if state.live < self.threads && state.live == state.running.len() {
+            self.start_thread(&mut state);
+        }
+        if state.live == 0 {
+            return Err(PoolError::NoThread);
+        }
+        state.queue.push_back(check);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Gives up the threads whose check is past its deadline and starts others in their places.
+    fn replace_overdue(self: &Arc<Self>, state: &mut State) {
+        let now = self.clock.now();
+        let late: Vec<u64> =
+            state.running.iter().filter(|(_, deadline)| **deadline <= now).map(|(number, _)| *number).collect();
+        for number in late {
+            state.running.remove(&number);
+            state.live -= 1;
+            state.overdue += 1;
+        }
+        let missing = usize::from(!state.queue.is_empty() && state.live == 0 && state.overdue <= MAX_OVERDUE);
+        (0..missing).for_each(|_| self.start_thread(state));
+    }
+
+    fn start_thread(self: &Arc<Self>, state: &mut State) {
+        if state.overdue > MAX_OVERDUE {
+            return;
+        }
+        let shared = Arc::clone(self);
+        match tasks::start_detached_thread("check", STACK_BYTES, move || shared.run_checks()) {
+            Ok(()) => state.live += 1,
+            Err(error) => tracing::warn!(%error, "no thread could be started to check arguments"),
+        }
+    }
+
+    /// What one thread does until the pool is closed or its place was given to another.
+    fn run_checks(&self) {
+        while let Some((number, check)) = self.next() {
+            // An error means that the caller has gone away.
+            if check.start.send(()).is_ok() {
+                (check.work)();
+            }
+            if !self.ended(number) {
+                return;
+            }
+        }
+    }
+
+    /// The next check, under its number. `None` once the pool is closed.
+    fn next(&self) -> Option<(u64, Check)> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(check) = state.queue.pop_front() {
+                let number = state.started;
+                state.started += 1;
+                state.running.insert(number, self.clock.now() + check.timeout);
+                return Some((number, check));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A check ended. Whether its thread takes further ones.
+    fn ended(&self, number: u64) -> bool {
+        let mut state = self.state();
+        if state.running.remove(&number).is_some() {
+            return true;
+        }
+        state.overdue -= 1;
+        let returns = state.live < self.threads;
+        state.live += usize::from(returns);
+        returns
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("CheckPool")
+            .field("threads", &self.threads)
+            .field("live", &state.live)
+            .field("overdue", &state.overdue)
+            .field("queue", &state.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const PATIENT: PoolLimits = PoolLimits { timeout: Duration::from_secs(60), queue: 10 };
+    const BRIEF: PoolLimits = PoolLimits { timeout: Duration::from_millis(20), queue: 10 };
+
+    fn pool() -> Arc<CheckPool> {
+        Arc::new(CheckPool::with_threads(1, Clock::system()))
+    }
+
+    /// Starts work that lasts until the sender is dropped, and waits until it runs.
+    async fn occupy(
+        pool: &Arc<CheckPool>,
+        limits: PoolLimits,
+    ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), PoolError>>) {
+        let (gate, open) = mpsc::channel::<()>();
+        let (runs, running) = oneshot::channel();
+        let pool = Arc::clone(pool);
+        let check = crate::runtime::Tasks::new().spawn(async move {
+            pool.run(limits, move || {
+                runs.send(()).unwrap();
+                _ = open.recv();
+            })
+            .await
+        });
+        running.await.unwrap();
+        (gate, check)
+    }
+
+    #[tokio::test]
+    async fn work_gives_its_result_and_a_panic_costs_that_work_only() {
+        let pool = pool();
+        assert_eq!(pool.run(PATIENT, || 7).await, Ok(7));
+        let panicked = pool.run(PATIENT, || assert!(std::hint::black_box(false), "as expected")).await;
+        assert_eq!(panicked, Err(PoolError::Panicked("panic: as expected".to_owned())));
+        assert_eq!(pool.run(PATIENT, || 8).await, Ok(8));
+        assert_eq!(pool.0.state().live, 1);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_a_caller_that_left_has_its_work_never_started() {
+        let pool = pool();
+        let (gate, running) = occupy(&pool, PATIENT).await;
+        let ran = Arc::new(AtomicUsize::new(0));
+        let waiting: Vec<_> = (0..PATIENT.queue)
+            .map(|_| {
+                let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
+                let work = move || _ = ran.fetch_add(1, Ordering::SeqCst);
+                let mut check = Box::pin(async move { pool.run(PATIENT, work).await });
+                assert!(futures_util::FutureExt::now_or_never(check.as_mut()).is_none());
+                check
+            })
+            .collect();
+        assert_eq!(pool.run(PATIENT, || ()).await, Err(PoolError::QueueFull));
+        drop(waiting);
+        let (last, pool) = (Arc::clone(&pool), pool);
+        let last = crate::runtime::Tasks::new().spawn(async move { last.run(PATIENT, || ()).await });
+        drop(gate);
+        assert_eq!(running.await.unwrap(), Ok(()));
+        assert_eq!(last.await.unwrap(), Ok(()), "those that left make room");
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        drop(pool);
+    }
+
+    #[tokio::test]
+    async fn overdue_threads_are_replaced_a_few_times_and_come_back() {
+        let pool = pool();
+        let mut gates = Vec::new();
+        for _ in 0..=MAX_OVERDUE {
+            let (gate, running) = occupy(&pool, BRIEF).await;
+            assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
+            gates.push(gate);
+        }
+        assert_eq!(pool.run(BRIEF, || ()).await, Err(PoolError::NoThread));
+        drop(gates);
+        while pool.0.state().live == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.run(PATIENT, || ()).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_running_check_whose_caller_left_is_still_held_to_its_deadline() {
+        let pool = pool();
+        let (_gate, running) = occupy(&pool, BRIEF).await;
+        running.abort();
+        assert!(running.await.is_err());
+        // The first of these waits as long as the deadline, and the next finds it passed.
+        assert_eq!(pool.run(BRIEF, || ()).await, Err(PoolError::NotStarted));
+        assert_eq!(pool.run(PATIENT, || ()).await, Ok(()));
+    }
+}

@@ -1,0 +1,279 @@
+//! One compiled schema, and what it says of arguments.
+//!
+//! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list of errors may cost, which the
+//! validator keeps in memory whole. Runs on the threads of [`super::pool`] only.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value};
+
+use super::super::Violation;
+use super::cost::Meter;
+use super::{MOST_VIOLATIONS, pattern};
+use crate::model::JsonText;
+
+/// Characters of each message and bytes of each pointer at most: both quote what the caller wrote.
+const LONGEST_MESSAGE: usize = 300;
+/// Bytes of all messages and pointers together.
+const LONGEST_LIST: usize = 16 * 1024;
+/// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred bytes in memory.
+const MOST_EXPLAINED: u64 = 100_000;
+/// Bytes of one compiled pattern.
+const PATTERN_BYTES: usize = 1024 * 1024;
+/// Bytes of all compiled patterns of one schema.
+const ALL_PATTERN_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes in memory of a schema and its validator for each byte of its text.
+const BYTES_A_BYTE: usize = 32;
+
+/// A schema that was compiled, or why it cannot be used.
+#[derive(Debug)]
+pub(super) enum Schema {
+    /// It checks arguments.
+    Usable(Box<Usable>),
+    /// It checks nothing but that the arguments are an object. The reason is a sentence's end: "its schema ...".
+    Unusable(Arc<str>),
+}
+
+/// A schema that checks arguments.
+#[derive(Debug)]
+pub(super) struct Usable {
+    source: Value,
+    validator: Validator,
+    bytes: usize,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The arguments fit.
+    Fits,
+    /// They do not: how, and whether in more ways than are listed.
+    Unfit(Vec<Violation>, bool),
+    /// They were not checked, for this reason.
+    Unchecked(Arc<str>),
+}
+
+impl Schema {
+    /// Compiles a schema, unless using it could cost too much whatever the arguments.
+    pub(super) fn compile(schema: &JsonText) -> Self {
+        let text = schema.get();
+        let Ok(source) = serde_json::from_str::<Value>(text) else {
+            return Self::Unusable("nests too deeply to be read".into());
+        };
+        if let Err(error) = Meter::new(&source).measure(&Value::Object(Map::new())) {
+            return Self::Unusable(format!("cannot be used to check arguments: {error}").into());
+        }
+        let patterns = pattern_bytes(&source);
+        if patterns > ALL_PATTERN_BYTES {
+            return Self::Unusable("cannot be used to check arguments: its patterns are too large together".into());
+        }
+        let options = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        match jsonschema::options().offline().with_pattern_options(options).build(&source) {
+            Ok(validator) => {
+                let bytes = text.len() * BYTES_A_BYTE + usize::try_from(patterns).unwrap_or(usize::MAX);
+                Self::Usable(Box::new(Usable { source, validator, bytes }))
+            }
+            Err(error) => Self::Unusable(format!("cannot be used to check arguments: {}", cut(&error)).into()),
+        }
+    }
+
+    /// Bytes that it takes in memory, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Usable(usable) => usable.bytes,
+            Self::Unusable(reason) => reason.len(),
+        }
+    }
+
+    /// Checks arguments.
+    pub(super) fn check(&self, arguments: &JsonText) -> Verdict {
+        let arguments: Value = match serde_json::from_str(arguments.get()) {
+            Ok(arguments @ Value::Object(_)) => arguments,
+            Ok(_) => return Verdict::whole("they must be one JSON object".to_owned()),
+            // Nested too deep for any reader.
+            Err(error) => return Verdict::whole(format!("they cannot be read: {error}")),
+        };
+        let usable = match self {
+            Self::Usable(usable) => usable,
+            Self::Unusable(reason) => return Verdict::Unchecked(Arc::clone(reason)),
+        };
+        let work = match Meter::new(&usable.source).measure(&arguments) {
+            Ok(work) => work,
+            Err(error) => return Verdict::Unchecked(format!("cannot be used to check such arguments: {error}").into()),
+        };
+        // Nearly all fit, which takes no list of errors to find out.
+        if usable.validator.is_valid(&arguments) {
+            return Verdict::Fits;
+        }
+        if work > MOST_EXPLAINED {
+            return Verdict::whole("they do not fit, and are too large to say where".to_owned());
+        }
+        usable.violations(&arguments)
+    }
+}
+
+impl Usable {
+    fn violations(&self, arguments: &Value) -> Verdict {
+        let (mut listed, mut bytes) = (Vec::new(), 0);
+        let mut errors = self.validator.iter_errors(arguments);
+        for error in errors.by_ref().take(MOST_VIOLATIONS) {
+            let violation = Violation { pointer: cut(&error.instance_path()), message: cut(&error) };
+            bytes += violation.pointer.len() + violation.message.len();
+            if bytes > LONGEST_LIST {
+                return Verdict::Unfit(listed, true);
+            }
+            listed.push(violation);
+        }
+        if listed.is_empty() { Verdict::Fits } else { Verdict::Unfit(listed, errors.next().is_some()) }
+    }
+}
+
+impl Verdict {
+    /// Something is wrong with the arguments as a whole.
+    fn whole(message: String) -> Self {
+        Self::Unfit(vec![Violation { pointer: String::new(), message }], false)
+    }
+}
+
+/// The bytes of all patterns within a schema once they are compiled, wherever they stand.
+fn pattern_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => items.iter().map(pattern_bytes).fold(0, u64::saturating_add),
+        Value::Object(members) => {
+            let own = members.get("pattern").and_then(Value::as_str).map_or(0, pattern::bytes);
+            let names = members.get("patternProperties").and_then(Value::as_object);
+            let names = names.into_iter().flat_map(|names| names.keys()).map(|name| pattern::bytes(name));
+            let names = names.fold(own, u64::saturating_add);
+            members.values().map(pattern_bytes).fold(names, u64::saturating_add)
+        }
+        _ => 0,
+    }
+}
+
+/// The beginning of what is displayed. What follows is not even written.
+fn cut(shown: &dyn fmt::Display) -> String {
+    let mut writer = Cut(String::new());
+    if write!(writer, "{shown}").is_err() {
+        writer.0.push('…');
+    }
+    writer.0
+}
+
+/// Takes [`LONGEST_MESSAGE`] bytes, and then fails.
+struct Cut(String);
+
+impl fmt::Write for Cut {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = LONGEST_MESSAGE - self.0.len();
+        if text.len() <= room {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(value: &Value) -> JsonText {
+        JsonText::read(&value.to_string()).unwrap()
+    }
+
+    fn check(schema: &Value, arguments: &Value) -> Verdict {
+        Schema::compile(&text(schema)).check(&text(arguments))
+    }
+
+    fn unfit(schema: &Value, arguments: &Value) -> (Vec<Violation>, bool) {
+        match check(schema, arguments) {
+            Verdict::Unfit(violations, more) => (violations, more),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_violation_is_listed_with_its_pointer() {
+        let schema = json!({"type": "object", "required": ["path"], "additionalProperties": false, "properties": {
+            "path": {"type": "string"},
+            "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+            "a/b": {"enum": ["x", "y"]},
+        }});
+        assert_eq!(check(&schema, &json!({"path": "p", "lines": [1, 2], "a/b": "x"})), Verdict::Fits);
+        let (listed, _) = unfit(&schema, &json!({"lines": [1, 0, "two"], "a/b": "z", "other": 1}));
+        let mut pointers: Vec<&str> = listed.iter().map(|violation| violation.pointer.as_str()).collect();
+        pointers.sort_unstable();
+        assert_eq!(pointers, ["", "", "/a~1b", "/lines/1", "/lines/2"], "{listed:?}");
+    }
+
+    #[test]
+    fn violations_are_bounded_in_number_and_length() {
+        let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        let many: Value = (0..200).map(|n| (format!("m{n}"), json!("é".repeat(5000)))).collect::<Map<_, _>>().into();
+        let (listed, more) = unfit(&schema, &many);
+        assert!(more && listed.len() <= MOST_VIOLATIONS);
+        assert!(listed.iter().all(|violation| violation.message.len() <= LONGEST_MESSAGE + '…'.len_utf8()));
+        let short = json!({"type": "object", "additionalProperties": {"enum": [1]}});
+        let many: Value = (0..200).map(|n| (format!("m{n}"), json!(2))).collect::<Map<_, _>>().into();
+        let (listed, more) = unfit(&short, &many);
+        assert_eq!((listed.len(), more), (MOST_VIOLATIONS, true));
+    }
+
+    #[test]
+    fn long_names_do_not_make_the_list_long() {
+        let schema = json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}});
+        let (listed, more) = unfit(&schema, &json!({"k".repeat(900_000): vec![1; 60]}));
+        let bytes: usize = listed.iter().map(|violation| violation.pointer.len() + violation.message.len()).sum();
+        assert!(more && bytes <= LONGEST_LIST, "{bytes}");
+        assert!(!listed.is_empty());
+    }
+
+    #[test]
+    fn arguments_that_are_too_large_to_explain_are_refused_without_a_list() {
+        let schema = json!({"type": "object", "properties": {"x": {"items": {"type": "string"}}}});
+        let (listed, more) = unfit(&schema, &json!({"x": vec![1; 60_000]}));
+        assert_eq!((listed.len(), more), (1, false));
+        assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
+    }
+
+    #[test]
+    fn an_unusable_schema_checks_only_that_there_is_an_object_and_says_why() {
+        for (schema, reason) in [
+            (json!({"$ref": "http://127.0.0.1:1/schema.json"}), "not within it"),
+            (json!({"$ref": "file:///etc/hostname"}), "not within it"),
+            (json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}), "(?=x)y"),
+            (json!({"type": 7}), "7"),
+        ] {
+            let Verdict::Unchecked(told) = check(&schema, &json!({"a": "z"})) else { unreachable!("{schema}") };
+            assert!(told.contains(reason), "{told}");
+            assert_eq!(unfit(&schema, &json!([])).0[0].message, "they must be one JSON object");
+        }
+    }
+
+    #[test]
+    fn patterns_take_linear_time_and_bounded_memory() {
+        let schema = json!({"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}});
+        assert_eq!(unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))})).0.len(), 1);
+        let many: Map<String, Value> =
+            (0..2_000).map(|n| (format!("p{n}"), json!({"pattern": format!("^[a-f]{{500}}{n}$")}))).collect();
+        let Verdict::Unchecked(told) = check(&json!({"properties": many}), &json!({})) else { unreachable!() };
+        assert!(told.contains("too large together"), "{told}");
+    }
+
+    #[test]
+    fn an_honest_recursive_schema_checks_shallow_arguments_and_leaves_deep_ones() {
+        let schema = json!({"$defs": {"e": {"anyOf": [
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "not"]},
+            {"type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}, "required": ["c", "maybe"]},
+            {"type": "string"}]}},
+            "type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}});
+        let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"c": inner}));
+        assert!(matches!(check(&schema, &nested(3)), Verdict::Unfit(..)));
+        assert!(matches!(check(&schema, &nested(40)), Verdict::Unchecked(_)));
+    }
+}
