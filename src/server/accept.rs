@@ -1,19 +1,25 @@
 //! Connections: accepting them, bounding them, ending them. Knows nothing of routes.
+//!
+//! hyper-util tells HTTP/1 from HTTP/2 and speaks both. Added here are a bound on their number, a deadline for a client that sends
+//! no request or reads no answer, and a graceful stop with a deadline.
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::service::Service;
+use hyper::rt::Executor;
+use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
-use super::connection::{Ends, Manner};
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
 /// The first and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`): retrying at once would only spin.
@@ -22,8 +28,8 @@ const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections at once; further ones wait in the kernel's queue. At about 20 KB each the usual 4,096 are 80 MB at the worst. Where the
-    /// system allows fewer open files, that bound is met first and waited out.
+    /// Connections at once; further ones wait in the kernel's queue. Where the system allows fewer open files, that bound is met
+    /// first and waited out.
     pub(super) connections: usize,
     /// How long a client may take for a request's head, and may keep a connection without any request. 30 s is what proxies and
     /// client pools reckon with.
@@ -45,8 +51,21 @@ impl Default for Limits {
     }
 }
 
-/// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut off.
-/// `service` also gets what ends its connection at once, whatever the client does.
+/// Runs the tasks that HTTP/2 streams need where all tasks run.
+#[derive(Debug, Clone)]
+struct TaskExecutor(Tasks);
+
+impl<F> Executor<F> for TaskExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+/// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut
+/// off. `service` also gets what ends its connection at once, whatever the client does.
 pub(super) async fn serve<M, S, B>(
     listener: TcpListener,
     service: M,
@@ -63,27 +82,78 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (cut_trigger, cut) = StopTrigger::new();
-    let cut_off = Arc::new(AtomicUsize::new(0));
-    let manner = Arc::new(Manner::new(limits.head_timeout, limits.read_timeout, clock, tasks.clone()));
+    let builder = builder(limits, tasks);
     let slots = Arc::new(Semaphore::new(limits.connections));
     while let Some((stream, slot)) = next(&listener, &slots, clock, stop).await {
-        let (let_go, unwanted) = cut.child();
-        let service = service(&stream, let_go);
-        let ends = Ends { stop: stop.clone(), unwanted, cut: cut.clone(), cut_off: Arc::clone(&cut_off) };
-        let kept = Arc::clone(&manner).keep(stream, service, ends);
+        let (disconnect, disconnected) = cut.child();
+        let service = service(&stream, disconnect);
+        let connection = answer(builder.clone(), stream, service, limits, disconnected, stop.clone());
         tasks.spawn(async move {
-            kept.await;
+            connection.await;
             // Held until the connection ends.
             drop(slot);
         });
     }
     // The port is free from here on: a successor may bind it while we finish.
     drop(listener);
-    finish(limits, clock, &cut_trigger, &slots).await;
-    cut_off.load(Ordering::Relaxed)
+    finish(limits, clock, &cut_trigger, &slots).await
 }
 
-/// The next connection with its slot; nothing when stopping.
+fn builder(limits: Limits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
+    let mut builder = auto::Builder::new(TaskExecutor(tasks.clone()));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
+    // A peer that vanished without a word is found out by pings.
+    let pings = limits.head_timeout;
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
+    builder
+}
+
+/// Answers one client until its connection ends, or has to. After `stop` only answers under way are finished.
+async fn answer<S, B>(
+    builder: auto::Builder<TaskExecutor>,
+    stream: TcpStream,
+    service: S,
+    limits: Limits,
+    disconnected: Stop,
+    stop: Stop,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.read_timeout));
+    let requested = Notify::new();
+    let service = service_fn(|request| {
+        requested.notify_one();
+        service.call(request)
+    });
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
+    let mut silent = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
+    let (mut may_be_silent, mut stopping) = (true, false);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read"),
+            // hyper has no deadline of its own until it knows the version of HTTP.
+            first = &mut silent, if may_be_silent => match first {
+                Ok(()) => may_be_silent = false,
+                Err(_) => return tracing::debug!("connection closed: no request came"),
+            },
+            () = stop.wait(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            ended = &mut connection => break ended,
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = %error, "connection ended early");
+    }
+}
+
+/// The next connection with its slot; `None` when stopping.
 async fn next(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
@@ -127,17 +197,19 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Lets answers under way finish, and cuts what is left at the deadline.
-async fn finish(limits: Limits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) {
+/// Lets answers under way finish, and cuts what is left at the deadline. Returns how many connections that were.
+async fn finish(limits: Limits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
     let deadline = clock.now() + limits.stop_timeout;
     // Every connection gives its slot back when it ends; having them all means that none still writes.
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
     tokio::select! {
         biased;
-        _ = slots.acquire_many(all) => {}
+        _ = slots.acquire_many(all) => 0,
         () = clock.sleep_until(deadline) => {
+            let open = limits.connections - slots.available_permits();
             cut.stop();
             let _ = slots.acquire_many(all).await;
+            open
         }
     }
 }

@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -28,13 +27,11 @@ use crate::views::Views;
 mod accept;
 mod api;
 mod approvals;
-mod aside;
 mod body;
 mod call_shapes;
 mod call_wire;
 mod calls;
 mod coding;
-mod connection;
 mod dashboard;
 mod decider;
 mod error;
@@ -44,7 +41,6 @@ mod findings;
 mod front;
 mod guard;
 mod health;
-mod idle;
 mod inbox;
 mod inbox_wire;
 mod keeping;
@@ -62,9 +58,7 @@ mod scenarios;
 mod search;
 mod sent;
 mod socket;
-mod stuck;
 mod tools;
-mod version;
 mod wire;
 
 pub use kept::Kept;
@@ -221,6 +215,3 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
     let opening = open(listener, &parts.config, None, parts.clock, &parts.tasks, &stop)?;
     opening.serve(parts, None, stop).await
 }
-
-/// A socket as hyper wants it.
-type Io = TokioIo<stuck::Impatient>;
