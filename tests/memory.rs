@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use callsheet::catalog::Inputs;
-use callsheet::runtime::memory::{give_back, let_go_of_code, resident};
+use callsheet::runtime::memory::{give_back, resident};
 use tokio::io::AsyncReadExt as _;
 
 use support::offers::{offer, put, tool};
@@ -37,17 +37,6 @@ fn what_one_small_piece_holds_back_is_given_back() {
     let half = (PIECES * PIECE / 2) as u64;
     assert!(left + half < held, "{held} bytes before, {left} after");
     drop(last);
-}
-
-#[test]
-fn code_that_is_let_go_works_when_it_is_needed_again() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let text = || format!("{:?}", serde_json::from_str::<serde_json::Value>(r#"{"a":[1,2.5,null]}"#).unwrap());
-    let (said, before) = (text(), resident().unwrap());
-    let_go_of_code();
-    let after = resident().unwrap();
-    assert!(after < before, "{before} bytes before, {after} after");
-    assert_eq!(text(), said);
 }
 
 /// Scenarios with 20 tools of 2 KB each: their list has some 47 MB.

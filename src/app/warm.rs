@@ -75,7 +75,6 @@ pub(super) fn give_back(mut reader: CatalogReader, engine: EngineHandle, clock: 
             }
             own.off_thread(|| {
                 memory::give_back();
-                memory::let_go_of_code();
             })
             .await;
         };

@@ -72,9 +72,6 @@ pub(super) struct Contest {
 }
 
 impl Text {
-    /// What no other text comes before.
-    pub(super) const FIRST: Self = Self([0; 2]);
-
     /// The digest of a text.
     pub(super) fn of(text: &str) -> Self {
         let digest = xxh3_128(text.as_bytes());

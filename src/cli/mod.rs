@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::runtime::{Tasks, memory};
+use crate::runtime::memory;
 
 mod approvals;
 mod by_id;
@@ -124,7 +124,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         memory::keep_little();
     }
     let ended = exit::runtime().and_then(|runtime| {
-        let ended = runtime.block_on(on_a_worker(cli.command));
+        let ended = runtime.block_on(cli.command.run());
         // Dropping a runtime waits for its blocking threads however long their work takes. What has to end before the process does
         // was waited for by the command.
         runtime.shutdown_timeout(BLOCKING_TIMEOUT);
@@ -136,18 +136,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             output::failure(&failure);
             failure.code()
         }
-    }
-}
-
-/// Runs a command on one of the runtime's threads: the main thread's share of the heap would be filled by reading the configuration and
-/// then lie idle, 6 MB of it with a thousand scenarios.
-async fn on_a_worker(command: Command) -> Result<(), Failure> {
-    match Tasks::new().spawn(command.run()).await {
-        Ok(ended) => ended,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(cancelled) => Err(anyhow::Error::new(cancelled).context("the command was cut off").into()),
-        },
     }
 }
 

@@ -1,12 +1,8 @@
-//! Gives memory back to the system: what the allocator keeps, and what of the program's code was only needed for a moment.
+//! Gives memory back to the system that the allocator keeps.
 //!
 //! A hostile or very large manifest takes some 50 MB while it is read. glibc has a heap for each thread, and where one small thing at the
 //! end of such a heap lives on, all the rest of it stays with the process, free or not: a soak with hostile scenarios held 270 MB, of
 //! which 7 MB were in use. `malloc_trim` gives back what is free anywhere. Other allocators do that by themselves.
-//!
-//! Where the program's code is touched, Linux maps the sixteen pages around, so that 14 of its 24 MB were resident in a daemon that had
-//! nothing to do. Pages that are let go stay in the system's own cache and are mapped again when they are needed, at less than a
-//! microsecond each.
 //!
 //! A heap for each thread, of which each keeps what the others could use, is also more than a daemon of a few threads needs: two heaps, and
 //! large blocks apart from them, hold a fleet of 200,000 tools in 30 MB less.
@@ -59,7 +55,6 @@ pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
         let given = tasks.spawn_blocking(|| {
             let before = resident();
             give_back();
-            let_go_of_code();
             before.zip(resident()).map_or(0, |(before, after)| before.saturating_sub(after))
         });
         // The error is that the runtime goes down.
@@ -87,49 +82,3 @@ pub fn give_back() {
 /// Nothing: this platform's allocator gives back by itself.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_back() {}
-
-/// Unmaps the code of the program and its libraries until it is needed again. Takes a millisecond.
-#[cfg(target_os = "linux")]
-pub fn let_go_of_code() {
-    // What cannot be read is not let go, and no harm is done.
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    maps.lines().filter_map(code).for_each(unmap);
-}
-
-/// Nothing: only Linux is known to keep so much.
-#[cfg(not(target_os = "linux"))]
-pub fn let_go_of_code() {}
-
-/// Where a line of `/proc/self/maps` says that there is code of a file, which is never written to (proc(5)): from, to.
-#[cfg(target_os = "linux")]
-fn code(line: &str) -> Option<(usize, usize)> {
-    let mut fields = line.split_ascii_whitespace();
-    let (place, rights, file) = (fields.next()?, fields.next()?, fields.nth(3)?);
-    let (from, to) = place.split_once('-')?;
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    (rights == "r-xp" && file.starts_with('/')).then_some((address(from)?, address(to)?))
-}
-
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the system offers this to C alone")]
-fn unmap((from, to): (usize, usize)) {
-    let place = std::ptr::with_exposed_provenance_mut(from);
-    // SAFETY: madvise(2) with MADV_DONTNEED on a private mapping of a file drops the pages' entries; the next access maps what the file
-    // holds. Nobody writes to code, so that is what stood there.
-    unsafe { libc::madvise(place, to.saturating_sub(from), libc::MADV_DONTNEED) };
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_code_of_files_is_let_go() {
-        let line = |rights: &str, file: &str| format!("7f00-7f80 {rights} 00001000 fe:00 42      {file}");
-        assert_eq!(code(&line("r-xp", "/usr/bin/callsheet")), Some((0x7f00, 0x7f80)));
-        let others = [("r--p", "/usr/bin/callsheet"), ("rwxp", "/a"), ("r-xs", "/a"), ("r-xp", "[vdso]"), ("r-xp", "")];
-        for (rights, file) in others {
-            assert_eq!(code(&line(rights, file)), None, "{rights} {file}");
-        }
-    }
-}

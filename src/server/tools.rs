@@ -1,5 +1,6 @@
 //! The published list, single tools, and why a tool is or is not in the list.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -276,18 +277,9 @@ fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Re
 
 /// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
 fn read_name(rest: &str) -> Result<String, Problem> {
-    let bytes = rest.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let escape = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%').and_then(|digits| {
-            let digits = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        decoded.push(escape.unwrap_or(*byte));
-        at += if escape.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8(decoded)
+    percent_encoding::percent_decode_str(rest)
+        .decode_utf8()
+        .map(Cow::into_owned)
         .map_err(|_| Problem::bad_request(format!("`{}` is no UTF-8 after percent-decoding", excerpt(rest))))
 }
 
