@@ -14,6 +14,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY config ./config
 COPY benches ./benches
 COPY examples ./examples
+COPY crates ./crates
 COPY src ./src
 # The target is named so that only the program itself is linked statically, not what runs while it is built.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \

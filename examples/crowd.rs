@@ -36,10 +36,13 @@ async fn main() -> Result<()> {
         services.push((name.clone(), listener.local_addr()?.port()));
         let about =
             RegistryConfig { scenario_name: name, scenario_version: "1.0.0".into(), ..RegistryConfig::default() };
-        let registry = Registry::new(about, clock)?;
+        let registry = Registry::new(about)?;
         let find = ToolDefinition::new(format!("find_{at:04}"), "Finds books by their title")?;
         registry.register(StaticProvider::new("books").tool(find));
-        tasks.spawn(provide::serve(listener, registry, stop.clone()));
+        tasks.spawn(provide::serve(listener, registry, {
+            let stop = stop.clone();
+            async move { stop.wait().await }
+        }));
     }
     services.extend((0..empty).map(|at| (format!("empty-{at:04}"), NOBODY + at)));
 

@@ -7,14 +7,13 @@
 
 use anyhow::{Context as _, Result};
 use callsheet::provide::{self, Announcement, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
-use callsheet::runtime::{Clock, StopTrigger, signal};
+use callsheet::runtime::{StopTrigger, signal};
 use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, listen, id @ ..] = arguments.as_slice() else { anyhow::bail!("scenario NAME ADDRESS [ID]") };
-    let clock = Clock::system();
 
     let about = RegistryConfig {
         scenario_name: name.clone(),
@@ -22,7 +21,7 @@ async fn main() -> Result<()> {
         scenario_description: "Lends books".into(),
         ..RegistryConfig::default()
     };
-    let registry = Registry::new(about, clock)?;
+    let registry = Registry::new(about)?;
     let find = ToolDefinition::new(format!("{name}_find"), "Finds books by their title")?
         .parameter("title", Parameter::string("A part of the title").required());
     registry.register(StaticProvider::new("books").tool(find));
@@ -30,7 +29,7 @@ async fn main() -> Result<()> {
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let announced = match id {
-        [id, ..] => Some(Announcement::new(name, address, id).start(clock).await?),
+        [id, ..] => Some(Announcement::new(name, address, id).start().await?),
         [] => None,
     };
     println!("{address}");
@@ -43,6 +42,6 @@ async fn main() -> Result<()> {
             announced.goodbye().await;
         }
     };
-    tokio::join!(provide::serve(listener, registry, stop), goodbye).0?;
+    tokio::join!(provide::serve(listener, registry, async move { stop.wait().await }), goodbye).0?;
     Ok(())
 }

@@ -157,7 +157,7 @@ impl Callsheet {
                     _ = other.wait_for(|config| config.discovery.mdns != section) => {}
                 }
             };
-            announce::own(&section, listen, self.clock, over).await;
+            announce::own(&section, listen, over).await;
             // It ended at once where nothing is to be announced.
             tokio::select! {
                 () = end.wait() => {}

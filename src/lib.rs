@@ -59,11 +59,9 @@ pub mod state;
 
 pub mod calls;
 
-mod conditional;
-
 pub mod server;
 
-pub mod provide;
+pub use callsheet_provide as provide;
 
 pub mod native;
 

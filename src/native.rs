@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, Running, ToolDefinition};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde_json::Value;
@@ -17,7 +18,6 @@ use serde_json::Value;
 use crate::discovery::embedded::NATIVE;
 use crate::model::{Accept, JsonText, ScenarioName};
 use crate::protocols::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId, tool_discovery};
-use crate::provide::{self, Function, InvalidDefinition, Provider, Registry, RegistryConfig, Running, ToolDefinition};
 use crate::runtime::Clock;
 use crate::upstream::{AskError, Upstream};
 
@@ -96,8 +96,11 @@ impl NativeTools {
             scenario_description: description.into(),
             ..RegistryConfig::default()
         };
-        let name = about.scenario_name.parse()?;
-        let (registry, tools) = (Registry::new(about, clock)?, Arc::<Tools>::default());
+        let name = about.scenario_name.clone();
+        let registry = Registry::with_clock(about, move || clock.wall())?;
+        // The registry takes the same names.
+        let name = name.parse().map_err(|_| InvalidDefinition::ScenarioName(name))?;
+        let tools = Arc::<Tools>::default();
         registry.register(Offered(Arc::clone(&tools)));
         Ok(Self { name, registry, tools })
     }
@@ -122,7 +125,7 @@ impl NativeTools {
         A: Future<Output = Result<Value, E>> + Send + 'static,
         E: fmt::Display,
     {
-        let function = provide::function(function);
+        let function = callsheet_provide::function(function);
         let mut tools = self.tools.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|(known, _)| known.name() != definition.name());
         tools.push((definition, function));

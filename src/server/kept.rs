@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use callsheet_provide::conditional;
 use futures_util::Stream;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
@@ -15,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use super::repeats::Ready;
 use super::{coding, sent};
 use crate::catalog::Snapshot;
-use crate::conditional;
 use crate::runtime::Tasks;
 use crate::state::lists::{List, Lists, Stamp};
 use crate::views::{self, Coding};

@@ -8,13 +8,13 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use callsheet_provide::conditional;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
 
 use super::front::AnswerBody;
 use super::sent;
 use crate::catalog::Snapshot;
-use crate::conditional;
 use crate::runtime::Tasks;
 use crate::views::{Body, Coding};
 

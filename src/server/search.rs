@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use callsheet_provide::conditional;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, StatusCode, Uri};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -17,7 +18,6 @@ use super::lookup;
 use super::params::{self, Takes};
 use super::query::{Param, Query, bad_value, many, once};
 use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
-use crate::conditional;
 use crate::formats::Format;
 use crate::model::{ScenarioName, ToolId};
 

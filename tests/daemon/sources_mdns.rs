@@ -8,7 +8,6 @@ use callsheet::config::MdnsTrust;
 use callsheet::discovery::{Endpoint, EndpointSet, Trust};
 use callsheet::model::{FindingCode, ScenarioName};
 use callsheet::provide::Announcement;
-use callsheet::runtime::Clock;
 
 use crate::support::daemon::{Daemon, Home, Scenario, names_of};
 use crate::support::mdns::Network;
@@ -134,7 +133,7 @@ async fn a_program_announces_itself_and_says_goodbye() {
     let network = Network::new();
     let mut source = Running::start(network.source());
     let listen = SocketAddr::from(([127, 0, 0, 1], 15000));
-    let announce = || Announcement::new("Ana's library", listen, "lib-1").port(network.port).start(Clock::system());
+    let announce = || Announcement::new("Ana's library", listen, "lib-1").port(network.port).start();
     let first = announce().await.unwrap();
     let set = source.until("it is found", |set| !set.endpoints.is_empty()).await;
     let found = only(&set).clone();
@@ -158,11 +157,7 @@ async fn an_announced_scenario_is_listed_by_the_daemon_and_leaves_with_its_goodb
     let mut config = home.config(&[]);
     config.discovery.mdns = network.section();
     let daemon = Daemon::start(config).await;
-    let announced = Announcement::new("library", scenario.address, "lib-1")
-        .port(network.port)
-        .start(Clock::system())
-        .await
-        .unwrap();
+    let announced = Announcement::new("library", scenario.address, "lib-1").port(network.port).start().await.unwrap();
     daemon.until_tools(&["find_book"]).await;
     let health = daemon.until_state("library", "live").await;
     assert_eq!((&health["source"], &health["trusted"]), (&"mdns".into(), &true.into()));

@@ -9,7 +9,7 @@ use callsheet::provide::{
     self, CategoryDefinition, Cost, InvalidDefinition, Parameter, Provider, Registry, RegistryConfig, Shadowed,
     StaticProvider, ToolDefinition,
 };
-use callsheet::runtime::{Clock, StopTrigger, Tasks};
+use callsheet::runtime::{StopTrigger, Tasks};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -22,7 +22,7 @@ fn registry() -> Registry {
         scenario_description: "Saws and glues".to_owned(),
         ..RegistryConfig::default()
     };
-    Registry::new(config, Clock::system()).unwrap()
+    Registry::new(config).unwrap()
 }
 
 fn tool(name: &str, description: &str) -> ToolDefinition {
@@ -72,7 +72,7 @@ impl Scenario {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (trigger, stop) = StopTrigger::new();
-        let serving = Tasks::new().spawn(provide::serve(listener, registry.clone(), stop));
+        let serving = Tasks::new().spawn(provide::serve(listener, registry.clone(), async move { stop.wait().await }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { base, trigger, serving, client }
     }
@@ -127,14 +127,13 @@ fn names(manifest: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_manifest_is_in_the_protocols_spelling() {
-    tokio::time::pause();
-    let registry = Registry::new(
+    let registry = Registry::with_clock(
         RegistryConfig {
             base_url: Some("http://127.0.0.1:15999".to_owned()),
             max_age: Duration::from_secs(90),
             ..registry().config().clone()
         },
-        Clock::following("2026-02-03T04:05:06Z".parse().unwrap()),
+        || "2026-02-03T04:05:06Z".parse().unwrap(),
     )
     .unwrap();
     registry.register(
@@ -143,7 +142,6 @@ async fn the_manifest_is_in_the_protocols_spelling() {
             .category(category("wood", "Wood").icon("axe").description("What was a tree").display_order(2)),
     );
     let manifest = registry.manifest();
-    tokio::time::resume();
     let expected = json!({
         "protocol_version": "1.0",
         "scenario": {
@@ -424,12 +422,11 @@ fn definitions_that_the_protocol_does_not_allow_are_refused() {
     assert_eq!(filled["parameters"], expected);
 
     let base = registry().config().clone();
-    let named =
-        |name: &str| Registry::new(RegistryConfig { scenario_name: name.into(), ..base.clone() }, Clock::system());
+    let named = |name: &str| Registry::new(RegistryConfig { scenario_name: name.into(), ..base.clone() });
     assert!(named("").is_err() && named("a/b").is_err() && named("a-b.c_1").is_ok());
     for url in ["/api", "ftp://127.0.0.1", "127.0.0.1:80"] {
         let config = RegistryConfig { base_url: Some(url.into()), ..base.clone() };
-        let error = Registry::new(config, Clock::system()).err().unwrap().to_string();
+        let error = Registry::new(config).err().unwrap().to_string();
         assert!(error.contains(url) && error.contains("http"), "{error}");
     }
 }

@@ -230,12 +230,12 @@ impl Scenario {
             scenario_description: "Says what the test says".into(),
             ..RegistryConfig::default()
         };
-        let registry = Registry::new(config, Clock::system()).unwrap();
+        let registry = Registry::new(config).unwrap();
         registry.register(StaticProvider::new(name).with_tools(tools));
         let (stop, stopping) = StopTrigger::new();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        runtime.spawn(provide::serve(listener, registry, stopping));
+        runtime.spawn(provide::serve(listener, registry, async move { stopping.wait().await }));
         Self { url, stop, _runtime: runtime }
     }
 

@@ -228,7 +228,7 @@ impl Scenario {
     /// Starts one on a free port.
     pub(crate) async fn start(name: &str, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         let config = RegistryConfig { scenario_name: name.to_owned(), ..RegistryConfig::default() };
-        let registry = Registry::new(config, Clock::system()).unwrap();
+        let registry = Registry::new(config).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut scenario = Self { name: name.to_owned(), address, registry, running: None };
         scenario.offer(tools);
@@ -270,7 +270,8 @@ impl Scenario {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         let (trigger, stop) = StopTrigger::new();
-        let serving = Tasks::new().spawn(provide::serve(listener, self.registry.clone(), stop));
+        let serving =
+            Tasks::new().spawn(provide::serve(listener, self.registry.clone(), async move { stop.wait().await }));
         self.running = Some((trigger, serving));
     }
 

@@ -1,19 +1,19 @@
-//! The sample scenarios, built with [`crate::provide`] like any scenario written in Rust.
+//! The sample scenarios, built with [`callsheet_provide`] like any scenario written in Rust.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
+use callsheet_provide::{
+    CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::Url;
 
 use super::super::Failure;
 use crate::model::ScenarioName;
-use crate::provide::{
-    self, CategoryDefinition, InvalidDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
-};
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long an answer of the samples may be used: short, so that the demo moves.
@@ -57,7 +57,7 @@ impl Sample {
             max_age: MAX_AGE,
             ..RegistryConfig::default()
         };
-        let registry = Registry::new(config, clock).map_err(anyhow::Error::from)?;
+        let registry = Registry::with_clock(config, move || clock.wall()).map_err(anyhow::Error::from)?;
         registry.register(provider);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?).parse().map_err(anyhow::Error::from)?;
@@ -83,7 +83,7 @@ fn serve(listener: TcpListener, registry: &Registry, tasks: &Tasks) -> StopTrigg
     let (trigger, stop) = StopTrigger::new();
     let registry = registry.clone();
     tasks.spawn(async move {
-        if let Err(error) = provide::serve(listener, registry, stop).await {
+        if let Err(error) = callsheet_provide::serve(listener, registry, async move { stop.wait().await }).await {
             tracing::warn!(%error, "a sample scenario stopped");
         }
     });

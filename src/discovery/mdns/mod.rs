@@ -16,18 +16,21 @@ use std::cmp;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callsheet_provide::mdns::{MdnsDaemon, interface_kinds};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::own::addresses;
-use self::radio::{Ear, Event, Radio};
+use self::radio::{Ear, Event};
 use self::table::{Rules, Table};
 use super::{EndpointSet, Source, SourceError};
 use crate::config::{self, Config};
 use crate::model::{Finding, FindingCode, SourceId};
 use crate::runtime::{Clock, Stop};
+
+pub use callsheet_provide::SERVICE_TYPE;
 
 pub mod announce;
 pub mod heard;
@@ -37,8 +40,6 @@ mod radio;
 pub mod reach;
 pub mod table;
 
-/// The service type that scenarios of the Tool Discovery Protocol announce.
-pub const SERVICE_TYPE: &str = "_agent-tools._tcp";
 /// How often the browse is renewed. Queries otherwise come ever less often, up to once an hour, and after a silent cut of the network
 /// nothing would be heard for as long.
 const RENEW: Duration = Duration::from_secs(60);
@@ -75,10 +76,10 @@ impl Mdns {
         let mut told = Told { table: Table::new(rules), out, settled: false, trouble: None };
         let mut wait = BACKOFF;
         loop {
-            let kinds = radio::kinds(&self.section.interfaces);
-            let broken = match Radio::open(self.section.port, kinds, self.clock).await {
-                Ok(radio) => match self.listen(&radio, &mut told, &mut wait, stop).await {
-                    Ok(()) => return radio.close().await,
+            let kinds = interface_kinds(&self.section.interfaces);
+            let broken = match MdnsDaemon::open(self.section.port, kinds).await {
+                Ok(daemon) => match self.listen(&daemon, &mut told, &mut wait, stop).await {
+                    Ok(()) => return daemon.close().await,
                     Err(error) => error,
                 },
                 Err(error) => error,
@@ -97,7 +98,7 @@ impl Mdns {
     /// Listens until `stop`, or until mDNS can no longer be used.
     async fn listen(
         &self,
-        radio: &Radio,
+        daemon: &MdnsDaemon,
         told: &mut Told,
         wait: &mut Duration,
         stop: &Stop,
@@ -105,7 +106,7 @@ impl Mdns {
         let types = self.types();
         let mut ear = Ear::new();
         for service_type in &types {
-            radio.browse(service_type, &mut ear).await?;
+            ear.browse(daemon, service_type).await?;
         }
         let start = self.clock.now();
         let mut session = Session { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
@@ -118,11 +119,11 @@ impl Mdns {
             }
             let now = self.clock.now();
             if let Some((_, service_type)) = session.reopen.take_if(|(at, _)| *at <= now) {
-                radio.browse(&service_type, &mut ear).await?;
+                ear.browse(daemon, &service_type).await?;
             }
             if session.renew <= now {
                 for service_type in &types {
-                    radio.browse(service_type, &mut ear).await?;
+                    ear.browse(daemon, service_type).await?;
                 }
                 session.renewed(told, wait, now);
             }

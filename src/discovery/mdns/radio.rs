@@ -1,39 +1,22 @@
-//! The part that speaks to mdns-sd: opening it on the chosen port and interfaces, browsing, and closing. It decides nothing.
+//! Browsing by mdns-sd. Decides nothing.
 //!
-//! mdns-sd runs a thread of its own and takes commands through a short queue, which may be full for a moment. It has one listener for
-//! each service type: browsing again replaces it and tells everything that is known once more. A listener that is too slow is dropped
-//! without a word, which shows as the end of its events.
+//! mdns-sd has one listener for each service type: browsing again replaces it and tells everything that is known once more. A listener
+//! that is too slow is dropped without a word, which shows as the end of its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use callsheet_provide::mdns::MdnsDaemon;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream, SelectAll};
-use mdns_sd::{Error, IfKind, Receiver, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
+use mdns_sd::{Error, Receiver, ResolvedService, ScopedIp, ServiceEvent};
 
 use super::heard::{Heard, HeardAddress};
 use super::own;
-use crate::runtime::Clock;
 
 /// The domain of everything here (RFC 6762 section 3).
 const DOMAIN: &str = "local.";
-/// How a configuration names the loopback interface of IPv4.
-pub(super) const LOOPBACK: &str = "loopback";
-/// How long a full queue of commands is waited for.
-const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// How often a command is tried in all.
-const TRIES: u32 = 50;
-/// How long closing may take.
-const CLOSE: Duration = Duration::from_secs(1);
-
-/// An open mDNS daemon; closed when dropped.
-pub(super) struct Radio {
-    daemon: ServiceDaemon,
-    clock: Clock,
-}
-
 /// What is heard.
 pub(super) enum Event {
     /// An announcement, for the first time or anew.
@@ -59,77 +42,22 @@ pub(super) struct Ear {
     newest: BTreeMap<Arc<str>, u64>,
 }
 
-/// Which interfaces are used: by name, where `loopback` is that of IPv4; none named means all.
-pub(super) fn kinds(interfaces: &[String]) -> Vec<IfKind> {
-    let kind = |name: &String| if name == LOOPBACK { IfKind::LoopbackV4 } else { IfKind::Name(name.clone()) };
-    interfaces.iter().map(kind).collect()
-}
-
-impl Radio {
-    /// Opens it. Nothing is sent before the interfaces are chosen: commands are followed in order.
-    pub(super) async fn open(port: u16, interfaces: Vec<IfKind>, clock: Clock) -> Result<Self, Error> {
-        let radio = Self { daemon: ServiceDaemon::new_with_port(port)?, clock };
-        if !interfaces.is_empty() {
-            radio.command(|daemon| daemon.disable_interface(IfKind::All)).await?;
-            for kind in interfaces {
-                radio.command(|daemon| daemon.enable_interface(kind.clone())).await?;
-            }
-        }
-        Ok(radio)
-    }
-
-    /// Gives a command, again while the queue is full.
-    pub(super) async fn command<T>(
-        &self,
-        give: impl Fn(&ServiceDaemon) -> Result<T, Error> + Send,
-    ) -> Result<T, Error> {
-        for _ in 1..TRIES {
-            match give(&self.daemon) {
-                Err(Error::Again) => self.clock.sleep(QUEUE_WAIT).await,
-                given => return given,
-            }
-        }
-        give(&self.daemon)
-    }
-
-    /// Listens, or listens anew, to a service type (without domain). What the last listener still holds is heard too.
-    pub(super) async fn browse(&self, service_type: &Arc<str>, ear: &mut Ear) -> Result<(), Error> {
-        let full = format!("{service_type}.{DOMAIN}");
-        let receiver: Receiver<ServiceEvent> = self.command(|daemon| daemon.browse(&full)).await?;
-        let generation = ear.newest.get(service_type).map_or(0, |newest| newest + 1);
-        ear.newest.insert(Arc::clone(service_type), generation);
-        let (of, end) = (Arc::clone(service_type), Arc::clone(service_type));
-        let events = receiver.into_stream().map(move |event| (Arc::clone(&of), generation, Some(event)));
-        ear.events.push(events.chain(stream::iter([(end, generation, None)])).boxed());
-        Ok(())
-    }
-
-    /// Closes it, and waits a limited time until its thread has ended. Services that are still registered say goodbye.
-    pub(super) async fn close(self) {
-        let ended = async {
-            if let Ok(ended) = self.command(ServiceDaemon::shutdown).await {
-                // An error means that it ended without a word.
-                let _ = ended.recv_async().await;
-            }
-        };
-        tokio::select! {
-            () = ended => {}
-            () = self.clock.sleep(CLOSE) => tracing::debug!("mDNS did not close in time"),
-        }
-    }
-}
-
-impl Drop for Radio {
-    fn drop(&mut self) {
-        // After `close` there is nobody left to hear it.
-        let _ = self.daemon.shutdown();
-    }
-}
-
 impl Ear {
     /// Hears nothing yet.
     pub(super) fn new() -> Self {
         Self { events: SelectAll::new(), newest: BTreeMap::new() }
+    }
+
+    /// Listens, or listens anew, to a service type (without domain). What the last listener still holds is heard too.
+    pub(super) async fn browse(&mut self, daemon: &MdnsDaemon, service_type: &Arc<str>) -> Result<(), Error> {
+        let full = format!("{service_type}.{DOMAIN}");
+        let receiver: Receiver<ServiceEvent> = daemon.command(|daemon| daemon.browse(&full)).await?;
+        let generation = self.newest.get(service_type).map_or(0, |newest| newest + 1);
+        self.newest.insert(Arc::clone(service_type), generation);
+        let (of, end) = (Arc::clone(service_type), Arc::clone(service_type));
+        let events = receiver.into_stream().map(move |event| (Arc::clone(&of), generation, Some(event)));
+        self.events.push(events.chain(stream::iter([(end, generation, None)])).boxed());
+        Ok(())
     }
 
     /// The next event; waits for ever when nothing is listened to. Cancel-safe.

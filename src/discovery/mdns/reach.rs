@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use callsheet_provide::mdns::LOOPBACK;
 use if_addrs::Interface;
 use socket2::{Domain, Socket, Type};
 
-use super::radio::LOOPBACK;
 use crate::config;
 
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);

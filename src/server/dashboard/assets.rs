@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::Response;
 use bytes::Bytes;
+use callsheet_provide::conditional;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,7 +14,6 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::coding;
 use super::super::error::{Problem, excerpt};
 use super::page::guard;
-use crate::conditional;
 use crate::views::Coding;
 
 /// One file.

@@ -22,8 +22,10 @@ pub enum InvalidDefinition {
     #[error("the parameters of tool `{0}` are no object schema: {1}; use an object with `type` \"object\"")]
     Parameters(String, &'static str),
     /// Not within the grammar of scenario names.
-    #[error(transparent)]
-    ScenarioName(#[from] crate::model::InvalidName),
+    #[error(
+        "`{0}` is no scenario name: use 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit"
+    )]
+    ScenarioName(String),
     /// A base address that nobody could use.
     #[error("`{0}` is no base address: use an absolute `http` or `https` URL")]
     BaseUrl(String),

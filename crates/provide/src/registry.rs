@@ -7,23 +7,26 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Uri;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::definition::InvalidDefinition;
 use super::provider::{Provider, Running};
-use crate::model::ScenarioName;
-use crate::runtime::Clock;
 
 /// The version of the protocol that manifests are written in.
 const PROTOCOL_VERSION: &str = "1.0";
 
+/// Characters of a scenario name at most.
+const SCENARIO_NAME_MAX: usize = 100;
+/// Characters of a refused name that an error quotes.
+const SHOWN_CHARS: usize = 120;
+
 /// Who the scenario is, and how long its manifest may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryConfig {
-    /// Its identifier, within the grammar of [`ScenarioName`].
+    /// Its identifier: 1 to 100 letters, digits, `.`, `_` or `-`, beginning with a letter or digit.
     pub scenario_name: String,
     /// Its own version, semantic by the protocol's wish.
     pub scenario_version: String,
@@ -55,7 +58,7 @@ pub struct Registry(Arc<Inner>);
 
 struct Inner {
     config: RegistryConfig,
-    clock: Clock,
+    now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// In the order they first came.
     providers: RwLock<Vec<Arc<dyn Provider>>>,
     /// What was last served.
@@ -101,16 +104,26 @@ pub(super) struct Document {
 
 impl Registry {
     /// A registry without providers, which is a valid scenario. Refuses a name or base address that no consumer could use.
-    pub fn new(config: RegistryConfig, clock: Clock) -> Result<Self, InvalidDefinition> {
-        config.scenario_name.parse::<ScenarioName>()?;
+    pub fn new(config: RegistryConfig) -> Result<Self, InvalidDefinition> {
+        Self::with_clock(config, system_time)
+    }
+
+    /// The same, with a clock of the program's own for `generated_at`.
+    pub fn with_clock(
+        config: RegistryConfig,
+        now: impl Fn() -> Timestamp + Send + Sync + 'static,
+    ) -> Result<Self, InvalidDefinition> {
+        if !is_scenario_name(&config.scenario_name) {
+            return Err(InvalidDefinition::ScenarioName(config.scenario_name.chars().take(SHOWN_CHARS).collect()));
+        }
         if let Some(text) = &config.base_url {
-            let usable = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+            let usable = text.parse::<Uri>().is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
             if !usable {
                 return Err(InvalidDefinition::BaseUrl(text.clone()));
             }
         }
         let (providers, current) = (RwLock::default(), Mutex::default());
-        Ok(Self(Arc::new(Inner { config, clock, providers, current })))
+        Ok(Self(Arc::new(Inner { config, now: Box::new(now), providers, current })))
     }
 
     /// Who the scenario is.
@@ -162,11 +175,6 @@ impl Registry {
         }
     }
 
-    /// The clock it was given.
-    pub(super) fn clock(&self) -> Clock {
-        self.0.clock
-    }
-
     /// Asks the providers and returns their offer; it is the last one again when nothing has changed.
     pub(super) fn offer(&self) -> Arc<Offer> {
         // Providers are asked outside the locks: they may take their time, and may use the registry themselves.
@@ -180,7 +188,7 @@ impl Registry {
             known => {
                 // When only a shadowed tool came or went, what is served is still the same.
                 let manifest = known.as_ref().filter(|offer| offer.manifest.digest == digest).map_or_else(
-                    || Document { body: stamped(&content, self.0.clock.wall()), digest },
+                    || Document { body: stamped(&content, (self.0.now)()), digest },
                     |offer| offer.manifest.clone(),
                 );
                 let offer = Arc::new(merged.offer(manifest));
@@ -248,6 +256,19 @@ impl Merged {
         };
         Offer { manifest, tools: self.tools.into_iter().map(document).collect(), shadowed: self.shadowed }
     }
+}
+
+/// Whether a text is within the grammar of scenario names.
+fn is_scenario_name(text: &str) -> bool {
+    let legal = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    text.len() <= SCENARIO_NAME_MAX
+        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && text.bytes().all(legal)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place in this crate that reads time")]
+fn system_time() -> Timestamp {
+    Timestamp::now()
 }
 
 /// `content`, which is the text of a JSON object, with `generated_at` as its last member.

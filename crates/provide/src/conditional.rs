@@ -1,10 +1,10 @@
-//! Whether a client already has what it asks for (RFC 9110 section 13.1.2): for the daemon and for scenarios built with `provide`. Pure.
+//! Whether a client already has what it requests (RFC 9110 section 13.1.2). Pure.
 
 use http::HeaderMap;
 use http::header::IF_NONE_MATCH;
 
 /// Whether `If-None-Match` names `etag` (with its quotes), so that 304 is the answer to a GET. Weak comparison: `W/` does not count. `*` names anything.
-pub(crate) fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
+pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
     headers.get_all(IF_NONE_MATCH).iter().any(|line| names(line.as_bytes(), etag.as_ref()))
 }
 

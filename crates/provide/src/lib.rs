@@ -1,4 +1,4 @@
-//! For the other side: a registry and router with which a Rust program becomes a scenario.
+//! Makes a Rust program a scenario (tool provider): a registry of its tools, and a router that lists and runs them.
 //!
 //! A [`Registry`] knows the program's [`Provider`]s, and [`router()`] serves what they offer as the Tool Discovery Protocol 1.0 asks:
 //! `GET /api/v1/tools`, `GET /api/v1/tools/{name}`, with caching headers and conditional requests. Providers are asked at each
@@ -6,21 +6,19 @@
 //! ([`StaticProvider::runs`], [`Provider::run`]). An [`Announcement`] tells the local network of it all.
 //!
 //! ```
-//! use callsheet::provide::{self, CategoryDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition};
-//! use callsheet::runtime::{Clock, StopTrigger};
+//! use callsheet_provide::{
+//!     self as provide, CategoryDefinition, Parameter, Registry, RegistryConfig, StaticProvider, ToolDefinition,
+//! };
 //! use serde_json::{Value, json};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let registry = Registry::new(
-//!     RegistryConfig {
-//!         scenario_name: "library".to_owned(),
-//!         scenario_version: "1.2.0".to_owned(),
-//!         scenario_description: "Lends books".to_owned(),
-//!         ..RegistryConfig::default()
-//!     },
-//!     Clock::system(),
-//! )?;
+//! let registry = Registry::new(RegistryConfig {
+//!     scenario_name: "library".to_owned(),
+//!     scenario_version: "1.2.0".to_owned(),
+//!     scenario_description: "Lends books".to_owned(),
+//!     ..RegistryConfig::default()
+//! })?;
 //! let find = ToolDefinition::new("find_book", "Finds books by their title")?
 //!     .category("catalogue")
 //!     .parameter("title", Parameter::string("A part of the title").required().min_length(2))
@@ -38,24 +36,27 @@
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! println!("http://{}/api/v1/tools", listener.local_addr()?);
-//! let (trigger, stop) = StopTrigger::new();
-//! # trigger.stop();
-//! provide::serve(listener, registry, stop).await?;
+//! let shutdown = async { /* until a signal comes */ };
+//! provide::serve(listener, registry, shutdown).await?;
 //! # Ok(())
 //! # }
 //! ```
 
+#[cfg(feature = "announce")]
 mod announce;
+pub mod conditional;
 mod definition;
+#[cfg(feature = "announce")]
+pub mod mdns;
 mod parameter;
 mod provider;
 mod registry;
 mod router;
 
-pub use announce::{AnnounceError, Announced, Announcement};
+#[cfg(feature = "announce")]
+pub use announce::{AnnounceError, Announced, Announcement, SERVICE_TYPE};
 pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
 pub use parameter::Parameter;
-pub(crate) use provider::{Function, function};
-pub use provider::{Provider, Running, StaticProvider};
+pub use provider::{Function, Provider, Running, StaticProvider, function};
 pub use registry::{Registry, RegistryConfig, Shadowed};
 pub use router::{router, serve};

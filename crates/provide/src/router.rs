@@ -20,10 +20,10 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use super::registry::{Call, Document, Registry};
 use crate::conditional;
-use crate::runtime::Stop;
 
 /// How long requests that are under way may take once stopping was asked for.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -45,15 +45,25 @@ pub fn router(registry: Registry) -> Router {
         .with_state(registry)
 }
 
-/// Serves [`router()`] on a bound listener until told to stop. It then stops accepting at once, so that the port is refused, and gives
-/// requests under way five seconds to finish.
-pub async fn serve(listener: TcpListener, registry: Registry, stop: Stop) -> io::Result<()> {
-    let clock = registry.clock();
-    let (signal, limit) = (stop.clone(), stop);
-    let serving = axum::serve(listener, router(registry)).with_graceful_shutdown(async move { signal.wait().await });
+/// Serves [`router()`] on a bound listener until `shutdown` completes. It then stops accepting at once, so that the port is refused,
+/// and gives requests under way five seconds to finish.
+///
+/// # Errors
+/// None from the network: accepting is tried again (see [`axum::serve`]).
+pub async fn serve(
+    listener: TcpListener,
+    registry: Registry,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let (stopping, stopped) = oneshot::channel::<()>();
+    let serving = axum::serve(listener, router(registry)).with_graceful_shutdown(async move {
+        shutdown.await;
+        // Nobody listens any more if serving was dropped.
+        let _ = stopping.send(());
+    });
     let cut = async {
-        limit.wait().await;
-        clock.sleep(DRAIN).await;
+        let _ = stopped.await;
+        tokio::time::sleep(DRAIN).await;
     };
     tokio::select! {
         ended = serving.into_future() => ended,

@@ -13,11 +13,11 @@ use super::definition::{CategoryDefinition, ToolDefinition};
 /// A call under way: what the tool gives back, or what it says went wrong.
 pub type Running = BoxFuture<'static, Result<Value, String>>;
 
-/// Runs one tool.
-pub(crate) type Function = Arc<dyn Fn(Value) -> Running + Send + Sync>;
+/// Runs one tool: from its arguments, as they were sent.
+pub type Function = Arc<dyn Fn(Value) -> Running + Send + Sync>;
 
-/// The same, of a function whose error is any text.
-pub(crate) fn function<F, A, E>(run: F) -> Function
+/// A [`Function`] made of an async function whose error is any text.
+pub fn function<F, A, E>(run: F) -> Function
 where
     F: Fn(Value) -> A + Send + Sync + 'static,
     A: Future<Output = Result<Value, E>> + Send + 'static,
