@@ -9,6 +9,7 @@ mod change;
 mod check;
 mod checks;
 mod config;
+mod contract;
 mod demo;
 mod doctor;
 mod help;
