@@ -168,11 +168,8 @@ fn main() {
     let (writer, _reader) = catalog_store(last);
     steps.done("without the former catalogs");
     let snapshot = writer.current();
-    for entry in snapshot.catalog.entries() {
-        entry.warm();
-    }
-    steps.done("the search's index");
     let index: usize = snapshot.catalog.entries().map(|entry| entry.index_bytes()).sum();
+    steps.done("the search's index");
     println!("    it says of itself {:.1}", index as f64 / steps.tools);
 
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();

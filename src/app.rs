@@ -48,7 +48,6 @@ use crate::views::Views;
 mod builder;
 mod reload;
 mod service;
-mod warm;
 
 pub use builder::{Builder, Opened};
 use reload::Follower;
@@ -240,8 +239,6 @@ impl Callsheet {
     /// this is.
     pub fn return_memory(&self) {
         self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
-        let (reader, engine, stop) = (self.reader.clone(), self.engine.clone(), self.stop.clone());
-        warm::give_back(reader, engine, self.clock, &self.tasks, stop);
     }
 
     /// Tells the service manager that started this process, if one wants to be told (`sd_notify(3)`): that it is ready, in one line how it

@@ -216,7 +216,6 @@ impl Opened {
         let parts = calls::Parts { store, hub, reader: known, clock, tasks: running, stop: end };
         calls.attach(of_calls, parts);
         calls.resume().await;
-        super::warm::start(reader.clone(), clock, &tasks, stop.clone());
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
