@@ -109,7 +109,6 @@ pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderM
     let coding = coding::choose(headers);
     let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
     shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
-    shared.lately.note(query.unwrap_or_default(), coding);
     ready.answer_from(headers, &snapshot, &shared.tasks)
 }
 
