@@ -179,10 +179,10 @@ fn main() {
         let query = callsheet::catalog::ViewQuery::default();
         runtime.block_on(views.prepare(&snapshot, &query, native, coding))
     };
-    let body = ask(Coding::Identity).body.length();
+    let body = ask(Coding::Identity).body.len();
     steps.done("the list, prepared");
     println!("    its body {:.1}", body as f64 / steps.tools);
-    let body = ask(Coding::Gzip).body.length();
+    let body = ask(Coding::Gzip).body.len();
     steps.done("the list, prepared with gzip");
     println!("    its body {:.1}", body as f64 / steps.tools);
 }

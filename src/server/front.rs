@@ -42,8 +42,8 @@ const TOOL: &str = "/api/v1/tools/{*name}";
 /// Where calls go.
 const CALL: &str = "/api/v1/tools/execute";
 
-/// A body that is at hand, or one that comes in pieces.
-pub(super) type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
+/// A body that is at hand, or one of the router's.
+type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 type Answer = Response<AnswerBody>;
 
 /// Answers requests. Cheap to clone.
@@ -161,7 +161,7 @@ impl Inner {
         };
         let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let at_hand = if preflight && pass.origin.is_some() {
-            Some((short(preflight_answer()), self.places.preflight))
+            Some((preflight_answer(), self.places.preflight))
         } else {
             match thin(&head.method, head.uri.path()) {
                 Some(Thin::List) => tools::list_again(&self.shared, head.uri.query(), &head.headers)
@@ -173,7 +173,7 @@ impl Inner {
             }
         };
         match at_hand {
-            Some((answer, route)) => Begun::Answered(self.shared_with(pass, answer), route),
+            Some((answer, route)) => Begun::Answered(self.shared_with(pass, short(answer)), route),
             None => Begun::Passed(Box::new(Passed { head, body, pass })),
         }
     }
@@ -192,7 +192,7 @@ impl Inner {
         let head = &passed.head;
         let (answer, route) = match thin(&head.method, head.uri.path()) {
             Some(Thin::List) => {
-                (Box::pin(tools::list(&self.shared, head.uri.query(), &head.headers)).await, self.places.list)
+                (short(Box::pin(tools::list(&self.shared, head.uri.query(), &head.headers)).await), self.places.list)
             }
             Some(Thin::Call) => {
                 let Passed { head, body, pass } = *passed;
@@ -254,8 +254,7 @@ fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {
     (!routed).then_some(Thin::Tool(rest))
 }
 
-/// An answer that is at hand.
-pub(super) fn short(answer: Response<Full<Bytes>>) -> Answer {
+fn short(answer: Response<Full<Bytes>>) -> Answer {
     answer.map(Either::Left)
 }
 
@@ -266,9 +265,6 @@ fn without_body(mut answer: Answer) -> Answer {
         if answer.status() != StatusCode::NOT_MODIFIED {
             answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
-        *answer.body_mut() = Either::Left(Full::default());
-    } else if answer.headers().contains_key(CONTENT_LENGTH) {
-        // It would be made piece by piece and thrown away.
         *answer.body_mut() = Either::Left(Full::default());
     }
     answer

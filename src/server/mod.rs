@@ -55,7 +55,6 @@ mod repeats;
 mod routes;
 mod scenarios;
 mod search;
-mod sent;
 mod socket;
 mod stuck;
 mod tools;
