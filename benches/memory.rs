@@ -168,11 +168,8 @@ fn main() {
     let (writer, _reader) = catalog_store(last);
     steps.done("without the former catalogs");
     let snapshot = writer.current();
-    for entry in snapshot.catalog.entries() {
-        entry.warm();
-    }
-    steps.done("the search's index");
     let index: usize = snapshot.catalog.entries().map(|entry| entry.index_bytes()).sum();
+    steps.done("the search's index");
     println!("    it says of itself {:.1}", index as f64 / steps.tools);
 
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
@@ -182,10 +179,10 @@ fn main() {
         let query = callsheet::catalog::ViewQuery::default();
         runtime.block_on(views.prepare(&snapshot, &query, native, coding))
     };
-    let body = ask(Coding::Identity).body.length();
+    let body = ask(Coding::Identity).body.len();
     steps.done("the list, prepared");
     println!("    its body {:.1}", body as f64 / steps.tools);
-    let body = ask(Coding::Gzip).body.length();
+    let body = ask(Coding::Gzip).body.len();
     steps.done("the list, prepared with gzip");
     println!("    its body {:.1}", body as f64 / steps.tools);
 }

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -40,7 +40,7 @@ use crate::runtime::service::ServiceManager;
 use crate::runtime::signal::{self, Hangups};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
-use crate::server::{self, Opening};
+use crate::server;
 use crate::state::StateError;
 use crate::upstream::Client;
 use crate::views::Views;
@@ -48,9 +48,8 @@ use crate::views::Views;
 mod builder;
 mod reload;
 mod service;
-mod warm;
 
-pub use builder::{Builder, Opened};
+pub use builder::Builder;
 use reload::Follower;
 
 /// How long the engine's own tasks may take to end; they only have saves to finish.
@@ -77,8 +76,6 @@ pub struct Callsheet {
     tasks: Tasks,
     trigger: StopTrigger,
     stop: Stop,
-    /// The listener that was answered on since before the start, until it is served.
-    opening: Mutex<Option<Opening>>,
 }
 
 /// Why it did not start.
@@ -87,9 +84,6 @@ pub enum StartError {
     /// The store cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The listener cannot be used.
-    #[error("the listener cannot be used")]
-    Listener(#[from] server::ServeError),
 }
 
 impl Callsheet {
@@ -106,20 +100,7 @@ impl Callsheet {
     /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
     /// `discovery.mdns.announce` is on.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
-        let config = self.config.borrow().server.clone();
-        self.serve_on(server::open(listener, &config, None, self.clock, &self.tasks, &self.stop)?).await
-    }
-
-    /// The same on the listener that it was [opened](Builder::open) with; nothing without one, and nothing the second time.
-    pub async fn serve_opened(&self) -> Result<(), server::ServeError> {
-        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match opening {
-            Some(opening) => self.serve_on(opening).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn serve_on(&self, opening: Opening) -> Result<(), server::ServeError> {
+        let listen = listener.local_addr().map_err(server::ServeError::Address)?;
         let parts = server::Parts {
             reader: self.reader.clone(),
             views: self.views.clone(),
@@ -133,10 +114,9 @@ impl Callsheet {
             tasks: self.tasks.clone(),
         };
         let (ended, end) = self.stop.child();
-        let announcing = self.announce(opening.address(), end);
-        let database = self.config.borrow().state.path.clone();
+        let announcing = self.announce(listen, end);
         let serving = async {
-            let served = opening.serve(parts, Some(database), self.stop.clone()).await;
+            let served = server::run(listener, parts, self.stop.clone()).await;
             ended.stop();
             served
         };
@@ -240,8 +220,6 @@ impl Callsheet {
     /// this is.
     pub fn return_memory(&self) {
         self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
-        let (reader, engine, stop) = (self.reader.clone(), self.engine.clone(), self.stop.clone());
-        warm::give_back(reader, engine, self.clock, &self.tasks, stop);
     }
 
     /// Tells the service manager that started this process, if one wants to be told (`sd_notify(3)`): that it is ready, in one line how it

@@ -1,9 +1,9 @@
 //! Processes of this same program in another role.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child as Process, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -146,23 +146,6 @@ impl Daemon {
     pub(crate) fn stored(&self) -> Result<u64> {
         let files = std::fs::read_dir(self.folder.path().join("lib"))?;
         files.map(|file| Ok(file?.metadata()?.len())).sum()
-    }
-
-    /// Whether lists are kept for its next start.
-    pub(crate) fn keeps_lists(&self) -> bool {
-        self.lists().exists()
-    }
-
-    /// Takes away what is kept for its next start.
-    pub(crate) fn forget_lists(&self) -> Result<()> {
-        match std::fs::remove_file(self.lists()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn lists(&self) -> PathBuf {
-        self.folder.path().join("lib/state.db.lists")
     }
 
     /// Starts it again on what it stored; returns when it listens.

@@ -133,7 +133,7 @@ pub struct Entry {
     pub digest: Digest,
     /// Kept by [`Entry::lint`].
     pub linted: Linted,
-    /// Kept by [`Entry::warm`] and by searches.
+    /// Made by the first search.
     pub indexed: search::Indexed,
 }
 

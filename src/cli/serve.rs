@@ -36,29 +36,20 @@ impl Serve {
         let log = self.log.start()?;
         let options = self.options();
         let loaded = config::load(&options)?;
-        // Before anything else is started: a port that is taken is the most common reason not to start.
+        // A port that is taken is the most common reason not to start, so it is taken first.
         let listener = bind(loaded.config.server.listen).await?;
         let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let state = loaded.config.state.path.display().to_string();
         let address = listener.local_addr()?;
-        let told = || super::output::line(&format!("callsheet listens on http://{address}"));
-        let opened = Callsheet::builder(loaded.config.clone()).open(listener).await?;
-        // What is asked meanwhile waits, or is the list, which most ask for.
-        let early = opened.answers();
-        if early {
-            told();
-        }
-        let app = opened.start().await?;
+        let app = Callsheet::builder(loaded.config.clone()).start().await?;
         app.follow_configuration(options, loaded)?;
         app.return_memory();
         let open_files = open_files::raise();
         tracing::info!(configuration = file, state, open_files, "started");
-        if !early {
-            told();
-        }
+        super::output::line(&format!("callsheet listens on http://{address}"));
         app.stop_on_signal()?;
         app.tell_service_manager();
-        match app.serve_opened().await {
+        match app.serve(listener).await {
             // Those who were cut off were told nothing wrong, and the operator asked for it.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
             served => served.context("serving HTTP")?,

@@ -20,7 +20,6 @@ mod check;
 mod defaults;
 mod error;
 mod file;
-mod imprint;
 mod key;
 mod layer;
 mod load;

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::Event;
-use super::restorable::Ledger;
 use crate::model::{Manifest, Party, ScenarioName};
 use crate::protocols::tool_discovery;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -38,27 +37,6 @@ pub(super) enum Save {
 
 /// The last of each subject: a scenario's manifest, or the revision.
 type Gathered = BTreeMap<Option<ScenarioName>, Save>;
-
-/// The way to the archive. What goes there is entered in the ledger.
-#[derive(Clone)]
-pub(super) struct Saves {
-    pub(super) queue: mpsc::Sender<Save>,
-    pub(super) ledger: Ledger,
-}
-
-impl Saves {
-    /// Room for one, which is to be used; nothing when there is none.
-    pub(super) fn try_reserve(&self) -> Result<mpsc::Permit<'_, Save>, mpsc::error::TrySendError<()>> {
-        let room = self.queue.try_reserve()?;
-        self.ledger.begin();
-        Ok(room)
-    }
-
-    /// Sends one if there is room. Whether there was.
-    pub(super) fn try_send(&self, save: Save) -> bool {
-        self.try_reserve().map(|room| room.send(save)).is_ok()
-    }
-}
 
 impl Save {
     /// What a later one replaces.
@@ -97,20 +75,18 @@ impl Archive {
     /// told as an event; the next save tells when it works again.
     pub(super) async fn run(mut self, stop: Stop) {
         while let Some(first) = self.saves.recv().await {
-            let (mut gathered, taken) = self.gather(first, &stop).await;
+            let mut gathered = self.gather(first, &stop).await;
             while !gathered.is_empty() {
                 let rest = gathered.keys().nth(BATCH).cloned();
                 let later = rest.map(|rest| gathered.split_off(&rest)).unwrap_or_default();
-                // All that was taken from the queue is saved, or replaced by what is, when the last of it is.
-                let ended = if later.is_empty() { taken } else { 0 };
-                self.save(std::mem::replace(&mut gathered, later), ended).await;
+                self.save(std::mem::replace(&mut gathered, later)).await;
             }
         }
     }
 
-    /// What comes within the time to gather, and how many that were. A stop ends the waiting; what was queued before it is still taken.
-    async fn gather(&mut self, first: Save, stop: &Stop) -> (Gathered, u64) {
-        let (mut gathered, mut taken) = (Gathered::from([(first.subject(), first)]), 1);
+    /// What comes within the time to gather. A stop ends the waiting; what was queued before it is still taken.
+    async fn gather(&mut self, first: Save, stop: &Stop) -> Gathered {
+        let mut gathered = Gathered::from([(first.subject(), first)]);
         let begun = self.clock.now();
         loop {
             let end = (begun + LONGEST).min(self.clock.now() + GATHER);
@@ -120,13 +96,12 @@ impl Archive {
                 () = stop.wait() => None,
                 () = self.clock.sleep_until(end) => None,
             };
-            let Some(next) = next else { return (gathered, taken) };
-            taken += 1;
+            let Some(next) = next else { return gathered };
             gathered.insert(next.subject(), next);
         }
     }
 
-    async fn save(&self, batch: Gathered, ended: u64) {
+    async fn save(&self, batch: Gathered) {
         let scenarios = batch.iter().filter(|(_, save)| matches!(save, Save::Manifest(..)));
         let scenarios = scenarios.filter_map(|(scenario, _)| scenario.clone()).collect();
         let written = self.tasks.spawn_blocking(|| batch.into_values().map(Save::write).collect());
@@ -134,6 +109,6 @@ impl Archive {
         let Ok(writes) = written.await else { return };
         let result = self.store.save(writes).await;
         // Fails only when the engine is gone; what it left to be saved is saved all the same.
-        let _ = self.events.send(Event::Archived(result, scenarios, ended)).await;
+        let _ = self.events.send(Event::Archived(result, scenarios)).await;
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::answers;
-use super::archive::Saves;
+use super::archive::Save;
 use super::ask::Answered;
 use super::isolation::Isolation;
 use super::losses::reached;
@@ -44,7 +44,8 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) events: mpsc::Sender<Event>,
-    pub(super) saves: Saves,
+    /// What is to be stored behind the loop's back.
+    pub(super) saves: mpsc::Sender<Save>,
     /// Tells the sources of another configuration.
     pub(super) configured: watch::Sender<Arc<Config>>,
     pub(super) listings: Arc<Listings>,
@@ -235,7 +236,6 @@ impl Core {
             }
             Event::Answered(answered) => self.answered(*answered, now),
             Event::Preferred(preferences, settings, reply) => {
-                self.parts.saves.ledger.end(1);
                 self.press.prefer(preferences);
                 self.press.touch_all(self.records.keys());
                 self.press.after_publish(move |_| {
@@ -243,15 +243,13 @@ impl Core {
                 });
             }
             Event::Decided(name, ruling, reply) => {
-                self.parts.saves.ledger.end(1);
                 self.decided(&name, ruling, now);
                 self.press.after_publish(move |snapshot| {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
             }
-            Event::Archived(result, scenarios, ended) => {
-                self.parts.saves.ledger.end(ended);
+            Event::Archived(result, scenarios) => {
                 if result.is_err() {
                     // Saved again after their next good answers.
                     for name in &scenarios {
@@ -309,7 +307,6 @@ impl Core {
             }
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
-            Command::Restorable(reply) => return drop(reply.send(Ok(self.candidate()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {

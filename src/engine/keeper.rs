@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::restorable::Ledger;
 use super::{EngineError, Event};
 use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, Target};
 use crate::runtime::Stop;
@@ -24,7 +23,6 @@ pub(super) enum Operation {
 /// Works off operations one after the other, so that two changes of the same preference cannot lose each other.
 pub(super) struct Keeper {
     pub(super) store: Arc<dyn StateStore>,
-    pub(super) ledger: Ledger,
     pub(super) preferences: Arc<PreferenceSet>,
     pub(super) operations: mpsc::Receiver<Operation>,
     pub(super) events: mpsc::Sender<Event>,
@@ -71,9 +69,7 @@ impl Keeper {
             let _ = reply.send(Err(EngineError::TooManyPreferences));
             return None;
         }
-        self.ledger.begin();
         if let Err(error) = self.store.save(writes).await {
-            self.ledger.end(1);
             let _ = reply.send(Err(error.into()));
             return None;
         }
@@ -82,9 +78,7 @@ impl Keeper {
     }
 
     async fn decide(&mut self, name: ScenarioName, ruling: Option<Ruling>, reply: Reply<Arc<Health>>) -> Option<Event> {
-        self.ledger.begin();
         if let Err(error) = self.store.save(vec![Write::Decision(name.clone(), ruling.clone())]).await {
-            self.ledger.end(1);
             let _ = reply.send(Err(error.into()));
             return None;
         }

@@ -38,7 +38,6 @@ mod placing;
 mod publish;
 mod record;
 mod restart;
-mod restorable;
 mod restore;
 mod roster;
 mod routes;
@@ -46,14 +45,12 @@ mod schedule;
 mod sources;
 mod trust;
 
-use archive::{Archive, Saves};
+use archive::Archive;
 use ask::Answered;
 use keeper::{Keeper, Operation, Reply};
-use restorable::{Candidate, Ledger, Stored};
 use routes::Routes;
 use sources::Sources;
 
-pub use restorable::Restorable;
 pub use routes::{CallReport, Route};
 
 /// The health of a scenario after its next answer.
@@ -96,7 +93,6 @@ pub struct EngineHandle {
     reader: CatalogReader,
     routes: Routes,
     counts: Counts,
-    stored: Stored,
 }
 
 /// What is counted while the engine works. Cheap to clone.
@@ -120,8 +116,6 @@ enum Command {
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
     /// Only answers.
     Turn(Reply<()>),
-    /// See [`EngineHandle::restorable`].
-    Restorable(Reply<Option<Candidate>>),
     /// What a call taught, by a route of this generation.
     Called(ScenarioName, u64, CallReport),
 }
@@ -140,8 +134,8 @@ enum Event {
     Preferred(Arc<PreferenceSet>, Vec<Settings>, Reply<Vec<Settings>>),
     /// An operator decided, and it is durable.
     Decided(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
-    /// A save of these scenarios' manifests (and other things) ended, and with it so many of the ledger's.
-    Archived(Result<(), StateError>, Vec<ScenarioName>, u64),
+    /// A save of these scenarios' manifests (and other things) ended.
+    Archived(Result<(), StateError>, Vec<ScenarioName>),
 }
 
 /// Why the engine did not do what was asked.
@@ -176,11 +170,8 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
     let Setup { config, store, restored, client, protocols, clock, tasks, readiness, sources } = setup;
-    let ledger = Ledger::default();
-    let stored = Stored::new(Arc::clone(&store), ledger.clone());
     let keeper = Keeper {
         store: Arc::clone(&store),
-        ledger: ledger.clone(),
         preferences: Arc::new(restored.preferences.clone()),
         operations,
         events: events.clone(),
@@ -208,7 +199,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         clock,
         tasks: tasks.clone(),
         events,
-        saves: Saves { queue: save, ledger },
+        saves: save,
         configured,
         listings: Arc::clone(&counts.listings),
         routes: routes.clone(),
@@ -221,15 +212,14 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(heard, commands, stop.clone()));
     let (commands, operations) = (command, operation);
-    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, stored }, reader)
+    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts }, reader)
 }
 
 impl EngineHandle {
     /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
     pub fn ended(reader: CatalogReader) -> Self {
         let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
-        let (routes, counts, stored) = (Routes::default(), Counts::default(), Stored::default());
-        Self { commands, operations, reader, routes, counts, stored }
+        Self { commands, operations, reader, routes: Routes::default(), counts: Counts::default() }
     }
 
     /// The way to a scenario for calls, as of the latest snapshot or the one about to be published; `None` when it may not be called (it

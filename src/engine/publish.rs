@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use imbl::OrdMap;
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::archive::{Save, Saves};
+use super::archive::Save;
 use super::core::Parts;
 use super::log;
 use super::record::{Now, Record, Records};
@@ -85,7 +86,7 @@ pub(super) struct Press {
     configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
     routes: Routes,
-    saves: Saves,
+    saves: mpsc::Sender<Save>,
 }
 
 impl Press {
@@ -258,11 +259,6 @@ impl Press {
     pub(super) fn after_publish(&mut self, act: impl FnOnce(&Snapshot) + Send + 'static) {
         self.after.push(Box::new(act));
         self.changed = true;
-    }
-
-    /// What readers get, if nothing waits to be published but when scenarios were asked.
-    pub(super) fn settled(&self) -> Option<Arc<Snapshot>> {
-        (!self.changed && !self.findings_changed).then(|| self.writer.current())
     }
 
     /// When the next snapshot goes out; nothing when nothing changed.

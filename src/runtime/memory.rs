@@ -16,9 +16,10 @@ use super::{Clock, Stop, Tasks};
 
 /// Until the first time: what is needed to start is not needed any more.
 const FIRST: Duration = Duration::from_secs(1);
-/// The time between two times. Giving back takes some milliseconds, in which allocations wait.
-const SHORTEST: Duration = Duration::from_secs(10);
-/// As long as this once there was not enough to be worth it.
+/// The longest time between two times while it is worth it. Giving back takes some milliseconds, in
+/// which allocations wait.
+const WHILE_WORTH: Duration = Duration::from_secs(10);
+/// The longest time between two times otherwise.
 const LONGEST: Duration = Duration::from_secs(60);
 /// What is worth it, in bytes.
 const WORTH: u64 = 8 << 20;
@@ -43,8 +44,10 @@ pub fn keep_little() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_little() {}
 
-/// Gives back until `stop`: every ten seconds while there is much to give, up to a minute apart while there is little. How much the process
-/// has grown says nothing: it may have been looked at in the midst of reading a large manifest.
+/// Gives back until `stop`, at growing distances: at most ten seconds apart while there is much to
+/// give, and at most a minute apart while there is little. A start and the first sweep after it leave
+/// the most, so the first times come soon after each other. The growth of the process is not used to
+/// decide: it may have been measured while a large manifest was read.
 pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
     let mut pause = FIRST;
     loop {
@@ -59,7 +62,7 @@ pub async fn watch(clock: Clock, tasks: Tasks, stop: Stop) {
         });
         // The error is that the runtime goes down.
         let Ok(given) = given.await else { return };
-        pause = if given >= WORTH { SHORTEST } else { (pause * 2).clamp(SHORTEST, LONGEST) };
+        pause = (pause * 2).min(if given >= WORTH { WHILE_WORTH } else { LONGEST });
     }
 }
 

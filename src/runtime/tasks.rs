@@ -51,8 +51,8 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     results
 }
 
-/// The same with a thread for each item but the last, which is this thread's: for a few large shares of work.
-pub fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+/// Does the work for each share on a thread of its own, but for the last one, which is done on this thread.
+fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let Some(own) = shares.pop() else { return Vec::new() };
     let work = &work;
     std::thread::scope(|scope| {

@@ -8,13 +8,12 @@ use std::convert::Infallible;
 use std::future::ready;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use axum::Router;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Either as EitherFuture};
+use futures_util::future::Either as EitherFuture;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, ORIGIN, VARY,
@@ -25,19 +24,16 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{Instrument as _, field};
 
 use super::error::Problem;
 use super::events::LetGo;
 use super::guard::{Guard, Pass};
-use super::kept::Kept;
 use super::{App, calls, routes, tools};
 use crate::metrics::Requests;
 use crate::metrics::requests::{MethodPlace, RoutePlace};
 use crate::runtime::tasks::panic_text;
-use crate::runtime::{Clock, Tasks};
 
 /// Where the prepared routes live.
 const TOOLS: &str = "/api/v1/tools";
@@ -46,8 +42,8 @@ const TOOL: &str = "/api/v1/tools/{*name}";
 /// Where calls go.
 const CALL: &str = "/api/v1/tools/execute";
 
-/// A body that is at hand, or one that comes in pieces.
-pub(super) type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
+/// A body that is at hand, or one of the router's.
+type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 type Answer = Response<AnswerBody>;
 
 /// Answers requests. Cheap to clone.
@@ -57,34 +53,10 @@ pub(super) struct Front(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     guard: Guard,
-    /// Lists of the run before, until there is something to answer from: they keep a file open.
-    kept: ArcSwapOption<Kept>,
-    tasks: Tasks,
-    /// Set once there is something to answer from.
-    begun: OnceLock<Behind>,
-    /// Tells when it is.
-    told: watch::Sender<bool>,
-    requests: Arc<Requests>,
-    places: Places,
-    clock: Clock,
-}
-
-/// What there is from the beginning.
-#[derive(Debug)]
-pub(super) struct Early {
-    pub(super) guard: Guard,
-    /// Lists of the run before.
-    pub(super) kept: Option<Kept>,
-    pub(super) clock: Clock,
-    pub(super) tasks: Tasks,
-}
-
-/// What answers.
-#[derive(Debug)]
-struct Behind {
     shared: App,
     router: Router,
     max_body: usize,
+    places: Places,
 }
 
 /// Where the requests are counted that need no router.
@@ -117,10 +89,10 @@ enum Thin<'a> {
 }
 
 impl Front {
-    /// A front with nothing behind it yet: what was not kept of the run before waits until [`Front::begin`].
-    pub(super) fn new(early: Early) -> Self {
-        let requests = Arc::new(routes::counted());
-        let place = |route| requests.route(route);
+    /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
+    pub(super) fn new(guard: Guard, shared: App, max_body: usize) -> Self {
+        let router = routes::router(Arc::clone(&shared), max_body);
+        let place = |route| shared.requests.route(route);
         let places = Places {
             list: place(TOOLS),
             tool: place(TOOL),
@@ -129,27 +101,7 @@ impl Front {
             preflight: place(routes::PREFLIGHT),
             slip: place(routes::UNMATCHED),
         };
-        let Early { guard, kept, clock, tasks } = early;
-        let (kept, begun, told) = (ArcSwapOption::new(kept.map(Arc::new)), OnceLock::new(), watch::Sender::new(false));
-        Self(Arc::new(Inner { guard, kept, tasks, begun, told, requests, places, clock }))
-    }
-
-    /// Where requests are counted.
-    pub(super) fn requests(&self) -> &Arc<Requests> {
-        &self.0.requests
-    }
-
-    /// The lists of the run before, until it has begun.
-    pub(super) fn kept(&self) -> Option<Arc<Kept>> {
-        self.0.kept.load_full()
-    }
-
-    /// Answers from here on with the router of all routes, whose bodies are at most `max_body` bytes. Only the first call counts.
-    pub(super) fn begin(&self, shared: App, max_body: usize) {
-        let router = routes::router(Arc::clone(&shared), max_body);
-        self.0.begun.get_or_init(|| Behind { shared, router, max_body });
-        self.0.told.send_replace(true);
-        self.0.kept.store(None);
+        Self(Arc::new(Inner { guard, shared, router, max_body, places }))
     }
 
     /// The service of one connection, which came to the address `local` and is ended by `let_go`.
@@ -163,15 +115,7 @@ impl Front {
             let noted = inner.note(request.method());
             // One request that hits a bug of ours costs that request, not the others of its connection. What is shared is immutable or
             // guards itself, so there is no half-changed state to see.
-            let Some(behind) = inner.begun.get() else {
-                let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
-                return EitherFuture::Right(Box::pin(async move {
-                    let answered = AssertUnwindSafe(inner.early(local, request, let_go)).catch_unwind().await;
-                    let (answer, route) = answered.unwrap_or_else(|panic| (slip(&*panic), inner.places.slip));
-                    Ok(inner.finished(answer, route, noted))
-                }) as BoxFuture<'static, Result<Answer, Infallible>>);
-            };
-            let begun = catch_unwind(AssertUnwindSafe(|| inner.begin(behind, local, request)));
+            let begun = catch_unwind(AssertUnwindSafe(|| inner.begin(local, request)));
             match begun {
                 Ok(Begun::Answered(answer, route)) => {
                     EitherFuture::Left(ready(Ok(inner.finished(answer, route, noted))))
@@ -183,7 +127,7 @@ impl Front {
                         let answered = AssertUnwindSafe(inner.go_on(passed, let_go)).catch_unwind().await;
                         let (answer, route) = answered.unwrap_or_else(|panic| (slip(&*panic), inner.places.slip));
                         Ok(inner.finished(answer, route, noted))
-                    }) as BoxFuture<'static, Result<Answer, Infallible>>)
+                    }))
                 }
                 Err(panic) => EitherFuture::Left(ready(Ok(inner.finished(slip(&*panic), inner.places.slip, noted)))),
             }
@@ -208,7 +152,7 @@ struct Passed {
 
 impl Inner {
     /// Judges the request, and answers what is at hand.
-    fn begin(&self, behind: &Behind, local: IpAddr, request: Request<Incoming>) -> Begun {
+    fn begin(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
         let pass = match self.guard.check(&head, local, has_body) {
@@ -217,49 +161,20 @@ impl Inner {
         };
         let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let at_hand = if preflight && pass.origin.is_some() {
-            Some((short(preflight_answer()), self.places.preflight))
+            Some((preflight_answer(), self.places.preflight))
         } else {
             match thin(&head.method, head.uri.path()) {
-                Some(Thin::List) => tools::list_again(&behind.shared, head.uri.query(), &head.headers)
+                Some(Thin::List) => tools::list_again(&self.shared, head.uri.query(), &head.headers)
                     .map(|answer| (answer, self.places.list)),
                 Some(Thin::Tool(rest)) => {
-                    Some((tools::one(&behind.shared, rest, head.uri.query(), &head.headers), self.places.tool))
+                    Some((tools::one(&self.shared, rest, head.uri.query(), &head.headers), self.places.tool))
                 }
                 Some(Thin::Call) | None => None,
             }
         };
         match at_hand {
-            Some((answer, route)) => Begun::Answered(self.shared_with(pass, answer), route),
+            Some((answer, route)) => Begun::Answered(self.shared_with(pass, short(answer)), route),
             None => Begun::Passed(Box::new(Passed { head, body, pass })),
-        }
-    }
-
-    /// Answers a request that came before there was anything behind: at once, from what was kept of the run before, or later.
-    async fn early(&self, local: IpAddr, request: Request<Incoming>, let_go: LetGo) -> (Answer, RoutePlace) {
-        let is_list =
-            request.method() == Method::GET && thin(request.method(), request.uri().path()) == Some(Thin::List);
-        if let Some(kept) = self.kept.load_full().filter(|_| is_list) {
-            let has_body = !request.body().is_end_stream();
-            let (head, body) = request.into_parts();
-            // Whoever may not pass is told so by the real thing.
-            if let Ok(pass) = self.guard.check(&head, local, has_body)
-                && let Some(answer) = kept.answer(head.uri.query(), &head.headers, &self.tasks)
-            {
-                return (self.shared_with(pass, answer.map(Either::Right)), self.places.list);
-            }
-            return self.later(local, Request::from_parts(head, body), let_go).await;
-        }
-        self.later(local, request, let_go).await
-    }
-
-    /// Waits until there is something behind.
-    async fn later(&self, local: IpAddr, request: Request<Incoming>, let_go: LetGo) -> (Answer, RoutePlace) {
-        // The sender is our own, so this ends when it has begun.
-        let _ = self.told.subscribe().wait_for(|begun| *begun).await;
-        let Some(behind) = self.begun.get() else { return (slip(&"begun without anything behind"), self.places.slip) };
-        match self.begin(behind, local, request) {
-            Begun::Answered(answer, route) => (answer, route),
-            Begun::Passed(passed) => self.go_on(passed, let_go).await,
         }
     }
 
@@ -268,31 +183,29 @@ impl Inner {
         let (route, status) = (field::Empty, field::Empty);
         let span = tracing::debug_span!("request", method = %passed.head.method, route, status);
         let (answer, route) = self.route(passed, let_go).instrument(span.clone()).await;
-        span.record("route", self.requests.path(route)).record("status", answer.status().as_u16());
+        span.record("route", self.shared.requests.path(route)).record("status", answer.status().as_u16());
         (answer, route)
     }
 
     /// Each way is in a box of its own: together they would be moved with every request, whichever it takes. So is the request.
     async fn route(&self, mut passed: Box<Passed>, let_go: LetGo) -> (Answer, RoutePlace) {
-        // Nothing passes before there is something behind.
-        let Some(behind) = self.begun.get() else { return (slip(&"passed without anything behind"), self.places.slip) };
         let head = &passed.head;
         let (answer, route) = match thin(&head.method, head.uri.path()) {
             Some(Thin::List) => {
-                (Box::pin(tools::list(&behind.shared, head.uri.query(), &head.headers)).await, self.places.list)
+                (short(Box::pin(tools::list(&self.shared, head.uri.query(), &head.headers)).await), self.places.list)
             }
             Some(Thin::Call) => {
                 let Passed { head, body, pass } = *passed;
-                let called = Box::pin(calls::execute_thin(&behind.shared, &head, body, behind.max_body));
+                let called = Box::pin(calls::execute_thin(&self.shared, &head, body, self.max_body));
                 drop(head);
                 return (self.shared_with(pass, short(called.await)), self.places.call);
             }
             Some(Thin::Tool(_)) | None => {
                 passed.head.extensions.insert(let_go);
                 let request = Request::from_parts(passed.head, passed.body);
-                let routed = Box::pin(tower::Service::call(&mut behind.router.clone(), request)).await;
+                let routed = Box::pin(tower::Service::call(&mut self.router.clone(), request)).await;
                 let answer = routed.unwrap_or_else(|never: Infallible| match never {});
-                let route = self.requests.route(routes::answered_by(&answer));
+                let route = self.shared.requests.route(routes::answered_by(&answer));
                 (answer.map(Either::Right), route)
             }
         };
@@ -301,13 +214,13 @@ impl Inner {
 
     /// Notes what is counted of a request when it is answered.
     fn note(&self, method: &Method) -> Begin {
-        Begin { at: self.clock.now(), method: Requests::method(method), head_only: method == Method::HEAD }
+        Begin { at: self.shared.clock.now(), method: Requests::method(method), head_only: method == Method::HEAD }
     }
 
     /// The answer as it is sent. It is counted here, whoever made it.
     fn finished(&self, answer: Answer, route: RoutePlace, begin: Begin) -> Answer {
-        let took = self.clock.now() - begin.at;
-        self.requests.answered(route, begin.method, answer.status(), took);
+        let took = self.shared.clock.now() - begin.at;
+        self.shared.requests.answered(route, begin.method, answer.status(), took);
         if begin.head_only { without_body(answer) } else { answer }
     }
 
@@ -341,8 +254,7 @@ fn thin<'a>(method: &Method, path: &'a str) -> Option<Thin<'a>> {
     (!routed).then_some(Thin::Tool(rest))
 }
 
-/// An answer that is at hand.
-pub(super) fn short(answer: Response<Full<Bytes>>) -> Answer {
+fn short(answer: Response<Full<Bytes>>) -> Answer {
     answer.map(Either::Left)
 }
 
@@ -353,9 +265,6 @@ fn without_body(mut answer: Answer) -> Answer {
         if answer.status() != StatusCode::NOT_MODIFIED {
             answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
-        *answer.body_mut() = Either::Left(Full::default());
-    } else if answer.headers().contains_key(CONTENT_LENGTH) {
-        // It would be made piece by piece and thrown away.
         *answer.body_mut() = Either::Left(Full::default());
     }
     answer

@@ -7,13 +7,10 @@
 //! Never done here: asking scenarios, keeping state, telling a client the details of an unexpected failure (those go to the log).
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::calls::Calls;
 use crate::catalog::CatalogReader;
@@ -43,8 +40,6 @@ mod guard;
 mod health;
 mod inbox;
 mod inbox_wire;
-mod keeping;
-mod kept;
 mod lookup;
 mod metrics;
 mod modules;
@@ -56,12 +51,9 @@ mod repeats;
 mod routes;
 mod scenarios;
 mod search;
-mod sent;
 mod socket;
 mod tools;
 mod wire;
-
-pub use kept::Kept;
 
 /// What the HTTP face needs of the others.
 #[derive(Debug)]
@@ -114,95 +106,12 @@ struct Shared {
     clock: Clock,
     tasks: Tasks,
     repeats: repeats::Repeats,
-    lately: keeping::Lately,
-    requests: Arc<Requests>,
+    requests: Requests,
     dashboard: dashboard::Dashboard,
 }
 
 /// The state of the axum routes.
 type App = Arc<Shared>;
-
-/// A listener that is answered on already, while what answers is still made: lists of the run before are given out at once, everything else
-/// waits.
-#[derive(Debug)]
-pub struct Opening {
-    front: front::Front,
-    serving: AbortOnDropHandle<usize>,
-    local: SocketAddr,
-}
-
-/// Begins to answer on a listener, until `stop`.
-///
-/// # Errors
-/// [`ServeError::Address`] alone.
-pub fn open(
-    listener: TcpListener,
-    config: &config::Server,
-    kept: Option<Kept>,
-    clock: Clock,
-    tasks: &Tasks,
-    stop: &Stop,
-) -> Result<Opening, ServeError> {
-    let local = listener.local_addr().map_err(ServeError::Address)?;
-    let limits = accept::Limits {
-        connections: config.max_connections,
-        stop_timeout: config.stop_timeout,
-        ..accept::Limits::default()
-    };
-    let guard = guard::Guard::new(config);
-    let front = front::Front::new(front::Early { guard, kept, clock, tasks: tasks.clone() });
-    let (all, of_all, stop) = (front.clone(), tasks.clone(), stop.clone());
-    let serve = move |stream: &TcpStream, let_go| {
-        all.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
-    };
-    let serving = async move { accept::serve(listener, serve, limits, clock, &of_all, &stop).await };
-    Ok(Opening { front, serving: AbortOnDropHandle::new(tasks.spawn(serving)), local })
-}
-
-impl Opening {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// Answers everything from here on, until the stop; see [`run`]. With `keep`, lists are kept beside the database at that place for the next
-    /// start.
-    pub async fn serve(self, parts: Parts, keep: Option<PathBuf>, stop: Stop) -> Result<(), ServeError> {
-        let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
-        let dashboard = dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone());
-        let kept = self.front.kept();
-        let written = kept.as_deref().map(keeping::Written::of);
-        let shared = Arc::new(Shared {
-            reader,
-            views,
-            engine,
-            calls,
-            events,
-            readiness,
-            clock,
-            tasks: tasks.clone(),
-            repeats: repeats::Repeats::default(),
-            lately: keeping::Lately::of(kept.iter().flat_map(|kept| kept.asked())),
-            requests: Arc::clone(self.front.requests()),
-            dashboard,
-        });
-        drop(kept);
-        if let Some(database) = keep {
-            tasks.spawn(keeping::run(Arc::clone(&shared), database, written, stop));
-        }
-        self.front.begin(shared, config.max_body);
-        tracing::info!(address = %self.local, "serving");
-        match self.serving.await {
-            Ok(0) => Ok(()),
-            Ok(connections) => Err(ServeError::Cut { connections }),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime goes down.
-                Err(_cancelled) => Ok(()),
-            },
-        }
-    }
-}
 
 /// Serves until `stop`: then no connection is accepted any more, answers under way may finish within `server.stop_timeout`, and what
 /// is left is cut off.
@@ -212,6 +121,33 @@ impl Opening {
 /// # Errors
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
-    let opening = open(listener, &parts.config, None, parts.clock, &parts.tasks, &stop)?;
-    opening.serve(parts, None, stop).await
+    let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
+    let local = listener.local_addr().map_err(ServeError::Address)?;
+    let limits = accept::Limits {
+        connections: config.max_connections,
+        stop_timeout: config.stop_timeout,
+        ..accept::Limits::default()
+    };
+    let shared = Arc::new(Shared {
+        dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
+        reader,
+        views,
+        engine,
+        calls,
+        events,
+        readiness,
+        clock,
+        tasks: tasks.clone(),
+        repeats: repeats::Repeats::default(),
+        requests: routes::counted(),
+    });
+    let front = front::Front::new(guard::Guard::new(&config), shared, config.max_body);
+    let serve = move |stream: &TcpStream, let_go| {
+        front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
+    };
+    tracing::info!(address = %local, "serving");
+    match accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
+        0 => Ok(()),
+        connections => Err(ServeError::Cut { connections }),
+    }
 }

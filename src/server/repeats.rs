@@ -10,13 +10,10 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callsheet_provide::conditional;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::{Either, Full};
+use http_body_util::Full;
 
-use super::front::AnswerBody;
-use super::sent;
 use crate::catalog::Snapshot;
-use crate::runtime::Tasks;
-use crate::views::{Body, Coding};
+use crate::views::Coding;
 
 /// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.
 const KEPT: usize = 16;
@@ -39,9 +36,9 @@ struct Given {
 
 /// An answer with its headers, for those who have it and for those who do not.
 #[derive(Debug)]
-pub(super) struct Ready<B = Body> {
+pub(super) struct Ready {
     /// The body of the 200.
-    pub(super) body: B,
+    pub(super) body: Bytes,
     /// What identifies it.
     pub(super) etag: HeaderValue,
     /// The headers of the 200.
@@ -50,37 +47,18 @@ pub(super) struct Ready<B = Body> {
     pub(super) known: HeaderMap,
 }
 
-impl<B> Ready<B> {
-    /// 200, or 304 when the client has it already (RFC 9110 section 15.4.5); with a body only what is 200.
-    fn with<S>(&self, asked: &HeaderMap, body: impl FnOnce(&B) -> S, none: S) -> Response<S> {
-        let known = conditional::is_known(asked, &self.etag);
-        let (status, headers, body) = if known {
-            (StatusCode::NOT_MODIFIED, &self.known, none)
+impl Ready {
+    /// 200 with the body, or 304 without when the client has it already (RFC 9110 section 15.4.5).
+    pub(super) fn answer(&self, asked: &HeaderMap) -> Response<Full<Bytes>> {
+        let (status, headers, body) = if conditional::is_known(asked, &self.etag) {
+            (StatusCode::NOT_MODIFIED, &self.known, Bytes::new())
         } else {
-            (StatusCode::OK, &self.found, body(&self.body))
+            (StatusCode::OK, &self.found, self.body.clone())
         };
-        let mut answer = Response::new(body);
+        let mut answer = Response::new(Full::new(body));
         *answer.status_mut() = status;
         *answer.headers_mut() = headers.clone();
         answer
-    }
-}
-
-impl Ready<Bytes> {
-    /// 200 with the body, or 304 without.
-    pub(super) fn answer(&self, asked: &HeaderMap) -> Response<Full<Bytes>> {
-        self.with(asked, |bytes| Full::new(bytes.clone()), Full::default())
-    }
-}
-
-impl Ready {
-    /// 200 with the body, or 304 without. `from` is what it was prepared from, or has the same content.
-    pub(super) fn answer_from(&self, asked: &HeaderMap, from: &Arc<Snapshot>, tasks: &Tasks) -> Response<AnswerBody> {
-        let body = |body: &Body| match body {
-            Body::Whole(bytes) => Either::Left(Full::new(bytes.clone())),
-            Body::Pieces(pieces) => Either::Right(sent::pieces(pieces.take(from), tasks)),
-        };
-        self.with(asked, body, Either::Left(Full::default()))
     }
 }
 
@@ -96,15 +74,15 @@ impl Repeats {
 
     /// Keeps an answer in place of those of other snapshots, and of the oldest when there are too many.
     pub(super) fn keep(&self, snapshot: &Arc<Snapshot>, query: &str, coding: Coding, ready: &Arc<Ready>) {
-        if query.len() > LONGEST_QUERY || ready.body.held() > MOST_BYTES {
+        if query.len() > LONGEST_QUERY || ready.body.len() > MOST_BYTES {
             return;
         }
         // Two at once cost one of them, which is kept the next time.
         let before = self.0.load();
         let mut answers = if before.is_of(snapshot) { before.answers.clone() } else { Vec::new() };
-        let mut bytes: usize = answers.iter().map(|(_, _, kept)| kept.body.held()).sum();
-        while answers.len() >= KEPT || bytes + ready.body.held() > MOST_BYTES {
-            bytes -= answers.remove(0).2.body.held();
+        let mut bytes: usize = answers.iter().map(|(_, _, kept)| kept.body.len()).sum();
+        while answers.len() >= KEPT || bytes + ready.body.len() > MOST_BYTES {
+            bytes -= answers.remove(0).2.body.len();
         }
         answers.push((query.into(), coding, Arc::clone(ready)));
         self.0.store(Arc::new(Given { snapshot: Arc::downgrade(snapshot), answers }));
@@ -138,7 +116,7 @@ mod tests {
 
     fn ready(body: impl Into<Bytes>) -> Arc<Ready> {
         let (found, known) = (HeaderMap::new(), HeaderMap::new());
-        Arc::new(Ready { body: Body::Whole(body.into()), etag: HeaderValue::from_static("\"a\""), found, known })
+        Arc::new(Ready { body: body.into(), etag: HeaderValue::from_static("\"a\""), found, known })
     }
 
     #[test]
@@ -157,7 +135,7 @@ mod tests {
         repeats.keep(&first, "", Coding::Identity, &ready("x"));
         repeats.keep(&second, "", Coding::Identity, &ready("y"));
         assert!(repeats.find(&first, "", Coding::Identity).is_none());
-        assert_eq!(repeats.find(&second, "", Coding::Identity).unwrap().body.whole().unwrap(), "y");
+        assert_eq!(repeats.find(&second, "", Coding::Identity).unwrap().body, "y");
     }
 
     #[test]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http_body_util::Full;
 use schemars::JsonSchema;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::{Problem, excerpt};
-use super::front::{AnswerBody, short};
 use super::params;
 use super::query::{ListQuery, Param, Query};
 use super::repeats::Ready;
@@ -21,7 +21,7 @@ use super::{App, Shared, coding, lookup, wire};
 use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
 use crate::formats::Format;
 use crate::model::ViewTool;
-use crate::views::{Body, Coding, Prepared};
+use crate::views::{Coding, Prepared};
 
 /// The catalog's revision, as the asker's scope sees it.
 const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
@@ -93,7 +93,7 @@ struct ExplainedStep<'a> {
     source: &'a str,
 }
 
-type Answer = http::Response<AnswerBody>;
+type Answer = http::Response<Full<Bytes>>;
 
 /// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
 /// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
@@ -101,21 +101,20 @@ type Answer = http::Response<AnswerBody>;
 pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
     let list = match ListQuery::read(query) {
         Ok(list) => list,
-        Err(problem) => return short(problem.into_answer()),
+        Err(problem) => return problem.into_answer(),
     };
     let snapshot = shared.reader.snapshot();
     if let Err(problem) = lookup::profile(&snapshot.catalog, &list.view) {
-        return short(problem.into_answer());
+        return problem.into_answer();
     }
     let coding = coding::choose(headers);
     let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
     shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
-    shared.lately.note(query.unwrap_or_default(), coding);
-    ready.answer_from(headers, &snapshot, &shared.tasks)
+    ready.answer(headers)
 }
 
 /// The list of a snapshot, ready to be sent.
-pub(super) async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery, coding: Coding) -> Ready {
+async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery, coding: Coding) -> Ready {
     let (view, format) = (&list.view, list.format);
     let prepared = if list.report {
         shared.views.prepare_report(snapshot, view, format, coding).await
@@ -127,10 +126,9 @@ pub(super) async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: 
 
 /// The same answer, if it was given since the last change to someone who asked in the same words.
 pub(super) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
-    let snapshot = shared.reader.snapshot();
-    let ready = shared.repeats.find(&snapshot, query.unwrap_or_default(), coding::choose(headers))?;
+    let ready = shared.repeats.find(&shared.reader.snapshot(), query.unwrap_or_default(), coding::choose(headers))?;
     shared.views.counts().repeated();
-    Some(ready.answer_from(headers, &snapshot, &shared.tasks))
+    Some(ready.answer(headers))
 }
 
 fn ready(prepared: &Prepared, revision: Revision) -> Ready {
@@ -154,10 +152,6 @@ fn ready(prepared: &Prepared, revision: Revision) -> Ready {
     found.insert(CONTENT_TYPE, JSON);
     if prepared.coding != Coding::Identity {
         found.insert(CONTENT_ENCODING, HeaderValue::from_static(prepared.coding.as_str()));
-    }
-    if let Body::Pieces(pieces) = &prepared.body {
-        // Nobody else would know it before the last piece is made.
-        found.insert(CONTENT_LENGTH, pieces.length().into());
     }
     Ready { body: prepared.body.clone(), etag: prepared.etag.clone(), found, known }
 }
@@ -188,7 +182,7 @@ fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
 pub(super) fn one(shared: &Shared, rest: &str, query: Option<&str>, headers: &HeaderMap) -> Answer {
     let snapshot = shared.reader.snapshot();
     let answer = read_name(rest).and_then(|name| tool_answer(&snapshot, &name, query, headers));
-    answer.unwrap_or_else(|problem| short(problem.into_answer()))
+    answer.unwrap_or_else(Problem::into_answer)
 }
 
 fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &HeaderMap) -> Result<Answer, Problem> {
@@ -203,7 +197,7 @@ fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &H
     let known = revisable_headers(&etag, revision(snapshot, &scope));
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
-    Ok(short(Ready { body, etag, found, known }.answer(headers)))
+    Ok(Ready { body, etag, found, known }.answer(headers))
 }
 
 /// The same scope, with tools that lists leave out.
@@ -290,8 +284,7 @@ mod tests {
 
     fn prepared(coding: Coding, left_out: usize) -> Prepared {
         Prepared {
-            body: Body::Whole(Bytes::from_static(b"[1]")),
-            digest: 1,
+            body: Bytes::from_static(b"[1]"),
             coding,
             etag: HeaderValue::from_static("\"abc\""),
             tools: 1,
@@ -302,14 +295,6 @@ mod tests {
             selection: Some("0123456789ab".into()),
             notes: vec!["sticky-gone", "prefix-broken"].into(),
         }
-    }
-
-    /// The answer with a body that is there.
-    fn answered(
-        Ready { body, etag, found, known }: Ready,
-        asked: &HeaderMap,
-    ) -> http::Response<http_body_util::Full<Bytes>> {
-        Ready { body: body.whole().unwrap().clone(), etag, found, known }.answer(asked)
     }
 
     #[test]
@@ -324,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_list_tells_its_coding_and_what_was_left_out() {
-        let answer = answered(ready(&prepared(Coding::Gzip, 26), Revision(7)), &HeaderMap::new());
+        let answer = ready(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
         assert_eq!(answer.status(), 200);
         for (name, value) in [
             ("content-type", "application/json"),
@@ -342,7 +327,7 @@ mod tests {
         ] {
             assert_eq!(answer.headers()[name], value, "{name}");
         }
-        let plain = answered(ready(&prepared(Coding::Identity, 0), Revision(7)), &HeaderMap::new());
+        let plain = ready(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
         assert!(!plain.headers().contains_key("content-encoding"));
         assert!(!plain.headers().contains_key("callsheet-left-out"));
     }
@@ -351,7 +336,7 @@ mod tests {
     fn a_known_list_is_not_sent_again() {
         let mut asked = HeaderMap::new();
         asked.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
-        let answer = answered(ready(&prepared(Coding::Gzip, 0), Revision(7)), &asked);
+        let answer = ready(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
         assert_eq!(answer.status(), 304);
         assert_eq!(answer.headers()["etag"], "\"abc\"");
         assert_eq!(answer.headers()["vary"], "accept-encoding");

@@ -15,7 +15,6 @@ use crate::model::{
     ToolUsage,
 };
 
-pub mod lists;
 pub mod sqlite;
 
 /// Preferences that are kept at most. They outlive what they speak of and are all in memory and in every answer's making.
@@ -42,15 +41,6 @@ pub struct Restored {
     pub usage: Vec<(ToolId, ToolUsage)>,
     /// What could not be read, and where it was moved.
     pub findings: Vec<Finding>,
-}
-
-/// What names the present content of a store, as far as lists are made of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
-    /// Another one after every change of manifests, preferences or decisions, whoever made it. None is used twice.
-    pub name: String,
-    /// The last published revision, as text, and when it came to be.
-    pub revision: Option<(String, Timestamp)>,
 }
 
 /// A scenario's last good manifest.
@@ -182,10 +172,4 @@ pub trait StateStore: Send + Sync {
 
     /// Applies writes in order, all or none, and completes when they are durable.
     fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>>;
-
-    /// The name of what is stored now. `None` where there is none, and once something else than this store has written to it since it was
-    /// loaded: what this process knows is not all of it then.
-    fn content(&self) -> BoxFuture<'_, Result<Option<Content>, StateError>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
 }

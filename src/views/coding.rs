@@ -28,10 +28,6 @@ const BROTLI_WINDOW: u32 = 22;
 /// The encoder's default. Its window stays within the 8 MiB that RFC 9659 allows for HTTP.
 const ZSTD_LEVEL: i32 = 3;
 const BROTLI_BUFFER: usize = 64 * 1024;
-/// Bytes that an encoder is given at a time.
-const CUT: usize = 256 * 1024;
-/// For a larger text no more room is made from the beginning.
-const MOST_ROOM: u64 = 16 << 20;
 
 impl Coding {
     /// Every coding, the smallest results first, identity last.
@@ -49,62 +45,24 @@ impl Coding {
 
     /// `plain` in this coding. The same bytes give the same bytes: no time and no file name is written.
     pub fn encode(self, plain: &[u8]) -> io::Result<Vec<u8>> {
-        if self == Self::Identity {
-            return Ok(plain.to_vec());
-        }
-        self.encode_pieces(plain.len() as u64, std::iter::once(Ok(plain)))
-    }
-
-    /// The same for a text of `length` bytes that comes in pieces, wherever it was cut. Fails when a piece does, or when there are not so many bytes.
-    pub fn encode_pieces<P: AsRef<[u8]>>(
-        self,
-        length: u64,
-        pieces: impl IntoIterator<Item = io::Result<P>>,
-    ) -> io::Result<Vec<u8>> {
-        let room = Vec::with_capacity(usize::try_from(length.min(MOST_ROOM)).unwrap_or_default() / 4);
         match self {
-            Self::Identity => fed(room, pieces),
+            Self::Identity => Ok(plain.to_vec()),
             Self::Gzip => {
                 let level = flate2::Compression::new(GZIP_LEVEL);
-                fed(flate2::write::GzEncoder::new(room, level), pieces)?.finish()
+                let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(plain.len() / 4), level);
+                encoder.write_all(plain)?;
+                encoder.finish()
             }
             Self::Brotli => {
-                let encoder = brotli::CompressorWriter::new(room, BROTLI_BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
-                let mut encoder = fed(encoder, pieces)?;
+                let room = Vec::with_capacity(plain.len() / 4);
+                let mut encoder = brotli::CompressorWriter::new(room, BROTLI_BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
+                encoder.write_all(plain)?;
                 encoder.flush()?;
                 Ok(encoder.into_inner())
             }
-            Self::Zstd => {
-                let mut encoder = zstd::stream::write::Encoder::new(room, ZSTD_LEVEL)?;
-                // Then the window is no larger than the text, and its length stands in the head.
-                encoder.set_pledged_src_size(Some(length))?;
-                fed(encoder, pieces)?.finish()
-            }
+            Self::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL),
         }
     }
-}
-
-/// Feeds all of it, always cut at the same places: some encoders show where their text was cut.
-fn fed<W: Write, P: AsRef<[u8]>>(mut writer: W, pieces: impl IntoIterator<Item = io::Result<P>>) -> io::Result<W> {
-    let mut begun = Vec::new();
-    for piece in pieces {
-        let piece = piece?;
-        let mut rest = piece.as_ref();
-        if !begun.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(CUT - begun.len()));
-            begun.extend_from_slice(now);
-            rest = later;
-            if begun.len() == CUT {
-                writer.write_all(&begun)?;
-                begun.clear();
-            }
-        }
-        let mut cuts = rest.chunks_exact(CUT);
-        cuts.by_ref().try_for_each(|cut| writer.write_all(cut))?;
-        begun.extend_from_slice(cuts.remainder());
-    }
-    writer.write_all(&begun)?;
-    Ok(writer)
 }
 
 impl fmt::Display for Coding {

@@ -1,9 +1,8 @@
 //! Which bytes for whom: a key (revision, query, format, coding) to a prepared body with its `ETag`.
 //!
 //! Rendering happens once for many concurrent askers, off the async threads, and what is kept is bounded in bytes. What the latest list
-//! says of the scenarios that did not change is taken over, so that a change costs one scenario's rendering and one copy. A list that is too
-//! large to be kept is not made at all before somebody takes it ([`pieces`]). Nothing here decides what is in a view, and the same catalog
-//! gives the same bytes in any process.
+//! says of the scenarios that did not change is taken over, so that a change costs one scenario's rendering and one copy. Nothing here
+//! decides what is in a view, and the same catalog gives the same bytes in any process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +11,6 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalog::{Revision, Snapshot, Target, View, ViewQuery};
 use crate::formats::Format;
@@ -23,7 +21,6 @@ use crate::runtime::Tasks;
 pub mod categories;
 pub mod coding;
 pub mod etag;
-pub mod pieces;
 mod prepared;
 pub mod render;
 mod report;
@@ -33,11 +30,10 @@ mod segment;
 mod underway;
 
 pub use coding::Coding;
-pub use pieces::Pieces;
-pub use prepared::{Body, Prepared};
+pub use prepared::Prepared;
 pub use render::{Rendered, render};
 
-use prepared::{encoded, planned_answer, prepared};
+use prepared::{encoded, prepared};
 use segment::Latest;
 use underway::Underway;
 
@@ -134,9 +130,8 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
 }
 
 impl Views {
-    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each format. A list that alone is bigger (and has
-    /// more than a megabyte) is prepared as [`Body::Pieces`], unless tools were chosen for it. Any other body that alone is bigger is shared by
-    /// those who ask while it is made or sent; then it is let go. `tasks` runs the work that would hold up
+    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each format. A body that alone is bigger is
+    /// still answered, and shared by those who ask while it is made or sent; then it is let go. `tasks` runs the work that would hold up
     /// an async thread.
     pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
         let bodies = Cache::builder()
@@ -220,12 +215,12 @@ impl Views {
             let (views, snapshot) = (self.clone(), Arc::clone(snapshot));
             let encode = async move {
                 let plain = views.identity(&snapshot, format, identity).await.prepared;
-                views.tasks.off_thread(move || encoded(&plain, coding, &snapshot)).await
+                views.tasks.off_thread(move || encoded(&plain, coding)).await
             };
             self.once(key, encode).await
         };
         self.counts.looked_up(found.kept);
-        if is_first || !found.kept && found.prepared.body.held() as u64 >= self.max_bytes / LARGE_PART {
+        if is_first || !found.kept && found.prepared.body.len() as u64 >= self.max_bytes / LARGE_PART {
             // Of its own accord the cache does this when it is asked again, which may be never.
             self.bodies.run_pending_tasks().await;
         }
@@ -266,50 +261,20 @@ impl Views {
             let view = View::select_for(&snapshot.catalog, &query, &Of(format));
             let origin = render::Origin { generated_at: snapshot.generated_at, own_id: views.own_id.as_deref() };
             let told = report::Told { view: &view, query: &query, format };
+            let known = views.latest.of(format.id());
+            let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
             if report {
-                let known = views.latest.of(format.id());
-                let (mut rendered, _) = render::render_again(&view, origin, format, known.as_deref());
                 rendered.body = told.report(&snapshot.catalog, &rendered);
-                rendered.digest = xxh3_128(&rendered.body);
                 return prepared(rendered, &told);
             }
-            views.list(&told, origin)
+            let prepared = prepared(rendered, &told);
+            if prepared.body.len() as u64 <= views.max_bytes {
+                views.latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);
+            }
+            prepared
         };
         let tasks = self.tasks.clone();
         self.once(key, async move { tasks.off_thread(render).await }).await
-    }
-
-    /// A list: made, or planned when it is too large.
-    fn list(&self, told: &report::Told<'_>, origin: render::Origin<'_>) -> Prepared {
-        let report::Told { view, query, format } = *told;
-        let id = format.id();
-        let in_pieces = pieces::are_possible(view, query, format);
-        let known = self.latest.sums(id).filter(|_| in_pieces);
-        let plan = |known| {
-            let (planned, sums) = pieces::plan(view, query, origin, format, known);
-            let is_large = planned.pieces.length() > self.most() && planned.tools > 0;
-            self.latest.keep_sums(id, sums, is_large);
-            is_large.then(|| planned_answer(planned, told))
-        };
-        if in_pieces
-            && self.is_large(view, format, known.as_deref())
-            && let Some(planned) = plan(known.as_deref())
-        {
-            return planned;
-        }
-        let (rendered, places) = render::render_again(view, origin, format, self.latest.of(id).as_deref());
-        if in_pieces && rendered.body.len() as u64 > self.most() {
-            drop((rendered, places));
-            // One that turned out longer than it looked; from now on it is known.
-            let (planned, sums) = pieces::plan(view, query, origin, format, None);
-            self.latest.keep_sums(id, sums, true);
-            return planned_answer(planned, told);
-        }
-        let prepared = prepared(rendered, told);
-        if let Some(body) = prepared.body.whole().filter(|body| body.len() as u64 <= self.max_bytes) {
-            self.latest.keep(id, body.clone(), prepared.tools, places);
-        }
-        prepared
     }
 
     /// Has what was made of older contents freed as soon as a newer one is asked for. Whether this is the first who asks for it.
@@ -330,8 +295,7 @@ impl Views {
 
 /// What an answer costs, its question included: one that names ten thousand tags is kept with an empty list as its answer.
 fn weight(key: &Key, prepared: &Prepared) -> u32 {
-    let asked = query_bytes(&key.query) * if prepared.body.whole().is_some() { 1 } else { 2 };
-    let bytes = asked + prepared.body.held() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
+    let bytes = query_bytes(&key.query) + prepared.body.len() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

@@ -1,10 +1,8 @@
 //! A view as the bytes of a format. Pure: the same view gives the same bytes.
 
 use jiff::Timestamp;
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::categories;
-use super::etag::Tag;
 use super::segment::{Known, Line, Places, Segment, Written};
 use crate::catalog::{Absence, Carried, LeftOut, Mark, View};
 use crate::formats::{EndMark, Format, ListHead, Spent};
@@ -28,8 +26,6 @@ pub struct Rendered {
     pub left_out: usize,
     /// What a limit or the format left out or changed, in order.
     pub findings: Vec<Finding>,
-    /// Digest of the list, of which its entity tags are made ([`super::etag::of`]).
-    pub digest: u128,
     /// The tools of the view in order; nothing where the format left one out.
     pub(super) lines: Vec<Option<Line>>,
 }
@@ -61,7 +57,6 @@ pub(super) fn render_again(
     let Origin { generated_at, own_id } = origin;
     let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
     let mut body = frame.open;
-    let mut tag = Tag::begin(&body);
     body.reserve(known.map_or(0, Known::size));
     let (mut places, mut tools, mut left_out, mut noted) = (Places::new(), 0, 0, Vec::new());
     let (mut lines, mut deferred) = (Vec::with_capacity(view.len()), 0);
@@ -85,20 +80,15 @@ pub(super) fn render_again(
         let range = start..body.len();
         if range.is_empty() {
             body.truncate(before);
-        } else {
-            tag.segment(written.digest);
         }
         places.extend(Segment::of(part, range, written));
     }
-    let ending = Ending::of(format.end_mark(deferred), tools, &frame.close);
-    if ending.cuts {
-        // The last tool is another one as soon as one comes behind it.
-        places.retain(|_, segment| !segment.ends_at(body.len()));
+    if tools > 0 {
+        mark_end(format.end_mark(deferred), &mut body, &mut places);
     }
-    ending.write(&mut body);
-    let mut digest = tag.end(&ending);
-    if let Some(nothing) = format.without_tools().filter(|_| tools == 0) {
-        (body, digest) = (nothing.into(), xxh3_128(nothing.as_bytes()));
+    body.extend_from_slice(&frame.close);
+    if let Some(empty) = format.without_tools().filter(|_| tools == 0) {
+        body = empty.into();
         places.clear();
     }
     // What the growth of the text left over would stay as long as the text.
@@ -107,7 +97,7 @@ pub(super) fn render_again(
     let (over, findings) = all_findings(view, format, noted, categories.findings);
     left_out += over;
     let (tokens, selection) = loaded(view, &lines, format);
-    (Rendered { body, tools, deferred, tokens, selection, left_out, findings, digest, lines }, places)
+    (Rendered { body, tools, deferred, tokens, selection, left_out, findings, lines }, places)
 }
 
 /// What the tools that are loaded at once take, and by what a conversation knows them again.
@@ -125,7 +115,7 @@ fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, O
 }
 
 /// Everything that a list's asker is told of tools, in order, and how many a limit left out.
-pub(super) fn all_findings(
+fn all_findings(
     view: &View,
     format: &dyn Format,
     noted: Vec<Finding>,
@@ -143,32 +133,18 @@ pub(super) fn all_findings(
     (over, findings)
 }
 
-/// What stands behind the last tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ending {
-    /// Whether the brace that ends the last tool goes, since members come behind its own.
-    pub(super) cuts: bool,
-    /// The bytes.
-    pub(super) text: Vec<u8>,
-}
-
-impl Ending {
-    /// The end of a list of so many tools, which is marked for a prompt cache when there are any.
-    pub(super) fn of(mark: EndMark, tools: usize, close: &[u8]) -> Self {
-        let (cuts, marked) = match mark {
-            EndMark::Behind(element) if tools > 0 => (false, element.as_bytes().to_vec()),
-            EndMark::InLast(members) if tools > 0 => (true, [members.as_bytes(), b"}"].concat()),
-            EndMark::None | EndMark::Behind(_) | EndMark::InLast(_) => (false, Vec::new()),
-        };
-        Self { cuts, text: [marked.as_slice(), close].concat() }
-    }
-
-    /// Writes it behind the tools.
-    pub(super) fn write(&self, body: &mut Vec<u8>) {
-        if self.cuts {
+/// Marks the end of the tools for a prompt cache.
+fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Places) {
+    match mark {
+        EndMark::None => {}
+        EndMark::Behind(element) => body.extend_from_slice(element.as_bytes()),
+        EndMark::InLast(members) => {
+            // The last tool is written otherwise as soon as another one comes behind it.
+            places.retain(|_, segment| !segment.ends_at(body.len()));
             body.pop();
+            body.extend_from_slice(members.as_bytes());
+            body.push(b'}');
         }
-        body.extend_from_slice(&self.text);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::{Finding, FindingCode, ScenarioName, Severity, ToolId, ViewToo
 pub(super) struct Told<'a> {
     pub(super) view: &'a View,
     pub(super) query: &'a ViewQuery,
-    pub(super) format: &'static dyn Format,
+    pub(super) format: &'a dyn Format,
 }
 
 /// What a prompt cache still has of a list that a conversation carries.

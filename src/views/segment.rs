@@ -8,9 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_128;
 
-use super::pieces::Sums;
 use crate::catalog::{Mark, Part, View};
 use crate::formats::{Format, Loading, Spent};
 use crate::model::{Digest, Finding, ScenarioName, ViewTool};
@@ -37,8 +35,6 @@ pub(super) struct Written {
     pub(super) left_out: usize,
     /// What the format left out or changed.
     pub(super) findings: Vec<Finding>,
-    /// Of the bytes.
-    pub(super) digest: u128,
 }
 
 /// The place of one scenario's tools in a body.
@@ -61,12 +57,9 @@ pub(super) struct Known {
     places: Places,
 }
 
-/// The latest list of each format, and what is known of the latest one that is made in pieces.
+/// The latest list of each format.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Latest {
-    lists: Arc<Mutex<HashMap<&'static str, Arc<Known>>>>,
-    sums: Arc<Mutex<HashMap<&'static str, Arc<Sums>>>>,
-}
+pub(super) struct Latest(Arc<Mutex<HashMap<&'static str, Arc<Known>>>>);
 
 impl Written {
     /// Writes tools in the order given, with a comma between two, behind what is already in `out`.
@@ -77,7 +70,7 @@ impl Written {
         spent: &mut Spent,
         out: &mut Vec<u8>,
     ) -> Self {
-        let (start, mut written) = (out.len(), Self { lines: Vec::with_capacity(tools.len()), ..Self::default() });
+        let mut written = Self { lines: Vec::with_capacity(tools.len()), ..Self::default() };
         for tool in tools {
             let deferred = view.is_deferred(tool);
             let loading = if deferred { Loading::Deferred } else { Loading::AtOnce };
@@ -97,7 +90,6 @@ impl Written {
             out.extend_from_slice(&json);
             written.tools += 1;
         }
-        written.digest = xxh3_128(&out[start..]);
         written
     }
 }
@@ -131,41 +123,14 @@ impl Known {
 impl Latest {
     /// The latest list in a format.
     pub(super) fn of(&self, format: &'static str) -> Option<Arc<Known>> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
-    }
-
-    /// How many tools the latest list in a format has.
-    pub(super) fn tools(&self, format: &str) -> Option<usize> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner).get(format).map(|known| known.tools)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
     }
 
     /// Takes a list for the latest one. A much smaller one is not: it is a filtered list, and the others would lose their places.
     pub(super) fn keep(&self, format: &'static str, body: Bytes, tools: usize, places: Places) {
-        let mut latest = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if latest.get(format).is_none_or(|known| tools * 2 >= known.tools) {
             latest.insert(format, Arc::new(Known { body, tools, places }));
-        }
-    }
-
-    /// What is known of the latest list in a format that is made in pieces.
-    pub(super) fn sums(&self, format: &'static str) -> Option<Arc<Sums>> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
-    }
-
-    /// The same for what is known of a list without its bytes. What is kept of a list that is not in pieces any more goes.
-    pub(super) fn keep_sums(&self, format: &'static str, sums: Sums, in_pieces: bool) {
-        let mut latest = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_smaller = latest.get(format).is_some_and(|known| sums.tools * 2 < known.tools);
-        match (is_smaller, in_pieces) {
-            (true, _) => {}
-            (false, true) => {
-                latest.insert(format, Arc::new(sums));
-                // Its segments would hold a list of another time.
-                self.lists.lock().unwrap_or_else(PoisonError::into_inner).remove(format);
-            }
-            (false, false) => {
-                latest.remove(format);
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared, WeakShared};
 
-use super::{Body, Key, Prepared};
+use super::{Key, Prepared};
 
 /// An answer in the making. Whoever waits for it goes on with it when another one goes away.
 type Making = BoxFuture<'static, Arc<Prepared>>;
@@ -30,7 +30,7 @@ struct Sent(Arc<Prepared>);
 
 impl AsRef<[u8]> for Sent {
     fn as_ref(&self) -> &[u8] {
-        self.0.body.whole().map_or(&[], Bytes::as_ref)
+        &self.0.body
     }
 }
 
@@ -69,10 +69,6 @@ impl Answer {
 }
 
 fn held(prepared: Arc<Prepared>) -> Arc<Prepared> {
-    // What is made while it is taken is nowhere whole.
-    if prepared.body.whole().is_none() {
-        return prepared;
-    }
-    let rest = Prepared { body: Body::Whole(Bytes::new()), ..Prepared::clone(&prepared) };
-    Arc::new(Prepared { body: Body::Whole(Bytes::from_owner(Sent(prepared))), ..rest })
+    let rest = Prepared { body: Bytes::new(), ..Prepared::clone(&prepared) };
+    Arc::new(Prepared { body: Bytes::from_owner(Sent(prepared)), ..rest })
 }

@@ -6,7 +6,6 @@ mod support;
 mod choice;
 mod diff;
 mod merge;
-mod pieces;
 mod prepare;
 mod properties;
 mod search;

@@ -164,19 +164,3 @@ fn more_tools_than_a_leaf_holds_are_all_found() {
     assert!(all.is_sorted(), "equal scores are in the order of the view");
     assert_eq!(view.rank("tool", 3).len(), 3);
 }
-
-#[test]
-fn an_index_that_was_dropped_is_made_again_by_the_next_search() {
-    let catalog = build(&office());
-    let is_warm = || catalog.entries().filter(|entry| entry.is_published()).any(|entry| entry.is_warm());
-    let was_searched = || catalog.entries().filter(|entry| entry.was_searched()).count();
-    assert!(!is_warm() && was_searched() == 0);
-    let before = found(&catalog, "read file");
-    assert_eq!((is_warm(), was_searched(), was_searched()), (true, 2, 0), "each search is told once");
-    catalog.entries().for_each(|entry| entry.cool());
-    assert!(!is_warm());
-    catalog.entries().for_each(|entry| entry.warm());
-    assert!(is_warm() && was_searched() == 0, "warming is no search");
-    catalog.entries().for_each(|entry| entry.cool());
-    assert_eq!(found(&catalog, "read file"), before);
-}

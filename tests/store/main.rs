@@ -5,6 +5,6 @@ mod support;
 
 mod crash;
 mod damage;
-mod kept_lists;
-mod kept_lists_killed;
+mod earlier_versions;
+mod first_list;
 mod state;

@@ -457,11 +457,7 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(
-            "DROP TRIGGER manifests_added; DROP TRIGGER manifests_changed; DROP TRIGGER manifests_removed;
-             DROP TRIGGER preferences_added; DROP TRIGGER preferences_changed; DROP TRIGGER preferences_removed;
-             DROP TRIGGER decisions_added; DROP TRIGGER decisions_changed; DROP TRIGGER decisions_removed;
-             DELETE FROM meta WHERE key = 'content';
-             DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
+            "DROP TABLE approvals; DROP TABLE operations; DROP TABLE usage;
              DROP TABLE claims;
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;
@@ -532,7 +528,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 7") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 8") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -108,9 +108,14 @@ pub(crate) fn configured(name: &str, address: SocketAddr) -> StaticScenario {
 impl Daemon {
     /// Starts and serves at once: what is published now may be no more than what the store remembered.
     pub(crate) async fn start(config: Config) -> Self {
+        Self::at(config, Clock::system()).await
+    }
+
+    /// The same with a clock of the test's own.
+    pub(crate) async fn at(config: Config, clock: Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(Callsheet::start(config, Clock::system()).await.unwrap());
+        let app = Arc::new(Callsheet::start(config, clock).await.unwrap());
         let served = Arc::clone(&app);
         let serving = Tasks::new().spawn(async move { served.serve(listener).await });
         Self { reader: app.reader(), app, address, serving }

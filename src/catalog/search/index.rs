@@ -1,6 +1,6 @@
 //! The index of one scenario: made once for an entry of the catalog, shared by every catalog that has this entry.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::fields::{Field, each_text};
 use super::leaf::{Leaf, Occurrence, TOOLS, Term};
@@ -10,22 +10,9 @@ use super::words::{Splitter, stem};
 use crate::catalog::Entry;
 use crate::model::{Manifest, ScenarioName, ViewTool};
 
-/// Kept by [`Entry::index`] until [`Entry::cool`].
+/// Made by the first search of an entry, and kept as long as that entry.
 #[derive(Debug, Default)]
-pub struct Indexed(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    index: Option<Arc<Index>>,
-    /// Whether a search looked into it since that was asked last.
-    searched: bool,
-}
-
-impl Indexed {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub struct Indexed(OnceLock<Arc<Index>>);
 
 /// The leaves of a scenario's tools, in their order.
 #[derive(Debug)]
@@ -36,39 +23,13 @@ pub(in crate::catalog) struct Index {
 impl Entry {
     /// Its index for a search, made when it is not there: a sweep of a whole fleet need not wait for it.
     pub(in crate::catalog) fn index(&self) -> Arc<Index> {
-        let mut kept = self.indexed.kept();
-        kept.searched = true;
-        Arc::clone(self.made(&mut kept))
+        let index = || Arc::new(Index::of(&self.name, &self.manifest, &self.tools));
+        Arc::clone(self.indexed.0.get_or_init(index))
     }
 
-    /// Makes its index unless that was done. What has been warmed answers the next search at once.
-    pub fn warm(&self) {
-        self.made(&mut self.indexed.kept());
-    }
-
-    fn made<'a>(&self, kept: &'a mut Kept) -> &'a Arc<Index> {
-        kept.index.get_or_insert_with(|| Arc::new(Index::of(&self.name, &self.manifest, &self.tools)))
-    }
-
-    /// Drops its index; the next search makes it again.
-    pub fn cool(&self) {
-        self.indexed.kept().index = None;
-    }
-
-    /// Whether its index is made.
-    pub fn is_warm(&self) -> bool {
-        self.indexed.kept().index.is_some()
-    }
-
-    /// Whether a search looked into it since this was asked last.
-    pub fn was_searched(&self) -> bool {
-        std::mem::take(&mut self.indexed.kept().searched)
-    }
-
-    /// What its index holds in memory, in bytes; 0 while it is not made.
+    /// What its index holds in memory, in bytes. The index is made when it is not there.
     pub fn index_bytes(&self) -> usize {
-        let leaves = self.indexed.kept().index.as_ref().map(|index| index.leaves.iter().map(Leaf::bytes).sum());
-        leaves.unwrap_or_default()
+        self.index().leaves.iter().map(Leaf::bytes).sum()
     }
 }
 

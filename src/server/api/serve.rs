@@ -21,7 +21,7 @@ use crate::views::Coding;
 /// The description, in every coding.
 struct Description {
     document: Value,
-    coded: Vec<(Coding, Ready<Bytes>)>,
+    coded: Vec<(Coding, Ready)>,
 }
 
 static DESCRIPTION: LazyLock<Description> = LazyLock::new(|| {
@@ -51,7 +51,7 @@ pub(in super::super) async fn serve(
 }
 
 /// The body in a coding with its headers; nothing when it cannot be coded.
-fn coded(plain: &[u8], coding: Coding) -> Option<Ready<Bytes>> {
+fn coded(plain: &[u8], coding: Coding) -> Option<Ready> {
     let body = Bytes::from(coding.encode(plain).ok()?);
     let etag = HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
     let mut known = HeaderMap::new();

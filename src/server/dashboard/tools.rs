@@ -372,12 +372,7 @@ pub(super) async fn formats(State(shared): State<App>, asked: HeaderMap) -> Resu
     let mut lists = Vec::new();
     for format in formats::FORMATS.iter().copied() {
         let prepared = shared.views.prepare(&snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-        lists.push((
-            format,
-            prepared.tools,
-            prepared.left_out,
-            usize::try_from(prepared.body.length()).unwrap_or(usize::MAX),
-        ));
+        lists.push((format, prepared.tools, prepared.left_out, prepared.body.len()));
     }
     let markup = html! {
         div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {

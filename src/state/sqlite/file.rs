@@ -10,15 +10,17 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::schema::{self, Owner};
-use super::{Holder, OPEN, failed, rows};
+use super::{Holder, OPEN, failed};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
-use crate::state::{Content, StateError};
+use crate::state::StateError;
 
 /// How long a write waits for another program, such as a `sqlite3` shell, that has the file locked.
 const BUSY: Duration = Duration::from_secs(5);
 /// SQLite keeps these beside the file; they belong to it.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
+/// Earlier versions kept prepared lists in these files beside the database. They are not read any more.
+const OBSOLETE: [&str; 2] = [".lists", ".lists.new"];
 
 /// Keeps other daemons away from the file until it is dropped.
 #[derive(Debug)]
@@ -168,20 +170,6 @@ fn lost(path: &Path, was_used: bool) -> Option<String> {
     }
 }
 
-/// The name of what the file holds, as far as one that was not checked yet tells it. Neither changes the file nor works its log into it.
-pub(super) fn content(path: &Path) -> Option<Content> {
-    // Of an empty file SQLite deletes the log.
-    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() > 0)?;
-    let read = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // One of another version has other names, or none.
-        if schema::is_current(&connection)? { rows::content(&connection) } else { Ok(None) }
-    };
-    read().ok().flatten()
-}
-
 enum Checked {
     Good(Connection),
     /// Holds what is wrong with it.
@@ -240,7 +228,12 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     // The answer is the mode in force: where shared memory cannot be had, SQLite stays with its rollback journal, which is as durable.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    schema::migrate(&mut connection)?;
+    if schema::migrate(&mut connection)? {
+        for ending in OBSOLETE {
+            // Most databases have no such file, and one that stays does no harm.
+            let _ = fs::remove_file(beside(path, ending));
+        }
+    }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(Opened::Usable(connection))
 }

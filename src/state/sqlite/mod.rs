@@ -20,9 +20,8 @@ use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Content, Restored, StateError, StateStore, Trouble, Write};
+use super::{Restored, StateError, StateStore, Trouble, Write};
 use crate::runtime::{Clock, tasks};
-use file::Lock;
 use writer::{Job, Writer};
 
 /// Saves and loads that may wait for the writer; further ones wait to be queued.
@@ -38,10 +37,9 @@ const QUEUE: usize = 256;
 /// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to another program (it is left as it is),
 /// and when file or folder cannot be where they should be.
 pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
-    match claim(path) {
-        Ok(claimed) => claimed.open(clock),
+    match open_writable(path, clock) {
         Err(error) if error.trouble != Trouble::Other => Ok(Arc::new(frozen::open(path, clock, error))),
-        Err(error) => Err(error),
+        opened => opened,
     }
 }
 
@@ -58,40 +56,12 @@ pub struct Holder {
     pub process: Option<u32>,
 }
 
-/// The place of a store whose lock this process has, and which is not open yet: checking it takes the longer the more is in it.
-#[derive(Debug)]
-pub struct Claimed {
-    lock: Lock,
-    place: PathBuf,
-}
-
-/// Takes the lock of the store at `path`, making folder and lock file when they are not there. Fails as [`open`] does for want of them.
-pub fn claim(path: &Path) -> Result<Claimed, StateError> {
-    Ok(Claimed { lock: file::lock(path)?, place: path.into() })
-}
-
-impl Claimed {
-    /// The name of what is stored, as far as a file tells it that was not checked yet. Changes nothing.
-    pub fn content(&self) -> Option<Content> {
-        file::content(&self.place)
-    }
-
-    /// See [`open`].
-    pub fn open(self, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
-        let place = self.place.clone();
-        match open_claimed(self, clock) {
-            Err(error) if error.trouble != Trouble::Other => Ok(Arc::new(frozen::open(&place, clock, error))),
-            opened => opened,
-        }
-    }
-}
-
-fn open_claimed(Claimed { mut lock, place }: Claimed, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
-    let path = &*place;
+fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
+    let mut lock = file::lock(path)?;
     let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
-    let writer = Writer { connection, lock, place: path.into(), findings, clock, known: None };
+    let writer = Writer { connection, lock, place: path.into(), findings, clock };
     let thread = tasks::start_thread("state-writer", move || writer.run(queue))
         .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
@@ -100,7 +70,6 @@ fn open_claimed(Claimed { mut lock, place }: Claimed, clock: Clock) -> Result<Ar
 const OPEN: &str = "cannot open the stored state";
 const LOAD: &str = "cannot read the stored state";
 const SAVE: &str = "cannot store a change";
-const CONTENT: &str = "cannot tell what is stored";
 
 /// Hands work to the writer thread and waits for its answers.
 struct SqliteStore {
@@ -131,10 +100,6 @@ impl StateStore for SqliteStore {
 
     fn save(&self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
         self.ask(SAVE, |reply| Job::Save(writes, reply)).boxed()
-    }
-
-    fn content(&self) -> BoxFuture<'_, Result<Option<Content>, StateError>> {
-        self.ask(CONTENT, Job::Content).boxed()
     }
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use rusqlite::types::{FromSql, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
 use super::{calls, usage};
@@ -17,7 +17,7 @@ use crate::model::{
     Finding, FindingCode, Party, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
 };
 use crate::runtime::Clock;
-use crate::state::{Content, Decision, Restored, Ruling, StoredManifest, Write};
+use crate::state::{Decision, Restored, Ruling, StoredManifest, Write};
 
 /// Quarantined rows that get a finding of their own; the rest share one.
 const REPORTED: i64 = 100;
@@ -104,20 +104,6 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
             manifest.party.origin.as_deref(),
             (!manifest.outline.is_empty()).then_some(&*manifest.outline),
         ])
-}
-
-/// The name of what is stored, and the revision that goes with it. `None` in a file without a name.
-pub(super) fn content(connection: &Connection) -> rusqlite::Result<Option<Content>> {
-    let Some(name) = content_name(connection)? else { return Ok(None) };
-    let mut torn = Vec::new();
-    let revision = read(connection, &REVISION, revision, &mut torn)?.pop();
-    Ok(Some(Content { name, revision }))
-}
-
-/// The same without the revision.
-pub(super) fn content_name(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = 'content'")?;
-    statement.query_row([], |row| row.get(0)).optional()
 }
 
 /// Reads everything; unreadable rows are moved to `quarantine`.

@@ -129,28 +129,18 @@ const STEPS: &[&str] = &["
         last     TEXT NOT NULL
     ) STRICT;
 ", "
-    -- Names what lists are made of: every change of it, by hand too, gives it another name that nobody has used before. What was made of a
-    -- content holds as long as the content has its name.
-    INSERT OR REPLACE INTO meta (key, value, updated_at)
-        VALUES ('content', lower(hex(randomblob(16))), strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
-    CREATE TRIGGER manifests_added AFTER INSERT ON manifests
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER manifests_changed AFTER UPDATE ON manifests
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER manifests_removed AFTER DELETE ON manifests
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER preferences_added AFTER INSERT ON preferences
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER preferences_changed AFTER UPDATE ON preferences
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER preferences_removed AFTER DELETE ON preferences
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER decisions_added AFTER INSERT ON decisions
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER decisions_changed AFTER UPDATE ON decisions
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
-    CREATE TRIGGER decisions_removed AFTER DELETE ON decisions
-        BEGIN UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'content'; END;
+    -- This step named what is stored, by triggers that the next step drops.
+", "
+    DROP TRIGGER IF EXISTS manifests_added;
+    DROP TRIGGER IF EXISTS manifests_changed;
+    DROP TRIGGER IF EXISTS manifests_removed;
+    DROP TRIGGER IF EXISTS preferences_added;
+    DROP TRIGGER IF EXISTS preferences_changed;
+    DROP TRIGGER IF EXISTS preferences_removed;
+    DROP TRIGGER IF EXISTS decisions_added;
+    DROP TRIGGER IF EXISTS decisions_changed;
+    DROP TRIGGER IF EXISTS decisions_removed;
+    DELETE FROM meta WHERE key = 'content';
 "];
 
 /// Whose file it is, as far as its header and tables tell.
@@ -185,17 +175,11 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
     })
 }
 
-/// Whether the file is ours and of the current version.
-pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(owner(connection)? == Owner::Us && version == current())
-}
-
-/// Takes the file to the current version, all steps or none.
-pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Takes the file to the current version, all steps or none. Returns whether it was of an earlier one.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == current() {
-        return Ok(());
+        return Ok(false);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
@@ -203,5 +187,6 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", current())?;
-    transaction.commit()
+    transaction.commit()?;
+    Ok(true)
 }

@@ -9,10 +9,10 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::Lock;
-use super::{CONTENT, LOAD, SAVE, failed, rows};
+use super::{LOAD, SAVE, failed, rows};
 use crate::model::Finding;
 use crate::runtime::Clock;
-use crate::state::{Content, Restored, StateError, Write};
+use crate::state::{Restored, StateError, Write};
 
 /// Saves that share one transaction at most.
 const GROUP: usize = 128;
@@ -23,8 +23,6 @@ pub(super) enum Job {
     Load(oneshot::Sender<Result<Restored, StateError>>),
     /// Apply these writes in order, all or none.
     Save(Vec<Write>, Reply),
-    /// Name what is stored.
-    Content(oneshot::Sender<Result<Option<Content>, StateError>>),
 }
 
 type Reply = oneshot::Sender<Result<(), StateError>>;
@@ -38,8 +36,6 @@ pub(super) struct Writer {
     /// What opening had to repair.
     pub(super) findings: Vec<Finding>,
     pub(super) clock: Clock,
-    /// The name of what was loaded or written here last; none once something else was found to have been written.
-    pub(super) known: Option<String>,
 }
 
 impl Writer {
@@ -57,10 +53,6 @@ impl Writer {
                         // An asker that went away needs no answer.
                         let _ = reply.send(self.load());
                     }
-                    Job::Content(reply) => {
-                        self.save_group(std::mem::take(&mut group));
-                        let _ = reply.send(self.content());
-                    }
                 }
                 if group.len() < GROUP {
                     next = queue.try_recv().ok();
@@ -71,17 +63,10 @@ impl Writer {
     }
 
     fn load(&mut self) -> Result<Restored, StateError> {
-        // Before the rest: what somebody else writes meanwhile gives another name than this.
-        self.known = rows::content_name(&self.connection).ok().flatten();
         let mut restored = rows::load(&mut self.connection, &self.place, self.clock)
             .map_err(|error| failed(LOAD, &self.place, &error))?;
         restored.findings.extend(self.findings.iter().cloned());
         Ok(restored)
-    }
-
-    fn content(&self) -> Result<Option<Content>, StateError> {
-        let content = rows::content(&self.connection).map_err(|error| failed(CONTENT, &self.place, &error))?;
-        Ok(content.filter(|content| self.known.as_ref() == Some(&content.name)))
     }
 
     fn save_group(&mut self, group: Vec<(Vec<Write>, Reply)>) {
@@ -104,17 +89,11 @@ impl Writer {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|cause| Failure::Whole(error(cause)))?;
-        // Nobody else can write from here to the end.
-        let before = rows::content_name(&transaction).ok().flatten();
-        let ours = before.is_some() && before == self.known;
         for write in writes {
             // The transaction is undone when it is dropped.
             rows::apply(&transaction, write, now).map_err(|cause| Failure::Apply(error(cause)))?;
         }
-        let after = if ours { rows::content_name(&transaction).ok().flatten() } else { None };
-        transaction.commit().map_err(|cause| Failure::Whole(error(cause)))?;
-        self.known = after;
-        Ok(())
+        transaction.commit().map_err(|cause| Failure::Whole(error(cause)))
     }
 }
 
