@@ -271,6 +271,8 @@ impl Callsheet {
         self.trigger.stop();
         self.calls.close_audit();
         let finish = self.tasks.finish(FINISH).await;
+        // Calls under way needed their connections until now.
+        self.client.close().await;
         self.calls.save_usage_at_last().await;
         finish
     }

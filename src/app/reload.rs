@@ -201,11 +201,6 @@ impl Follower {
         if !changed.is_empty() {
             self.begin().await;
         }
-        if !changed.is_empty()
-            && let Err(error) = self.adjust(&config).await
-        {
-            return self.refuse(vec![error], asked).await;
-        }
         if self.state.refused.take().is_some() {
             self.engine.counts().loads.mended();
             tracing::info!("the configuration can be used again");
@@ -239,25 +234,11 @@ impl Follower {
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
+        self.client.adjust(config.limits(), config.refresh.concurrency, config.caching(), config.bounds());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
         self.in_force.send_replace(Arc::clone(&config));
         config
-    }
-
-    /// Gives the client its limits. Beside the async threads: it may have to set up TLS anew.
-    async fn adjust(&self, config: &Config) -> Result<(), ConfigProblem> {
-        let (client, concurrency) = (Arc::clone(&self.client), config.refresh.concurrency);
-        let (limits, rules, bounds) = (config.limits(), config.caching(), config.bounds());
-        let adjusting = self.tasks.spawn_blocking(move || client.adjust(limits, concurrency, rules, bounds));
-        match adjusting.await {
-            Ok(Err(error)) => Err(ConfigProblem {
-                message: error.to_string().into(),
-                hint: "restart the daemon to have it try again".into(),
-            }),
-            // The other error is that the runtime goes down.
-            _ => Ok(()),
-        }
     }
 
     async fn refuse(&mut self, problems: Vec<ConfigProblem>, asked: bool) {

@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::Failure;
 use crate::runtime::Tasks;
-use crate::upstream::{body, settings};
+use crate::upstream::{body, tls};
 
 /// Where collectors take traces, below their address.
 const PATH: &str = "/v1/traces";
@@ -47,7 +47,7 @@ struct Sender {
 impl Traces {
     /// Sends to the collector at this address, such as `http://127.0.0.1:4318`.
     pub(super) fn to(collector: &str) -> Result<Self, Failure> {
-        settings::choose_tls();
+        tls::choose_tls();
         // A proxy from the environment would see the traces, and a redirect would send them elsewhere.
         let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = builder.timeout(TIMEOUT).build().context("the client for traces cannot be set up")?;

@@ -2,6 +2,8 @@
 //!
 //! The limit counts bytes after content decoding, so that a small answer cannot become a large one.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
@@ -16,10 +18,8 @@ pub(crate) enum BodyError<E> {
 }
 
 /// Reads the whole body, at most `limit` decoded bytes; what comes after is not read.
-pub(crate) async fn read<B>(mut body: B, limit: usize) -> Result<Bytes, BodyError<B::Error>>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+pub(crate) async fn read<B: Body<Data = Bytes>>(body: B, limit: usize) -> Result<Bytes, BodyError<B::Error>> {
+    let mut body = pin!(body);
     // Present only when no content coding applies, so it speaks of the same bytes as the limit (RFC 9110 section 8.6).
     let announced = body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {

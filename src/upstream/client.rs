@@ -1,9 +1,8 @@
-//! The HTTP client with its limits.
+//! Asking scenarios, and what all requests share.
 //!
 //! It asks with GET only (a call is [`post`](super::post)'s), decides nothing about when to ask, and repeats a request in one case alone:
 //! the connection was closed before an answer came.
 
-use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use hyper::body::Body;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -20,16 +19,17 @@ use url::Url;
 
 use super::body::{self, BodyError};
 use super::cache_policy::{self, Rules};
-use super::connector;
-use super::dial::TARGET;
-use super::direct::{self, Direct};
-use super::failure::Failure;
-use super::settings::{Settings, places};
+use super::connections::{Connections, Spawner, request};
+use super::connector::Connector;
+use super::settings::Settings;
 use super::status::{self, Verdict};
-use super::{Address, Answer, AskError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use super::{Address, Answer, AskError, BoxError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
 use crate::metrics::Fetches;
 use crate::model::{Bounds, Secret};
-use crate::runtime::{Clock, Tasks};
+use crate::runtime::{Clock, StopTrigger, Tasks};
+
+/// How long [`Client::close`] waits. What it waits for has been told to end.
+const CLOSE: Duration = Duration::from_secs(1);
 
 /// Which answers are given to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,48 +40,13 @@ enum Take {
     Any,
 }
 
-/// How a request goes out.
-pub(super) trait Way {
-    /// What an answer comes with.
-    type Body: Body<Data = Bytes, Error = Self::Broken> + Unpin;
-    /// Why that broke off.
-    type Broken: Error + 'static;
-    /// Why none came.
-    type Failure: Failure;
-
-    /// Sends one GET with these headers besides those of every request, and waits for the head of the answer.
-    fn get(
-        &self,
-        address: &Address,
-        headers: &HeaderMap,
-    ) -> impl Future<Output = Result<Response<Self::Body>, Self::Failure>> + Send;
-}
-
-impl Way for reqwest::Client {
-    type Body = reqwest::Body;
-    type Broken = reqwest::Error;
-    type Failure = reqwest::Error;
-
-    async fn get(&self, address: &Address, headers: &HeaderMap) -> Result<Response<reqwest::Body>, reqwest::Error> {
-        let request = self.get(address.url()).headers(headers.clone());
-        request.send().await.map(Response::from)
-    }
-}
-
-impl Way for Direct {
-    type Body = direct::Unpacked;
-    type Broken = direct::Damaged;
-    type Failure = connector::Unanswered;
-
-    async fn get(&self, address: &Address, headers: &HeaderMap) -> Result<Response<Self::Body>, Self::Failure> {
-        self.get(address.plain(), headers).await
-    }
-}
-
-/// One client for all scenarios: bounded concurrency, no proxy from the environment, no idle connections, redirects within the origin
-/// only.
+/// One client for all scenarios: bounded concurrency, no proxy from the environment, redirects within the origin only.
 pub struct Client {
-    pub(super) settings: ArcSwap<Settings>,
+    pub(super) settings: Arc<ArcSwap<Settings>>,
+    connections: Arc<Connections>,
+    /// The tasks of all connections, those to single scenarios included, and what ends them.
+    connection_tasks: Tasks,
+    closing: StopTrigger,
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
@@ -93,32 +58,29 @@ impl Client {
     /// A client with these limits; at most `concurrency` requests are under way at once (at least one). `rules` says how long
     /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
     ///
-    /// TLS is set up when the first address needs it: where it cannot be at all, asks of such addresses fail with [`AskError::Address`].
-    /// Without CA certificates on the machine it works, but no https scenario is trusted.
+    /// TLS is set up when the first address needs it. Without CA certificates on the machine it works, but no https scenario is trusted.
     pub fn new(limits: Limits, concurrency: usize, rules: impl Into<Rules>, clock: Clock, tasks: Tasks) -> Arc<Self> {
-        let settings = ArcSwap::from_pointee(Settings::new(limits, concurrency, rules.into(), Bounds::NONE));
+        let settings = Settings::new(limits, concurrency, rules.into(), Bounds::NONE);
+        let settings = Arc::new(ArcSwap::from_pointee(settings));
+        let (connection_tasks, (closing, end)) = (Tasks::new(), StopTrigger::new());
+        let executor = Spawner { tasks: connection_tasks.clone(), end };
+        let connections = Connections::new(Connector::new(Arc::clone(&settings)), executor);
         let (own_id, fetches) = (OnceLock::new(), Arc::default());
-        Arc::new(Self { settings, own_id, fetches, clock, tasks })
+        Arc::new(Self { settings, connections, connection_tasks, closing, own_id, fetches, clock, tasks })
     }
 
     /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
-    /// so that for a moment more than `concurrency` may be. Setting up TLS anew, for another time to connect where it was
-    /// needed before, blocks for some milliseconds, and fails as the first ask would that needs it.
-    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Result<(), AskError> {
-        let before = self.settings.load_full();
-        let shared = before.share();
-        let permits = if concurrency == before.concurrency { shared.permits } else { places(concurrency) };
-        let next = if limits.connect == before.limits.connect {
-            Settings { limits, permits, concurrency, rules, bounds, ..shared }
-        } else {
-            let next = Settings { permits, ..Settings::new(limits, concurrency, rules, bounds) };
-            if before.has_tls() {
-                next.asking()?;
-            }
-            next
-        };
+    /// so that for a moment more than `concurrency` may be.
+    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) {
+        let next = self.settings.load().next(limits, concurrency, rules, bounds);
         self.settings.store(Arc::new(next));
-        Ok(())
+    }
+
+    /// Closes every connection and waits for their tasks. Requests under way break off, so this comes when there are none left; none can
+    /// be sent after it.
+    pub async fn close(&self) {
+        self.closing.stop();
+        self.connection_tasks.finish(CLOSE).await;
     }
 
     /// Says who this daemon is, by which it knows what came through itself. Only the first call counts.
@@ -128,7 +90,7 @@ impl Client {
 
     /// Says how much of a manifest is taken; everything until then.
     pub fn bound(&self, bounds: Bounds) {
-        self.settings.rcu(|settings| Settings { bounds, ..settings.share() });
+        self.settings.rcu(|settings| Settings { bounds, ..Settings::clone(settings) });
     }
 
     /// The time on the clock that this client was given.
@@ -153,82 +115,22 @@ impl Client {
 
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
+        let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream { client: Arc::clone(self), address, dial: None, token: None, call_timeout: None, turn })
+        Ok(Upstream { client, connections, address, token: None, call_timeout: None, turn })
     }
 
-    /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
-    async fn exchange(
-        &self,
-        limits: &Limits,
-        way: &impl Way,
-        mut address: Address,
-        headers: HeaderMap,
-        take: Take,
-    ) -> Result<Answer, AskError> {
-        let mut may_retry = true;
-        let mut followed = 0;
-        loop {
-            let (body, head) = self.send(limits, way, &address, &headers, &mut may_retry).await?;
-            match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                Verdict::Take => return read(limits.max_body, &address, body, head).await,
-                Verdict::Follow(location) => {
-                    let refuse = |target| AskError::Redirect { url: address.to_string(), target };
-                    let next = address.redirected(location).map_err(refuse)?;
-                    if followed == limits.max_redirects {
-                        return Err(refuse(next.to_string()));
-                    }
-                    followed += 1;
-                    address = next;
-                }
-                Verdict::Unasked => {
-                    let message = "it answered 304 to a request without conditions".to_owned();
-                    return Err(AskError::Broken { url: address.to_string(), message });
-                }
-                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, body, head).await,
-                Verdict::Refuse => {
-                    let retry_after = status::retry_after(&head.headers, head.received_at);
-                    return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
-                }
-            }
-        }
-    }
-
-    /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
-    /// connection was closed before that. The race with a server that closes is no failure of the scenario.
-    async fn send<W: Way>(
-        &self,
-        limits: &Limits,
-        way: &W,
-        address: &Address,
-        headers: &HeaderMap,
-        may_retry: &mut bool,
-    ) -> Result<(W::Body, ResponseHead), AskError> {
-        loop {
-            let requested = self.clock.now();
-            match way.get(address, headers).await {
-                Ok(response) => {
-                    let (head, body) = response.into_parts();
-                    return Ok((body, self.head(head, requested)));
-                }
-                Err(error) if *may_retry && failure::closed_before_answer(&error) => {
-                    tracing::debug!(%address, "the connection was closed before an answer, asking once more");
-                    *may_retry = false;
-                }
-                Err(error) => return Err(failure::explain(address, &error, limits.connect)),
-            }
-        }
-    }
-
-    /// The head of an answer that was asked for at `requested`.
-    pub(super) fn head(&self, head: http::response::Parts, requested: Instant) -> ResponseHead {
-        ResponseHead {
+    /// The parts of an answer that was asked for at `requested`.
+    pub(super) fn received<B>(&self, response: Response<B>, requested: Instant) -> (B, ResponseHead) {
+        let (head, body) = response.into_parts();
+        let head = ResponseHead {
             status: head.status,
             headers: head.headers,
             requested,
             received: self.clock.now(),
             received_at: self.clock.wall(),
-        }
+        };
+        (body, head)
     }
 }
 
@@ -260,39 +162,90 @@ impl Upstream {
         // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
         // not take another scenario's place.
         let _permit = settings.permits.acquire().await;
-        let (limits, limit) = (&settings.limits, settings.limits.whole);
-        let (to, mut headers) = (address.clone(), validators.map(conditions).unwrap_or_default());
+        let limits = &settings.limits;
+        let mut headers = validators.map(conditions).unwrap_or_default();
         headers.extend(self.authorization());
-        let exchange = async {
-            match self.dial {
-                // Neither part of what decides this changes on the way: redirects stay within the origin and keep the credentials.
-                None if to.is_plain() => client.exchange(limits, &settings.direct, to, headers, take).await,
-                // In boxes: reqwest's futures are large, and would be moved with the others, too.
-                None => Box::pin(client.exchange(limits, settings.asking()?, to, headers, take)).await,
-                Some(target) => {
-                    let exchange = client.exchange(limits, settings.dialling()?, to, headers, take);
-                    Box::pin(TARGET.scope(target, exchange)).await
-                }
-            }
-        };
         let begun = client.clock.now();
-        let timeout = |_| Err(AskError::Timeout { url: address.to_string(), limit });
-        let answer = tokio::time::timeout(limit, exchange).await.unwrap_or_else(timeout);
+        let exchange = self.exchange(limits, address.clone(), headers, take);
+        let timeout = |_| Err(AskError::Timeout { url: address.to_string(), limit: limits.whole });
+        let answer = tokio::time::timeout(limits.whole, exchange).await.unwrap_or_else(timeout);
         client.count(&answer, begun);
         answer
     }
 
+    /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
+    async fn exchange(
+        &self,
+        limits: &Limits,
+        mut address: Address,
+        headers: HeaderMap,
+        take: Take,
+    ) -> Result<Answer, AskError> {
+        let mut may_retry = true;
+        let mut followed = 0;
+        loop {
+            let (body, head) = self.send(limits, &address, &headers, &mut may_retry).await?;
+            match status::judge(head.status, &head.headers, is_conditional(&headers)) {
+                Verdict::Take => return read(limits.max_body, &address, body, head).await,
+                Verdict::Follow(location) => {
+                    let refuse = |target| AskError::Redirect { url: address.to_string(), target };
+                    let next = address.redirected(location).map_err(refuse)?;
+                    if followed == limits.max_redirects {
+                        return Err(refuse(next.to_string()));
+                    }
+                    followed += 1;
+                    address = next;
+                }
+                Verdict::Unasked => {
+                    let message = "it answered 304 to a request without conditions".to_owned();
+                    return Err(AskError::Broken { url: address.to_string(), message });
+                }
+                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, body, head).await,
+                Verdict::Refuse => {
+                    let retry_after = status::retry_after(&head.headers, head.received_at);
+                    return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
+                }
+            }
+        }
+    }
+
+    /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
+    /// connection was closed before that. The race with a server that closes is no failure of the scenario.
+    async fn send(
+        &self,
+        limits: &Limits,
+        address: &Address,
+        headers: &HeaderMap,
+        may_retry: &mut bool,
+    ) -> Result<(impl Body<Data = Bytes, Error = BoxError> + use<>, ResponseHead), AskError> {
+        loop {
+            let requested = self.client.clock.now();
+            let request = request(Method::GET, address, headers, Bytes::new())?;
+            match self.connections.poll(request).await {
+                Ok(response) => return Ok(self.client.received(response, requested)),
+                Err(error) if *may_retry && failure::closed_before_answer(&error) => {
+                    tracing::debug!(%address, "the connection was closed before an answer, asking once more");
+                    *may_retry = false;
+                }
+                Err(error) => return Err(failure::explain(address, &error, limits.connect)),
+            }
+        }
+    }
+
     /// Whether one is a clone of the other.
     pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
-        let told = |upstream: &Self| (upstream.dial, upstream.call_timeout);
-        Arc::ptr_eq(&self.turn, &other.turn) && told(self) == told(other) && self.token == other.token
+        Arc::ptr_eq(&self.turn, &other.turn)
+            && Arc::ptr_eq(&self.connections, &other.connections)
+            && (self.call_timeout, &self.token) == (other.call_timeout, &other.token)
     }
 
     /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
     /// asked as it is.
     #[must_use]
     pub fn dialling(self, dial: Option<SocketAddr>) -> Self {
-        Self { dial, ..self }
+        let connections = &self.client.connections;
+        let connections = dial.map_or_else(|| Arc::clone(connections), |dial| connections.dialling(dial));
+        Self { connections, ..self }
     }
 
     /// Shows this as bearer token with every request, redirects within the origin included.
@@ -373,7 +326,7 @@ fn is_conditional(headers: &HeaderMap) -> bool {
 /// Reads the body of an answer, at most `limit` bytes.
 pub(super) async fn read<B>(limit: usize, address: &Address, body: B, head: ResponseHead) -> Result<Answer, AskError>
 where
-    B: Body<Data = Bytes, Error: Error + 'static> + Unpin,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let url = || address.to_string();
     // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
@@ -383,7 +336,7 @@ where
     }
     let body = body::read(body, limit).await.map_err(|error| match error {
         BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
-        BodyError::Broken(error) => failure::broken(address, &error),
+        BodyError::Broken(error) => failure::broken(address, &*error.into()),
     })?;
     Ok(Answer { head, body })
 }

@@ -1,103 +1,119 @@
-//! Connecting over plain HTTP, whoever then sends something there.
+//! Connecting to a scenario within the limit of time, with TLS where its address says https.
+//!
+//! It sends no request and keeps no connection. A connector can have a fixed socket address: some
+//! names only a source can resolve, and some addresses no URL can write (a link-local IPv6 address
+//! with its interface). The name stays in the request, for the `Host` header and for TLS.
 
 use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
-use std::{fmt, io};
+use std::{fmt, io, vec};
 
+use arc_swap::ArcSwap;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use http::Uri;
-use http::uri::PathAndQuery;
+use http::uri::Scheme;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 use tower::Service;
 
-use super::line::Line;
+use super::BoxError;
+use super::settings::Settings;
+use super::tls::Tls;
 
-type Boxed = Box<dyn Error + Send + Sync>;
-
-/// Makes connections within a time. Clones share nothing.
+/// Makes connections. Clones share the limit and the TLS configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     http: HttpConnector<Resolver>,
-    within: Duration,
-}
-
-/// No head of an answer came.
-#[derive(Debug)]
-pub(super) enum Unanswered {
-    /// The address cannot be asked.
-    Unmade(http::Error),
-    /// There was no connection.
-    Unconnected(Boxed),
-    /// There was no connection in time.
-    Late,
-    /// The connection broke.
-    Broken(hyper::Error),
+    tls: Tls,
+    settings: Arc<ArcSwap<Settings>>,
 }
 
 impl Connector {
-    /// One whose connections stand within that, looking up the host included.
-    pub(super) fn new(within: Duration) -> Self {
-        let mut http = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
-        http.set_nodelay(true);
-        Self { http, within }
+    /// A connector that looks up host names. Its connections stand within the limit that is in
+    /// force when they are begun.
+    pub(super) fn new(settings: Arc<ArcSwap<Settings>>) -> Self {
+        Self { http: tcp(Resolver::System(GaiResolver::new())), tls: Tls::default(), settings }
     }
 
-    pub(super) async fn connect(&self, to: Uri) -> Result<Line, Unanswered> {
-        let connecting = self.http.clone().call(to);
-        let connected = tokio::time::timeout(self.within, connecting).await.map_err(|_| Unanswered::Late)?;
-        connected.map(|io| Line::new(io.into_inner())).map_err(|error| Unanswered::Unconnected(error.into()))
+    /// The same connector, with this socket address for every host name.
+    pub(super) fn dialling(&self, address: SocketAddr) -> Self {
+        Self { http: tcp(Resolver::Fixed(address)), ..self.clone() }
     }
 }
 
-/// What a server is asked for: to it, a target begins with its path (RFC 9112 section 3.2.1).
-pub(super) fn target(uri: &Uri) -> Uri {
-    uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")).into()
+fn tcp(resolver: Resolver) -> HttpConnector<Resolver> {
+    let mut http = HttpConnector::new_with_resolver(resolver);
+    http.set_nodelay(true);
+    // TLS is added to connections that this makes.
+    http.enforce_http(false);
+    http
 }
 
-impl fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unmade(_) => "no request could be made",
-            Self::Unconnected(_) => "no connection was made",
-            Self::Late => "no connection was made in time",
-            Self::Broken(_) => "the connection broke",
-        })
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
-}
 
-impl Error for Unanswered {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unmade(error) => Some(error),
-            Self::Unconnected(error) => Some(&**error),
-            Self::Late => None,
-            Self::Broken(error) => Some(error),
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let Self { mut http, tls, settings } = self.clone();
+        let limit = settings.load().limits.connect;
+        let connecting = async move {
+            if to.scheme() == Some(&Scheme::HTTPS) {
+                HttpsConnector::from((http, tls.config())).call(to).await
+            } else {
+                Ok(MaybeHttpsStream::Http(http.call(to).await?))
+            }
+        };
+        async move {
+            let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            tokio::time::timeout(limit, connecting).await.unwrap_or_else(late)
         }
+        .boxed()
     }
 }
 
-/// The system's resolver, whose failures can be told from those of connecting.
+/// Finds the socket addresses of a host name.
 #[derive(Debug, Clone)]
-struct Resolver(GaiResolver);
+enum Resolver {
+    /// The operating system is asked.
+    System(GaiResolver),
+    /// Every name has this address.
+    Fixed(SocketAddr),
+}
 
-/// A host name without an address.
+/// A host name without an address. It tells this failure from those of connecting.
 #[derive(Debug)]
 pub(super) struct Unresolved(io::Error);
 
 impl Service<Name> for Resolver {
-    type Response = GaiAddrs;
+    type Response = vec::IntoIter<SocketAddr>;
     type Error = Unresolved;
-    type Future = BoxFuture<'static, Result<GaiAddrs, Unresolved>>;
+    type Future = BoxFuture<'static, Result<Self::Response, Unresolved>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        self.0.poll_ready(context).map_err(Unresolved)
+        match self {
+            Self::System(resolver) => resolver.poll_ready(context).map_err(Unresolved),
+            Self::Fixed(_) => Poll::Ready(Ok(())),
+        }
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let found = self.0.call(name);
-        async move { found.await.map_err(Unresolved) }.boxed()
+        match self {
+            Self::System(resolver) => {
+                let found = resolver.call(name);
+                async move { Ok(found.await.map_err(Unresolved)?.collect::<Vec<_>>().into_iter()) }.boxed()
+            }
+            Self::Fixed(address) => std::future::ready(Ok(vec![*address].into_iter())).boxed(),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The only HTTP client: asks scenarios, within limits, and judges how long an answer may be used.
 //!
-//! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. reqwest's types stay inside.
+//! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. hyper's
+//! types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks (mostly by `direct`), [`post`] sends calls (most of them by `plain`),
-//! both over a `wire` that their own task drives, [`body`] reads what comes, [`error`] names what can go wrong, [`cache_policy`] judges the answer.
+//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, both over
+//! `connections`, which `connector` makes; [`body`] reads what comes, [`error`] names what can go
+//! wrong, [`cache_policy`] judges the answer.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,18 +22,14 @@ pub mod address;
 pub mod body;
 pub mod cache_policy;
 pub mod client;
+mod connections;
 mod connector;
-mod dial;
-mod direct;
 pub mod error;
 mod failure;
-mod line;
-mod plain;
-mod pool;
 pub mod post;
-pub(crate) mod settings;
+mod settings;
 mod status;
-mod wire;
+pub(crate) mod tls;
 
 pub use address::Address;
 pub(crate) use address::shown;
@@ -40,6 +37,11 @@ pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
 pub use error::AskError;
 pub use post::{CallLimits, Unanswered};
+
+use connections::Connections;
+
+/// What the client and its parts fail with before it is judged.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Limits of every request. Each stands in `config/default.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +60,9 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct Upstream {
     client: Arc<Client>,
+    /// Those of the client, or those to a socket address of its own.
+    connections: Arc<Connections>,
     address: Address,
-    dial: Option<SocketAddr>,
     /// Shown with every request, within the origin.
     token: Option<Secret>,
     call_timeout: Option<Duration>,

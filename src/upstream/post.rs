@@ -1,18 +1,17 @@
 //! Sending a call: one POST of JSON, whose answer is taken whatever its status.
 //!
-//! Calls run side by side and keep a few idle connections of their own. Nothing is repeated once bytes may have been sent, and no redirect
+//! Calls run side by side and keep a few idle connections. Nothing is repeated once bytes may have been sent, and no redirect
 //! is followed: what a tool does must happen neither twice nor elsewhere. How many are under way is not this module's business.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
-use super::dial::TARGET;
-use super::failure::Failure;
-use super::plain::{Head, Plain};
-use super::{Address, Answer, AskError, Client, Upstream, failure};
+use super::connections::request;
+use super::{Answer, AskError, Upstream, failure};
 
 /// What one request may cost, and what goes with it.
 #[derive(Debug, Clone)]
@@ -50,29 +49,18 @@ impl Upstream {
     ///
     /// Cancel-safe in that nothing is left behind here; the scenario may have begun what it was asked to do.
     pub async fn post(&self, path: &str, body: impl Into<Bytes>, limits: &CallLimits) -> Result<Answer, Unanswered> {
-        if let Some(name) = self.local() {
-            let message = format!("`{name}` is inside this program, where nothing is sent");
-            return Err(Unanswered::unsent(AskError::Address(message)));
-        }
-        let target = self.address.target(path).map_err(Unanswered::unsent)?;
-        let address = &target.address;
-        let (client, settings, body) = (&self.client, self.client.settings.load_full(), body.into());
-        let connect = settings.limits.connect;
+        let address = self.address.join(path).map_err(Unanswered::unsent)?;
+        let mut request = request(Method::POST, &address, &limits.headers, body.into()).map_err(Unanswered::unsent)?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let connect = self.client.settings.load().limits.connect;
         let exchange = async {
-            match (self.dial, &target.plain) {
-                (None, Some(to)) => {
-                    client.post_plainly(settings.plain(client.clock), to, connect, address, body, limits).await
-                }
-                // In boxes: reqwest's futures are large, and would be moved with the others, too.
-                (None, None) => {
-                    let http = settings.calling().map_err(Unanswered::unsent)?;
-                    Box::pin(client.send_call(http, connect, address, body, limits)).await
-                }
-                (Some(target), _) => {
-                    let http = settings.dialling().map_err(Unanswered::unsent)?;
-                    Box::pin(TARGET.scope(target, client.send_call(http, connect, address, body, limits))).await
-                }
-            }
+            let requested = self.client.now();
+            let answered = self.connections.call(request).await.map_err(|error| Unanswered {
+                sent: !failure::unsent(&error),
+                error: failure::explain(&address, &error, connect),
+            })?;
+            let (body, head) = self.client.received(answered, requested);
+            read(limits.max_body, &address, body, head).await.map_err(Unanswered::sent)
         };
         match tokio::time::timeout(limits.timeout, exchange).await {
             Ok(answered) => answered,
@@ -80,44 +68,4 @@ impl Upstream {
             Err(_) => Err(Unanswered::sent(AskError::Timeout { url: address.to_string(), limit: limits.timeout })),
         }
     }
-}
-
-impl Client {
-    async fn post_plainly(
-        &self,
-        http: &Plain,
-        to: &Head,
-        connect: Duration,
-        address: &Address,
-        body: Bytes,
-        limits: &CallLimits,
-    ) -> Result<Answer, Unanswered> {
-        let requested = self.now();
-        let answered = http.post(to, &limits.headers, body).await;
-        let (head, body) = answered.map_err(|error| unanswered(address, &error, connect))?.into_parts();
-        read(limits.max_body, address, body, self.head(head, requested)).await.map_err(Unanswered::sent)
-    }
-
-    async fn send_call(
-        &self,
-        http: &reqwest::Client,
-        connect: Duration,
-        address: &Address,
-        body: Bytes,
-        limits: &CallLimits,
-    ) -> Result<Answer, Unanswered> {
-        let requested = self.now();
-        let request = http
-            .post(address.url())
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .headers(limits.headers.clone())
-            .body(body);
-        let response = request.send().await.map_err(|error| unanswered(address, &error, connect))?;
-        let (head, body) = http::Response::from(response).into_parts();
-        read(limits.max_body, address, body, self.head(head, requested)).await.map_err(Unanswered::sent)
-    }
-}
-
-fn unanswered(address: &Address, error: &impl Failure, connect: Duration) -> Unanswered {
-    Unanswered { sent: !failure::unsent(error), error: failure::explain(address, error, connect) }
 }

@@ -4,19 +4,21 @@
 #![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::upstream::{Answer, CallLimits, Unanswered, Upstream};
+use callsheet::upstream::{Answer, CallLimits, Client, Unanswered, Upstream};
 use futures_util::future::join_all;
 use http::header::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
+use url::Url;
 
 use crate::support::callee::PATIENCE;
-use crate::support::upstream_server::{answer, upstream};
+use crate::support::upstream_server::{self, answer, client};
 
 const BODY: &[u8] = b"{}";
 /// As many as are kept for one host.
@@ -47,6 +49,8 @@ struct Seen {
 
 /// A server that does with each request what a test says, by its number in all.
 struct Server {
+    address: SocketAddr,
+    client: Arc<Client>,
     upstream: Upstream,
     seen: watch::Receiver<Seen>,
     _accepting: JoinSet<()>,
@@ -54,8 +58,12 @@ struct Server {
 
 impl Server {
     async fn start(does: impl Fn(usize) -> Does + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
+        Self::bound(TcpListener::bind("127.0.0.1:0").await.unwrap(), does)
+    }
+
+    /// The same on a listener that stands already.
+    fn bound(listener: TcpListener, does: impl Fn(usize) -> Does + Send + Sync + 'static) -> Self {
+        let address = listener.local_addr().unwrap();
         let (told, seen) = watch::channel(Seen::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
@@ -70,7 +78,9 @@ impl Server {
                 });
             }
         });
-        Self { upstream: upstream(url.parse().unwrap()), seen, _accepting: accepting }
+        let client = client(upstream_server::limits(), 4);
+        let upstream = client.upstream(format!("http://{address}/").parse().unwrap()).unwrap();
+        Self { address, client, upstream, seen, _accepting: accepting }
     }
 
     async fn until(&self, what: &str, holds: impl FnMut(&Seen) -> bool) {
@@ -193,10 +203,42 @@ async fn a_call_that_is_dropped_closes_its_connection() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_not_read_on() {
-    let server = Server::start(|_| Does::Stalls(answer("200 OK", &[], &[b'x'; 2048]))).await;
+    let mut begun = answer("200 OK", &[], &[b'x'; 4096]);
+    begun.truncate(begun.len() - 1);
+    let server = Server::start(move |_| Does::Stalls(begun.clone())).await;
     let error = tokio::time::timeout(PATIENCE, server.post()).await.unwrap().unwrap_err();
     assert_eq!(error.error.kind(), "too-large");
     server.until("closed", |seen| seen.closed == 1).await;
+}
+
+#[tokio::test]
+async fn closing_the_client_closes_what_was_kept() {
+    let server = Server::start(|_| Does::Answers(ok())).await;
+    server.answers().await;
+    server.client.close().await;
+    // Before it would be closed for its age.
+    let closed = server.until("closed", |seen| seen.closed == 1);
+    tokio::time::timeout(Duration::from_secs(3), closed).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_connection_is_not_used_for_another_machine_of_the_same_name() {
+    let answers = |body: &'static [u8]| move |_| Does::Answers(answer("200 OK", &[], body));
+    let first = Server::start(answers(b"first")).await;
+    let port = first.address.port();
+    // Not every system has the whole of 127.0.0.0/8.
+    let Ok(listener) = TcpListener::bind(("127.0.0.2", port)).await else { return };
+    let second = Server::bound(listener, answers(b"second"));
+    let url: Url = format!("http://host-a.local:{port}/").parse().unwrap();
+    let at = |address| first.client.upstream(url.clone()).unwrap().dialling(Some(address));
+    let (one, two) = (at(first.address), at(second.address));
+    for _ in 0..2 {
+        for (upstream, body) in [(&one, &b"first"[..]), (&two, b"second")] {
+            let answered = upstream.post("/execute", BODY, &limits()).await.unwrap();
+            assert_eq!(answered.body, body);
+        }
+    }
+    assert_eq!((first.seen.borrow().opened, second.seen.borrow().opened), (1, 1));
 }
 
 #[tokio::test]

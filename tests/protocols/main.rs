@@ -17,3 +17,4 @@ mod reading;
 mod reading_again;
 mod reading_large;
 mod settled;
+mod tls;

@@ -1,0 +1,166 @@
+//! Scenarios with https: asked and called over the version of HTTP that they choose, and only when their certificate is trusted. Trust is
+//! the machine's, named by the environment, so each test runs itself again in a process with another one.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a server of a test is no task of the daemon")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use callsheet::upstream::{CallLimits, Upstream};
+use http::header::{HOST, HeaderMap};
+use http::{Method, Request, Response, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::callee::PATIENCE;
+use crate::support::upstream_server::{client, limits, upstream};
+
+/// Tells the process that a test starts where the servers are.
+const SERVERS: &str = "CALLSHEET_TEST_SERVERS";
+
+/// What a server has seen of a request: the number of its connection, its method, its version and the host that it names.
+type Seen = (usize, Method, Version, String);
+
+/// A server with a certificate for `host-a.local` and `127.0.0.1`, which the machine does not trust by itself.
+struct Server {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    _accepting: JoinSet<()>,
+}
+
+impl Server {
+    async fn start(protocol: &'static [u8]) -> Self {
+        let certificates = CertificateDer::pem_file_iter(file("server.pem")).unwrap().map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
+        let ring = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(ring).with_safe_default_protocol_versions().unwrap();
+        let mut config = builder.with_no_client_auth().with_single_cert(certificates, key).unwrap();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let (acceptor, listener) =
+            (TlsAcceptor::from(Arc::new(config)), TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let (address, seen) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Seen>>>::default());
+        let (mut accepting, told) = (JoinSet::new(), Arc::clone(&seen));
+        accepting.spawn(async move {
+            let mut connections = JoinSet::new();
+            for number in 1.. {
+                let (stream, _) = listener.accept().await.unwrap();
+                connections.spawn(serve(number, stream, acceptor.clone(), Arc::clone(&told)));
+            }
+        });
+        Self { address, seen, _accepting: accepting }
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+/// Serves one connection. Its end may be as it likes: clients close theirs.
+async fn serve(number: usize, stream: TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Seen>>>) {
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let service = service_fn(|request: Request<Incoming>| {
+        let header = request.headers().get(HOST).map(|host| host.to_str().unwrap().to_owned());
+        let host = header.or_else(|| Some(request.uri().authority()?.to_string())).unwrap();
+        seen.lock().unwrap().push((number, request.method().clone(), request.version(), host));
+        std::future::ready(Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"{}")))))
+    });
+    let stream = TokioIo::new(stream);
+    let _ = if is_h2 {
+        http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await
+    } else {
+        http1::Builder::new().serve_connection(stream, service).await
+    };
+}
+
+fn file(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests/support/tls", name].iter().collect()
+}
+
+/// Runs a test again where only the certificates of this file are trusted.
+async fn run_with(certificates: &str, test: &str, servers: &[&Server]) {
+    let servers: Vec<String> = servers.iter().map(|server| server.address.to_string()).collect();
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test]).env(SERVERS, servers.join(" "));
+    child.env("SSL_CERT_FILE", file(certificates)).env_remove("SSL_CERT_DIR");
+    let output = tokio::time::timeout(PATIENCE, child.kill_on_drop(true).output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Where the servers are, in the process that a test started.
+fn servers() -> Option<Vec<SocketAddr>> {
+    let named = std::env::var(SERVERS).ok()?;
+    Some(named.split(' ').map(|address| address.parse().unwrap()).collect())
+}
+
+/// Two polls and two calls.
+async fn poll_and_call(upstream: &Upstream) {
+    let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new() };
+    for _ in 0..2 {
+        assert_eq!(&upstream.get("/tools", None).await.unwrap().body[..], b"{}");
+        assert_eq!(&upstream.post("/execute", "{}", &limits).await.unwrap().body[..], b"{}");
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_scenario_is_asked_and_called_in_the_version_that_it_speaks() {
+    if let Some(servers) = servers() {
+        for address in servers {
+            poll_and_call(&upstream(format!("https://{address}/").parse().unwrap())).await;
+            // The certificate is looked at for the name, wherever the connection goes.
+            let named = format!("https://host-a.local:{}/", address.port()).parse().unwrap();
+            let named = client(limits(), 1).upstream(named).unwrap().dialling(Some(address));
+            poll_and_call(&named).await;
+            let other = format!("https://host-b.local:{}/", address.port()).parse().unwrap();
+            let other = client(limits(), 1).upstream(other).unwrap().dialling(Some(address));
+            assert_eq!(other.get("/tools", None).await.unwrap_err().kind(), "broken");
+        }
+        return;
+    }
+    for (protocol, version) in [(&b"http/1.1"[..], Version::HTTP_11), (b"h2", Version::HTTP_2)] {
+        let server = Server::start(protocol).await;
+        let test = "tls::a_trusted_scenario_is_asked_and_called_in_the_version_that_it_speaks";
+        run_with("ca.pem", test, &[&server]).await;
+        let hosts = [server.address.to_string(), format!("host-a.local:{}", server.address.port())];
+        // Each poll has a connection of its own, while calls share one.
+        let one_of = |host: &String, first: usize| {
+            let of = |number, method| (number, method, version, host.clone());
+            [(first, Method::GET), (first + 1, Method::POST), (first + 2, Method::GET), (first + 1, Method::POST)]
+                .map(|(number, method)| of(number, method))
+        };
+        assert_eq!(server.seen(), [one_of(&hosts[0], 1), one_of(&hosts[1], 4)].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_scenario_that_is_not_trusted_is_sent_nothing() {
+    if let Some(servers) = servers() {
+        let upstream = upstream(format!("https://{}/", servers[0]).parse().unwrap());
+        let error = upstream.get("/tools", None).await.unwrap_err();
+        assert_eq!(error.kind(), "broken", "{error}");
+        assert!(error.to_string().contains("certificate"), "{error}");
+        let limits = CallLimits { timeout: PATIENCE, max_body: 1024, headers: HeaderMap::new() };
+        let error = upstream.post("/execute", "{}", &limits).await.unwrap_err();
+        assert!(!error.sent && error.error.kind() == "broken", "{error}");
+        return;
+    }
+    let server = Server::start(b"http/1.1").await;
+    // The first of these is no authority, and the second is no file.
+    for certificates in ["server.pem", "none.pem"] {
+        run_with(certificates, "tls::a_scenario_that_is_not_trusted_is_sent_nothing", &[&server]).await;
+    }
+    assert!(server.seen().is_empty());
+}
