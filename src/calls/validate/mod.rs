@@ -29,11 +29,18 @@ mod schema;
 mod unchecked;
 
 use pool::{CheckPool, PoolError, PoolLimits};
-use schema::{Schema, Verdict};
+use schema::Schema;
 use unchecked::Unchecked;
+
+pub use schema::Verdict;
 
 /// Violations listed at most.
 pub const MOST_VIOLATIONS: usize = 50;
+
+/// Checks arguments as a call does, but on this thread and without keeping the schema.
+pub fn check(schema: &JsonText, arguments: &JsonText) -> Verdict {
+    Schema::compile(schema).check(arguments)
+}
 
 /// Checks arguments, and keeps compiled schemas.
 #[derive(Debug)]

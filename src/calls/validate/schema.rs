@@ -46,12 +46,12 @@ pub(super) struct Usable {
 
 /// What came of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// The arguments fit.
     Fits,
-    /// They do not: how, and whether in more ways than are listed.
+    /// They do not: how, at most [`MOST_VIOLATIONS`] ways, and whether there are more.
     Unfit(Vec<Violation>, bool),
-    /// They were not checked, for this reason.
+    /// They were not checked. The reason is the end of a sentence about the schema: "its schema ...".
     Unchecked(Arc<str>),
 }
 
