@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::EndMark;
 use super::limits;
-use super::schema::{COMPILED, Log, Refused, Transform, inline, join, steps, take};
+use super::schema::{COMPILED, Context, Refused, Transform, inline, join, steps, take};
 use super::vendor::{Piece, Vendor};
 use crate::model::ViewTool;
 
@@ -40,18 +40,19 @@ pub(super) static FORMAT: Vendor = Vendor {
 
 /// Takes out parameters that have the name of a meta field: a call cannot hold both.
 #[expect(clippy::unnecessary_wraps, reason = "a transform has this shape")]
-fn own_words(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+fn own_words(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
     for name in OURS {
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
         if properties.and_then(|properties| take(properties, name)).is_some() {
             let required = schema.get_mut("required").and_then(Value::as_array_mut);
-            let message =
-                format!("its parameter `{name}` is left out of `calls`: a call has a field of its own by that name");
+            let message = format_args!(
+                "its parameter `{name}` is left out of `calls`: a call has a field of its own by that name"
+            );
             if let Some(required) = required {
                 required.retain(|known| known != name);
             }
-            log.lossy(
-                format!("/properties/{name}"),
+            context.lossy(
+                format_args!("/properties/{name}"),
                 message,
                 "give the parameter another name, without the underscore",
             );

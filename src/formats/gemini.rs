@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::EndMark;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Log, Refused, SIMPLE, Transform, join, steps};
+use super::schema::{Context, Refused, SIMPLE, Transform, join, steps};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 
@@ -57,8 +57,8 @@ fn takes(keyword: &str, value: &Value) -> bool {
     keyword != "enum" || value.as_array().is_some_and(|values| values.iter().all(plain))
 }
 
-fn said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &VOCABULARY)
+fn said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    keywords::keep(schema, context, &VOCABULARY)
 }
 
 fn declaration(piece: &Piece<'_>) -> Vec<u8> {

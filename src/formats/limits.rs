@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::schema::Refused;
-use super::schema::walk::{Role, each_schema};
+use super::schema::context::beginning;
+use super::schema::walk::{Role, each_object};
 
 /// What a target accepts; `None` and an empty list say that no limit is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,24 +256,22 @@ pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> 
     if limits.key.is_none() && limits.max_depth.is_none() && limits.barred.is_empty() {
         return Ok(());
     }
-    let mut fault = None;
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object() else { return };
+    each_object(schema, |members, place| {
+        let fault = |what: String| Err(Refused::Beyond(what));
         let mut named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
         if let Some(name) = named.find(|name| limits.key.is_some_and(|rule| !rule.allow(name))) {
-            let name: String = name.chars().take(60).collect();
-            fault.get_or_insert(format!("a property called `{name}`"));
+            return fault(format!("a property called `{}`", beginning(name, 60)));
         }
         if limits.unions == Unions::AnyOf && members.contains_key("oneOf") {
-            fault.get_or_insert("`oneOf` in its schema".to_owned());
+            return fault("`oneOf` in its schema".to_owned());
         }
         if let Some(keyword) = members.keys().find(|keyword| limits.barred.contains(&keyword.as_str())) {
-            fault.get_or_insert(format!("`{keyword}` in its schema"));
+            return fault(format!("`{keyword}` in its schema"));
         }
-        let depth = place.pointer.matches("/properties/").count() + place.pointer.matches("/items").count();
+        let depth = place.depth;
         if place.role != Role::Root && limits.max_depth.is_some_and(|most| depth > most) {
-            fault.get_or_insert(format!("a schema nested {depth} levels deep"));
+            return fault(format!("a schema nested {depth} levels deep"));
         }
-    });
-    fault.map_or(Ok(()), |fault| Err(Refused::Beyond(fault)))
+        Ok(())
+    })
 }

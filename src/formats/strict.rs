@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::walk::each_schema;
-use super::schema::{Log, Refused, SIMPLE, Transform, close, join, required, steps};
+use super::schema::walk::each_object;
+use super::schema::{Context, Refused, SIMPLE, Transform, close, join, required, steps};
 
 /// What the strict tools of one request use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,12 +117,12 @@ fn takes(keyword: &str, value: &Value) -> bool {
     }
 }
 
-fn openai_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &OPENAI_WORDS)
+fn openai_said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    keywords::keep(schema, context, &OPENAI_WORDS)
 }
 
-fn anthropic_said(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keywords::keep(schema, log, &ANTHROPIC_WORDS)
+fn anthropic_said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    keywords::keep(schema, context, &ANTHROPIC_WORDS)
 }
 
 impl Strict {
@@ -132,7 +132,7 @@ impl Strict {
             size.check(schema)?;
         }
         let Some(most) = self.request else { return Ok(()) };
-        let cost = cost(schema);
+        let cost = cost(schema)?;
         let (tools, optional, unions) = (spent.tools + 1, spent.optional + cost.optional, spent.unions + cost.unions);
         if tools > most.tools || optional > most.optional || unions > most.unions {
             return Err(Refused::Beyond("no place left among the strict tools of one request".into()));
@@ -143,34 +143,36 @@ impl Strict {
 }
 
 /// What one tool uses up.
-fn cost(schema: &mut Value) -> Spent {
+fn cost(schema: &mut Value) -> Result<Spent, Refused> {
     let mut cost = Spent { tools: 1, ..Spent::default() };
-    each_schema(schema, &mut |schema, _| {
-        let count = |keyword: &str| match schema.get(keyword) {
+    each_object(schema, |members, _| {
+        let count = |keyword: &str| match members.get(keyword) {
             Some(Value::Object(members)) => members.len(),
             Some(Value::Array(list)) => list.len(),
             _ => 0,
         };
         cost.optional += count("properties").saturating_sub(count("required"));
         cost.unions += usize::from(count("anyOf") > 0 || count("type") > 1);
-    });
-    cost
+        Ok(())
+    })?;
+    Ok(cost)
 }
 
 impl Size {
     fn check(&self, schema: &mut Value) -> Result<(), Refused> {
         let (mut properties, mut depth, mut characters, mut values) = (0, 0, 0, 0);
-        each_schema(schema, &mut |schema, place| {
-            depth = depth.max(place.pointer.matches("/properties/").count() + place.pointer.matches("/items").count());
-            if let Some(known) = schema.get("properties").and_then(Value::as_object) {
+        each_object(schema, |members, place| {
+            depth = depth.max(place.depth);
+            if let Some(known) = members.get("properties").and_then(Value::as_object) {
                 properties += known.len();
                 characters += known.keys().map(String::len).sum::<usize>();
             }
-            for value in schema.get("enum").and_then(Value::as_array).into_iter().flatten() {
+            for value in members.get("enum").and_then(Value::as_array).into_iter().flatten() {
                 values += 1;
                 characters += value.as_str().map_or(0, str::len);
             }
-        });
+            Ok(())
+        })?;
         // More than 250 values of one enum may have 15,000 characters at most; all together is stricter and simpler.
         let texts = if values > 250 { 15_000 } else { self.characters };
         let within =

@@ -33,8 +33,8 @@ impl<'f> Place<'f> {
 
     /// Tells something of this place.
     pub(super) fn tell(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
-        let finding = Finding::new(code, message).of_tool(Arc::clone(&self.tool)).at(self.pointer.as_str()).hint(hint);
-        self.findings.push(finding);
+        let Self { findings, tool, pointer } = self;
+        findings.push_with(code, || Finding::new(code, message).of_tool(Arc::clone(tool)).at(pointer).hint(hint));
     }
 
     /// The same of a place further in, which is a pointer relative to this one.

@@ -10,6 +10,8 @@ use super::name::ScenarioName;
 const TOLD_PER_CODE: usize = 100;
 /// Characters of a foreign text that a message shows.
 const SHOWN: usize = 60;
+/// Bytes of a pointer. Names of members may be long, and each place within them would repeat them.
+const POINTER: usize = 400;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -211,10 +213,15 @@ codes! {
 impl CappedFindings {
     /// Takes one in.
     pub fn push(&mut self, finding: Finding) {
-        let count = self.counts.entry(finding.code).or_default();
+        self.push_with(finding.code, || finding);
+    }
+
+    /// The same of one with this code, which is made only if it is told.
+    pub fn push_with(&mut self, code: FindingCode, finding: impl FnOnce() -> Finding) {
+        let count = self.counts.entry(code).or_default();
         *count += 1;
         if *count <= TOLD_PER_CODE {
-            self.told.push(finding);
+            self.told.push(finding());
         }
     }
 
@@ -252,6 +259,16 @@ pub fn push_step(pointer: &mut String, name: &str) {
     }
 }
 
+/// The pointer as it is, or where it is long that of the nearest place around it whose pointer is
+/// not.
+pub fn near(pointer: &str) -> &str {
+    if pointer.len() <= POINTER {
+        return pointer;
+    }
+    let end = pointer.bytes().take(POINTER + 1).rev().position(|byte| byte == b'/').map_or(0, |at| POINTER - at);
+    &pointer[..end]
+}
+
 impl Finding {
     /// A finding without scenario, tool, hint and pointer; add them with the methods below.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
@@ -279,10 +296,10 @@ impl Finding {
         self
     }
 
-    /// At this place of the document.
+    /// At this place of the document, or [near] it.
     #[must_use]
-    pub fn at(mut self, pointer: impl Into<String>) -> Self {
-        self.pointer = Some(pointer.into());
+    pub fn at(mut self, pointer: impl AsRef<str>) -> Self {
+        self.pointer = Some(near(pointer.as_ref()).to_owned());
         self
     }
 

@@ -149,7 +149,11 @@ fn faults(format: &dyn Format, list: &Value) -> Vec<String> {
         let barred = limits.root_barred.iter().filter(|keyword| schema.get(**keyword).is_some());
         faults.extend(barred.map(|keyword| format!("{name}: {keyword} at the root")));
         let mut seen: Vec<Value> = Vec::new();
-        formats::schema::walk::each_schema(&mut schema.clone(), &mut |schema, _| seen.push(schema.clone()));
+        let visit = |schema: &mut Value, _: &formats::schema::walk::Place<'_>| {
+            seen.push(schema.clone());
+            Ok(())
+        };
+        formats::schema::walk::each_schema(&mut schema.clone(), visit).unwrap();
         for members in seen.iter().filter_map(Value::as_object) {
             if limits.unions == formats::limits::Unions::AnyOf && members.contains_key("oneOf") {
                 faults.push(format!("{name}: oneOf"));

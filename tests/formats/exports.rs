@@ -310,7 +310,7 @@ fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
         }
     }
     let mut fault = None;
-    formats::schema::walk::each_schema(&mut schema.clone(), &mut |schema, place| {
+    let visit = |schema: &mut Value, place: &formats::schema::walk::Place<'_>| {
         let array = schema["type"] == "array" || schema["type"].as_array().is_some_and(|t| t.contains(&json!("array")));
         if schema.is_object()
             && array
@@ -321,7 +321,9 @@ fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
         if schema.get("enum").is_some_and(|e| e.as_array().is_none_or(Vec::is_empty)) {
             fault = Some(format!("odd enum at {}", place.pointer));
         }
-    });
+        Ok(())
+    };
+    formats::schema::walk::each_schema(&mut schema.clone(), visit).unwrap();
     fault.map_or(Ok(()), Err)
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 #![allow(dead_code, reason = "each program uses its share; `tests/tidy.rs` finds what none uses")]
 
+pub(crate) mod allocated;
 pub(crate) mod api;
 pub(crate) mod cache_replay;
 pub(crate) mod call_of;

@@ -33,6 +33,11 @@ impl Draft {
         self
     }
 
+    pub(crate) fn taking(mut self, parameters: &str) -> Self {
+        self.0.parameters = JsonText::read(parameters).unwrap();
+        self
+    }
+
     pub(crate) fn category(mut self, id: &str) -> Self {
         self.0.category = Some(id.into());
         self

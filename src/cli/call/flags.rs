@@ -3,6 +3,8 @@
 //! A parameter `max_results` is the flag `--max-results` (or `--max_results`). What a flag gives is judged by its type here, so that a slip is
 //! told at once; everything else is the daemon's to judge. Defaults are shown and not sent: they are the scenario's to apply.
 
+use std::collections::HashSet;
+
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
@@ -12,6 +14,11 @@ use super::usage;
 
 /// Characters of a description that the help of a flag shows at most.
 const SHOWN: usize = 300;
+/// Flags of a command: the reader of flags looks through all of them for each word. Further
+/// parameters are given with `--args`.
+const FLAGS: usize = 500;
+/// Characters of the list of parameters without a flag that the help shows at most.
+const UNFLAGGED: usize = 2_000;
 
 /// One parameter with a flag.
 struct Flag<'a> {
@@ -67,23 +74,18 @@ fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> Failure {
     }
 }
 
-/// The parameters that can have a flag, in the order of the schema. Two that would have the same one have none.
+/// The parameters that have a flag, in the order of the schema. Of two that would have the same one
+/// the first has it.
 fn flags(parameters: &Value) -> Vec<Flag<'_>> {
     let properties = parameters["properties"].as_object();
-    let all = properties.into_iter().flatten().filter(|(name, _)| is_plain(name)).map(|(name, schema)| Flag {
-        parameter: name,
-        schema,
-        kind: Kind::of(schema),
-        long: name.replace('_', "-"),
+    let mut taken: HashSet<String> = RESERVED.map(str::to_owned).into();
+    let plain = properties.into_iter().flatten().filter(|(name, _)| is_plain(name));
+    let flags = plain.filter_map(|(name, schema)| {
+        let long = name.replace('_', "-");
+        let is_free = taken.insert(long.clone());
+        is_free.then(|| Flag { parameter: name, schema, kind: Kind::of(schema), long })
     });
-    let mut flags: Vec<Flag<'_>> = Vec::new();
-    for flag in all {
-        let taken = flags.iter().any(|other| other.long == flag.long) || RESERVED.contains(&flag.long.as_str());
-        if !taken {
-            flags.push(flag);
-        }
-    }
-    flags
+    flags.take(FLAGS).collect()
 }
 
 /// Flags of the command itself.
@@ -97,24 +99,27 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Command {
-    let required = output::list(&tool["parameters"], "required");
+    let required: HashSet<&str> =
+        output::list(&tool["parameters"], "required").iter().filter_map(Value::as_str).collect();
+    let flagged: HashSet<&str> = flags.iter().map(|flag| flag.parameter).collect();
     let about = output::lines(tool["description"].as_str().unwrap_or_default());
     let unflagged: Vec<&str> = tool["parameters"]["properties"]
         .as_object()
         .into_iter()
         .flatten()
         .map(|(name, _)| name.as_str())
-        .filter(|name| flags.iter().all(|flag| flag.parameter != *name))
+        .filter(|name| !flagged.contains(name))
         .collect();
     let mut command = Command::new(format!("callsheet call {name}"))
         .about(StyledStr::from(about))
         .no_binary_name(true)
         .after_help("The flags of `callsheet call --help` can be given as well; `--args` takes all arguments as JSON.");
     if !unflagged.is_empty() {
-        command = command.after_help(output::plain(&format!("Only with `--args`: {}", unflagged.join(", "))));
+        let unflagged = format!("Only with `--args`: {}", unflagged.join(", "));
+        command = command.after_help(output::cut(&output::plain(&unflagged), UNFLAGGED));
     }
     for flag in flags {
-        let needed = !lenient && required.iter().any(|name| name.as_str() == Some(flag.parameter));
+        let needed = !lenient && required.contains(flag.parameter);
         command = command.arg(flag.argument(needed));
     }
     command
@@ -317,5 +322,20 @@ mod tests {
             help.contains("Only with `--args`: url, odd name") || help.contains("Only with `--args`: odd name, url"),
             "{help}"
         );
+    }
+
+    #[test]
+    fn of_very_many_parameters_the_first_have_flags() {
+        let properties: Map<String, Value> =
+            (0..20_000).map(|n| (format!("p_{n}"), json!({"type": "integer"}))).collect();
+        let required: Vec<&String> = properties.keys().skip(1).collect();
+        let tool = json!({"parameters": {"type": "object", "properties": properties, "required": required}});
+        let words = ["--p-499", "7"].map(str::to_owned);
+        let Ok(Some(arguments)) = read("try", &tool, &words, true) else { panic!("it has a flag") };
+        assert_eq!(Value::Object(arguments), json!({"p_499": 7}));
+        assert!(read("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
+        let help = command("try", &tool, &flags(&tool["parameters"]), true).render_long_help().to_string();
+        assert!(help.contains("Only with `--args`: p_500, p_501"), "{}", help.len());
+        assert!(!help.contains("p_19999"), "the list is cut");
     }
 }

@@ -3,17 +3,18 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::budget::MEMBER;
+use super::walk::each_object;
+use super::{Context, Refused, each_once, take};
 
-/// Merges every `allOf`.
-pub fn merge(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
-        let mut lost = false;
+/// Merges every `allOf`. Its parts are moved, never copied.
+pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
+        let (mut merged, mut lost) = (false, false);
         // A branch may have an `allOf` of its own.
         while let Some(Value::Array(branches)) = take(members, "allOf") {
-            log.silent();
+            merged = true;
+            context.budget.charge(members.len() * MEMBER)?;
             for branch in branches {
                 match branch {
                     Value::Object(branch) => lost |= !into(members, branch),
@@ -22,13 +23,20 @@ pub fn merge(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
                 }
             }
         }
+        if !merged {
+            return Ok(());
+        }
+        context.silent();
+        if let Some(Value::Array(names)) = members.get_mut("required") {
+            each_once(names);
+        }
         if lost {
             let message =
                 "`allOf` was merged, and what its parts say of the same keyword was left out but for the first";
-            log.lossy(format!("{}/allOf", place.pointer), message, "write one schema without `allOf`");
+            context.lossy(format_args!("{}/allOf", place.pointer), message, "write one schema without `allOf`");
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Whether everything of the branch is said.
@@ -49,12 +57,10 @@ fn into(members: &mut Map<String, Value>, branch: Map<String, Value>) -> bool {
                     }
                 }
             }
+            // Names that repeat are taken out once all are together; a branch that repeats says no
+            // more than it said.
             (Value::Array(known), Value::Array(more)) if keyword == "required" || keyword == "allOf" => {
-                for value in more {
-                    if !known.contains(&value) {
-                        known.push(value);
-                    }
-                }
+                known.extend(more);
             }
             (known, value) => whole &= *known == value,
         }
@@ -74,12 +80,13 @@ mod tests {
             {"type": "object", "properties": {"x": {}}, "required": ["x"]},
             {"allOf": [{"properties": {"y": {}}, "required": ["x", "y"]}]}, true]},
             "b": {"allOf": [{"minimum": 1}, {"minimum": 2}]}}});
-        let mut log = Log::default();
-        merge(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        merge(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"a": {"description": "d", "type": "object",
             "properties": {"x": {}, "y": {}}, "required": ["x", "y"]}, "b": {"minimum": 1}}});
         assert_eq!(schema.to_string(), expected.to_string());
-        assert_eq!(log.notes.len(), 1);
-        assert_eq!(log.notes[0].pointer, "/properties/b/allOf");
+        let notes = context.finish().0;
+        assert_eq!(notes.len(), 1);
+        assert_eq!(notes[0].pointer, "/properties/b/allOf");
     }
 }

@@ -2,110 +2,127 @@
 //!
 //! A schema that means to take anything cannot be said strictly, so it is refused here and offered as it is elsewhere.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
-use super::walk::{Role, each_schema};
-use super::{Log, Refused};
+use super::budget::{Budget, VALUE};
+use super::walk::{Role, each_object};
+use super::{Context, Refused};
+use crate::model::finding::near;
 
 /// Closes every object; those that take members of any name are refused.
-pub fn close_objects(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    let mut open = None;
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
+        let open = |what: &str| Err(Refused::Beyond(format!("{what} at `{}`", near(place.pointer))));
         if members.is_empty() || !["type", "enum", "anyOf"].iter().any(|keyword| members.contains_key(*keyword)) {
-            open.get_or_insert_with(|| format!("a value of any type at `{}`", place.pointer));
-            return;
+            return open("a value of any type");
         }
         if !names(members).any(|name| name == "object") && !members.contains_key("properties") {
-            return;
+            return Ok(());
         }
         let described = members.get("properties").and_then(Value::as_object).is_some_and(|known| !known.is_empty());
         let free = match members.get("additionalProperties") {
-            Some(Value::Bool(false)) => return,
+            Some(Value::Bool(false)) => return Ok(()),
             Some(_) => true,
             None => !described && place.role != Role::Root,
         };
         if free {
-            open.get_or_insert_with(|| format!("an object with members of any name at `{}`", place.pointer));
+            return open("an object with members of any name");
         }
         members.insert("additionalProperties".into(), false.into());
-        log.silent();
-    });
-    open.map_or(Ok(()), |what| Err(Refused::Beyond(what)))
+        context.silent();
+        Ok(())
+    })
 }
 
 /// Requires every property; one that was optional may be null instead.
-pub fn require_all(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, _| {
-        let Some(members) = schema.as_object_mut() else { return };
-        let required = members.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-        let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) else { return };
-        let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
-        let optional = properties.iter_mut().filter(|(name, _)| !required.iter().any(|known| known == name.as_str()));
-        optional.for_each(|(_, schema)| nullable(schema));
+pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, _| {
+        let required = members.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let Some(properties) = members.get("properties").and_then(Value::as_object) else { return Ok(()) };
+        let names: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
+        let optional: Vec<bool> = properties.keys().map(|name| !names.contains(name.as_str())).collect();
         // Also where there is nothing to require: the vendor asks for the list itself.
-        if all.len() != required.len() || all.is_empty() {
-            log.silent();
+        if properties.len() != required.len() || properties.is_empty() {
+            context.budget.write(properties.keys().map(|name| VALUE + name.len()).sum())?;
+            let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
+            context.silent();
             members.insert("required".into(), all.into());
         }
-    });
-    Ok(())
+        let properties = members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+        properties.zip(optional).filter(|(_, optional)| *optional).for_each(|((_, schema), _)| nullable(schema));
+        Ok(())
+    })
 }
 
 /// Lists of types become alternatives, each with the keywords of the whole.
-pub fn one_type_each(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
-        let Some(Value::Array(types)) = members.get("type").cloned() else { return };
-        log.silent();
+pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
+        let Some(Value::Array(types)) = members.get_mut("type") else { return Ok(()) };
+        let types = std::mem::take(types);
+        context.silent();
         if place.role == Role::Root || types.len() == 1 || members.contains_key("anyOf") {
-            members.insert("type".into(), types.first().cloned().unwrap_or_default());
-            if types.len() > 1 {
+            let several = types.len() > 1;
+            members.insert("type".into(), types.into_iter().next().unwrap_or_default());
+            if several {
                 let message = "of several types the first stays";
-                log.lossy(format!("{}/type", place.pointer), message, "use `anyOf` with one type in each");
+                context.lossy(format_args!("{}/type", place.pointer), message, "use `anyOf` with one type in each");
             }
-            return;
+            return Ok(());
         }
         let description = super::take(members, "description");
-        let whole = std::mem::take(members);
-        let each = types.iter().map(|name| alternative(&whole, name)).collect();
+        let each = alternatives(std::mem::take(members), types, &mut context.budget)?;
         members.extend(description.map(|text| ("description".to_owned(), text)));
         members.insert("anyOf".into(), Value::Array(each));
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
-/// What a schema says of one of its types.
-fn alternative(whole: &Map<String, Value>, name: &Value) -> Value {
-    let null = *name == "null";
-    let fits = |value: &Value| match name.as_str() {
+/// What a schema says of each of its types.
+fn alternatives(whole: Map<String, Value>, types: Vec<Value>, budget: &mut Budget) -> Result<Vec<Value>, Refused> {
+    let alone = |name: &Value| Map::from_iter([("type".to_owned(), name.clone())]);
+    let mut each: Vec<Map<String, Value>> = types.iter().map(alone).collect();
+    for (keyword, value) in whole {
+        let takes = |name: &Value| match keyword.as_str() {
+            "type" => false,
+            "items" | "minItems" => *name == "array",
+            "properties" | "required" | "additionalProperties" => *name == "object",
+            _ => *name != "null",
+        };
+        let mut left = Some(value);
+        let mut takers = types.iter().zip(&mut each).filter(|(name, _)| takes(name)).peekable();
+        while let Some((name, one)) = takers.next() {
+            // What only one of them takes is moved, so that what stands within is not copied level
+            // by level.
+            let value = match &left {
+                Some(value) if takers.peek().is_some() => budget.copy(value)?,
+                _ => left.take().unwrap_or_default(),
+            };
+            match value {
+                Value::Array(mut values) if keyword == "enum" => {
+                    values.retain(|value| fits(value, name));
+                    if !values.is_empty() {
+                        one.insert(keyword.clone(), values.into());
+                    }
+                }
+                value => drop(one.insert(keyword.clone(), value)),
+            }
+        }
+    }
+    Ok(each.into_iter().map(Value::Object).collect())
+}
+
+/// Whether a value can be of a type.
+fn fits(value: &Value, name: &Value) -> bool {
+    match name.as_str() {
         Some("string") => value.is_string(),
         Some("number" | "integer") => value.is_number(),
         Some("boolean") => value.is_boolean(),
         Some("array") => value.is_array(),
         Some("object") => value.is_object(),
         _ => value.is_null(),
-    };
-    let mut one = Map::from_iter([("type".to_owned(), name.clone())]);
-    for (keyword, value) in whole {
-        let here = match keyword.as_str() {
-            "type" => continue,
-            "items" | "minItems" => *name == "array",
-            "properties" | "required" | "additionalProperties" => *name == "object",
-            "enum" => {
-                let fitting: Vec<Value> = value.as_array().into_iter().flatten().filter(|v| fits(v)).cloned().collect();
-                if !fitting.is_empty() && !null {
-                    one.insert("enum".into(), fitting.into());
-                }
-                continue;
-            }
-            _ => !null,
-        };
-        if here {
-            one.insert(keyword.clone(), value.clone());
-        }
     }
-    Value::Object(one)
 }
 
 fn names(members: &Map<String, Value>) -> impl Iterator<Item = &str> {
@@ -147,7 +164,8 @@ mod tests {
             "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}]}}},
             "n": {"type": "object", "properties": {}, "additionalProperties": false}}, "required": ["b", "n"]});
         for step in [close_objects, require_all] {
-            step(&mut schema, &mut Log::default()).unwrap();
+            let mut context = Context::of(&schema);
+            step(&mut schema, &mut context).unwrap();
         }
         let expected = json!({"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x", null]},
             "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
@@ -165,16 +183,29 @@ mod tests {
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
         ] {
             let mut schema = json!({"type": "object", "properties": {"a": open}});
-            assert!(matches!(close_objects(&mut schema, &mut Log::default()), Err(Refused::Beyond(_))), "{schema}");
+            let mut context = Context::of(&schema);
+            assert!(matches!(close_objects(&mut schema, &mut context), Err(Refused::Beyond(_))), "{schema}");
         }
     }
 
     #[test]
     fn several_types_become_alternatives() {
         let mut schema = json!({"type": "object", "properties": {"a": {"type": ["array", "null"], "items": {"type": "string"}, "description": "d"}}});
-        one_type_each(&mut schema, &mut Log::default()).unwrap();
+        let mut context = Context::of(&schema);
+        one_type_each(&mut schema, &mut context).unwrap();
         let expected =
             json!({"description": "d", "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]});
         assert_eq!(schema["properties"]["a"].to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn each_alternative_has_the_values_of_its_type() {
+        let mut schema =
+            json!({"items": {"type": ["integer", "string", "null"], "enum": [1, "a", null, 2], "title": "t"}});
+        let mut context = Context::of(&schema);
+        one_type_each(&mut schema, &mut context).unwrap();
+        let expected = json!({"items": {"anyOf": [{"type": "integer", "enum": [1, 2], "title": "t"},
+            {"type": "string", "enum": ["a"], "title": "t"}, {"type": "null"}]}});
+        assert_eq!(schema.to_string(), expected.to_string());
     }
 }

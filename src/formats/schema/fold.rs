@@ -3,39 +3,40 @@
 //! What the branches describe is folded into one list of properties, so that an LLM still sees every argument. Which of them go
 //! together cannot be said any more, and a note says so. References within the schema are followed, within a budget; others never.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use super::{Log, Refused, take};
+use super::budget::{Budget, LOOKUP, MEMBER, weight};
+use super::{Context, Refused, each_once, take};
 
 /// What may not stand at the root, and `$ref`, which hides what stands there.
 const BARRED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not"];
-/// Schemas looked at for one root: references can make a small text describe a huge one.
-const BUDGET: usize = 256;
-/// Bytes, roughly, of the properties taken over while the branches of one root are looked at: each reference to a large definition takes
-/// all of it over once more.
-const TAKEN_OVER: usize = 4 * 1024 * 1024;
 /// References and branches followed one within the other.
-const MAX_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 60;
+/// Work for each schema that is looked at, whatever it says.
+const LOOK: usize = 512;
 
 /// Folds the branches at the root into its properties.
-pub fn flat_root(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
     let barred = |members: &Map<String, Value>| BARRED.iter().copied().filter(|k| members.contains_key(*k)).collect();
     let present: Vec<&str> = schema.as_object().map(barred).unwrap_or_default();
     if present.is_empty() {
         return Ok(());
     }
-    let shape = Fold { root: schema, budget: BUDGET, bytes: TAKEN_OVER + weight(schema) }.shape(schema, 0);
+    let root: &Value = schema;
+    let shape = Fold { root, budget: &mut context.budget, within: Vec::new() }.shape(root)?;
     let Some(members) = schema.as_object_mut() else { return Ok(()) };
     for keyword in present {
         take(members, keyword);
         let (message, hint) = outcome(keyword);
-        log.lossy(format!("/{keyword}"), message, hint);
+        context.lossy(format_args!("/{keyword}"), message, hint);
     }
     members.insert("properties".into(), Value::Object(shape.properties));
     if shape.required.is_empty() {
         take(members, "required");
     } else {
-        members.insert("required".into(), shape.required.into());
+        members.insert("required".into(), shape.required.into_iter().map(|(name, _)| name).collect());
     }
     Ok(())
 }
@@ -63,105 +64,131 @@ fn outcome(keyword: &str) -> (String, &'static str) {
 #[derive(Debug, Default)]
 struct Shape {
     properties: Map<String, Value>,
-    required: Vec<String>,
+    /// Names alone: a map keeps them in order and finds them at once.
+    required: Map<String, Value>,
+    /// Properties with several descriptions, which stand in a list.
+    joined: HashSet<String>,
 }
 
-#[derive(Debug)]
 struct Fold<'a> {
     root: &'a Value,
-    /// Schemas that may still be looked at.
-    budget: usize,
-    /// Bytes that may still be taken over.
-    bytes: usize,
+    budget: &'a mut Budget,
+    /// The schemas that are being looked at, each within the one before.
+    within: Vec<&'a Value>,
 }
 
-impl Fold<'_> {
-    /// A schema with its references and branches folded in.
-    fn shape(&mut self, schema: &Value, depth: usize) -> Shape {
-        let mut shape = Shape::default();
-        let Some(members) = schema.as_object().filter(|_| self.budget > 0 && depth < MAX_DEPTH) else { return shape };
-        self.budget -= 1;
-        if let Some(properties @ Value::Object(taken)) = members.get("properties") {
-            let Some(bytes) = self.bytes.checked_sub(weight(properties)) else {
-                self.budget = 0;
-                return shape;
-            };
-            self.bytes = bytes;
-            shape.properties.clone_from(taken);
+impl<'a> Fold<'a> {
+    /// A schema with its references and branches folded in. One that leads back to itself says no
+    /// more than it said already.
+    fn shape(&mut self, schema: &'a Value) -> Result<Shape, Refused> {
+        self.budget.charge(LOOK)?;
+        let Some(members) = schema.as_object() else { return Ok(Shape::default()) };
+        if self.within.iter().any(|outer| std::ptr::eq(*outer, schema)) {
+            return Ok(Shape::default());
         }
-        let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
-        shape.required.extend(required.filter_map(Value::as_str).map(str::to_owned));
-        let root = self.root;
-        if let Some(target) = members.get("$ref").and_then(Value::as_str).and_then(|text| resolve(root, text)) {
-            shape.and(self.shape(target, depth + 1));
+        if self.within.len() == MAX_DEPTH {
+            return Err(Refused::TooLarge);
+        }
+        self.within.push(schema);
+        let mut shape = self.own(members)?;
+        if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+            self.budget.charge(LOOKUP * target.len())?;
+            if let Some(target) = resolve(self.root, target) {
+                shape.and(self.shape(target)?);
+            }
         }
         for branch in list(members, "allOf") {
-            shape.and(self.shape(branch, depth + 1));
+            shape.and(self.shape(branch)?);
         }
         for keyword in ["anyOf", "oneOf"] {
             // A branch that is no object can be met by no arguments at all.
-            let objects = list(members, keyword).iter().filter(|branch| may_be_object(branch));
-            // One after the other: all of them together may be large.
-            if let Some(either) = objects.map(|branch| self.shape(branch, depth + 1)).reduce(Shape::or) {
-                shape.and(either);
+            let mut objects = list(members, keyword).iter().filter(|branch| may_be_object(branch));
+            let Some(first) = objects.next() else { continue };
+            let mut either = self.shape(first)?;
+            for branch in objects {
+                either = either.or(self.shape(branch)?);
+            }
+            self.settle(&mut either, "anyOf")?;
+            shape.and(either);
+        }
+        self.settle(&mut shape, "allOf")?;
+        // Whoever takes it over moves each name once more.
+        self.budget.charge((shape.properties.len() + shape.required.len()) * MEMBER)?;
+        self.within.pop();
+        Ok(shape)
+    }
+
+    /// What a schema says by itself.
+    fn own(&mut self, members: &Map<String, Value>) -> Result<Shape, Refused> {
+        let mut shape = Shape::default();
+        if let Some(properties) = members.get("properties")
+            && let Value::Object(properties) = self.budget.copy(properties)?
+        {
+            shape.properties = properties;
+        }
+        for name in list(members, "required").iter().filter_map(Value::as_str) {
+            self.budget.write(MEMBER + name.len())?;
+            shape.required.insert(name.to_owned(), Value::Null);
+        }
+        Ok(shape)
+    }
+
+    /// Takes descriptions out that stand in a list of several for the second time.
+    fn settle(&mut self, shape: &mut Shape, keyword: &str) -> Result<(), Refused> {
+        for name in std::mem::take(&mut shape.joined) {
+            if let Some(Value::Array(list)) = shape.properties.get_mut(&name).and_then(|joined| joined.get_mut(keyword))
+            {
+                self.budget.charge(list.iter().map(weight).sum())?;
+                each_once(list);
             }
         }
-        shape
+        Ok(())
     }
 }
 
 impl Shape {
     /// Both hold.
     fn and(&mut self, other: Self) {
-        for (name, schema) in other.properties {
-            join(&mut self.properties, name, schema, "allOf");
-        }
-        for name in other.required {
-            if !self.required.contains(&name) {
-                self.required.push(name);
-            }
+        self.join(other.properties, "allOf");
+        if self.required.is_empty() {
+            self.required = other.required;
+        } else {
+            self.required.extend(other.required);
         }
     }
 
     /// One of them holds: every property of either, and required what both require.
     fn or(mut self, other: Self) -> Self {
-        self.required.retain(|name| other.required.contains(name));
-        for (name, schema) in other.properties {
-            join(&mut self.properties, name, schema, "anyOf");
-        }
+        self.required.retain(|name, _| other.required.contains_key(name));
+        self.join(other.properties, "anyOf");
         self
     }
-}
 
-/// Adds a property; two different descriptions of one name stand in a list under `keyword`.
-fn join(properties: &mut Map<String, Value>, name: String, schema: Value, keyword: &str) {
-    let Some(known) = properties.get_mut(&name) else {
-        properties.insert(name, schema);
-        return;
-    };
-    if *known == schema {
-        return;
-    }
-    if let Some(Value::Array(list)) = known.as_object_mut().filter(|k| k.len() == 1).and_then(|k| k.get_mut(keyword)) {
-        if !list.contains(&schema) {
-            list.push(schema);
+    /// Adds properties; different descriptions of one name stand in a list under `keyword`.
+    fn join(&mut self, more: Map<String, Value>, keyword: &str) {
+        if self.properties.is_empty() {
+            self.properties = more;
+            return;
         }
-        return;
+        for (name, schema) in more {
+            let Some(known) = self.properties.get_mut(&name) else {
+                self.properties.insert(name, schema);
+                continue;
+            };
+            if *known == schema {
+                continue;
+            }
+            if let Some(Value::Array(list)) =
+                known.as_object_mut().filter(|known| known.len() == 1).and_then(|known| known.get_mut(keyword))
+            {
+                list.push(schema);
+            } else {
+                let both = Value::Array(vec![known.take(), schema]);
+                *known = Value::Object(Map::from_iter([(keyword.to_owned(), both)]));
+            }
+            self.joined.insert(name);
+        }
     }
-    let both = Value::Array(vec![known.take(), schema]);
-    *known = Value::Object(Map::from_iter([(keyword.to_owned(), both)]));
-}
-
-/// What a value costs in memory, roughly.
-fn weight(value: &Value) -> usize {
-    const VALUE: usize = 64;
-    let held = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => members.iter().map(|(name, value)| name.len() + weight(value)).sum(),
-        _ => 0,
-    };
-    VALUE + held
 }
 
 fn list<'a>(members: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
@@ -188,10 +215,11 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value, places: &[&str]) {
-        let mut log = Log::default();
-        flat_root(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        flat_root(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
-        let seen: Vec<_> = log.notes.iter().map(|note| note.pointer.as_str()).collect();
+        let notes = context.finish().0;
+        let seen: Vec<_> = notes.iter().map(|note| note.pointer.as_str()).collect();
         assert_eq!(seen, places);
     }
 
@@ -233,33 +261,60 @@ mod tests {
     }
 
     #[test]
+    fn descriptions_that_repeat_stand_once() {
+        let branch = |kind: &str| json!({"properties": {"kind": {"const": kind}}});
+        let branches: Vec<Value> = ["a", "b", "a", "c", "b"].map(branch).into();
+        check(
+            json!({"type": "object", "allOf": [{"anyOf": branches}, branch("d"), branch("d")]}),
+            &json!({"type": "object", "properties": {"kind": {"allOf": [
+                {"anyOf": [{"const": "a"}, {"const": "b"}, {"const": "c"}]}, {"const": "d"}]}}}),
+            &["/allOf"],
+        );
+    }
+
+    /// What folding a schema comes to.
+    fn fold(mut schema: Value) -> Result<Value, Refused> {
+        let mut context = Context::of(&schema);
+        flat_root(&mut schema, &mut context).map(|()| schema)
+    }
+
+    #[test]
     fn a_large_definition_is_not_taken_over_again_and_again() {
         let large: Map<String, Value> =
             (0..100).map(|n| (format!("p{n}"), json!({"description": "x".repeat(10_000)}))).collect();
         let branches: Vec<Value> = (0..200).map(|n| json!({"$ref": "#/$defs/large", "title": n.to_string()})).collect();
-        let schema = json!({"type": "object", "properties": {"own": {}}, "anyOf": branches,
+        let mut schema = json!({"type": "object", "properties": {"own": {}}, "anyOf": branches[..5],
             "$defs": {"large": {"properties": large}}});
-        let mut fold = Fold { root: &schema, budget: BUDGET, bytes: TAKEN_OVER + weight(&schema) };
-        let shape = fold.shape(&schema, 0);
-        assert_eq!(shape.properties.len(), 101, "the first branches are still told");
-        assert_eq!(fold.budget, 0, "the rest is left");
-        assert!(fold.bytes < weight(&schema));
+        assert_eq!(fold(schema.clone()).unwrap()["properties"].as_object().unwrap().len(), 101);
+        schema["anyOf"] = branches.into();
+        assert_eq!(fold(schema), Err(Refused::TooLarge));
     }
 
     #[test]
-    fn circles_and_explosions_end() {
+    fn many_branches_are_all_folded() {
+        let branch =
+            |n: usize| json!({"properties": {"kind": {"const": n}, format!("p{n}"): {}}, "required": ["kind"]});
+        let branches: Vec<Value> = (0..2_000).map(branch).collect();
+        let folded = fold(json!({"type": "object", "oneOf": branches})).unwrap();
+        assert_eq!(folded["properties"].as_object().unwrap().len(), 2_001);
+        assert_eq!(folded["properties"]["kind"]["anyOf"].as_array().unwrap().len(), 2_000);
+        assert_eq!(folded["required"], json!(["kind"]));
+    }
+
+    #[test]
+    fn circles_end_and_explosions_are_refused() {
+        let circle = json!({"type": "object", "properties": {}, "$ref": "#", "allOf": [{"$ref": "#/$defs/l0"}],
+            "$defs": {"l0": {"properties": {"p0": {}}, "anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/l0"}]}}});
+        let folded = fold(circle).unwrap();
+        assert!(folded["properties"].get("p0").is_some());
+        assert!(folded.get("$ref").is_none() && folded.get("allOf").is_none());
+
         let mut defs = Map::new();
         for level in 0..40 {
             let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
-            defs.insert(
-                format!("l{level}"),
-                json!({"allOf": [next, next, next], "properties": {format!("p{level}"): {}}}),
-            );
+            defs.insert(format!("l{level}"), json!({"allOf": [next, next, next]}));
         }
-        let mut schema =
-            json!({"type": "object", "properties": {}, "$ref": "#", "allOf": [{"$ref": "#/$defs/l0"}], "$defs": defs});
-        flat_root(&mut schema, &mut Log::default()).unwrap();
-        assert!(schema["properties"].get("p0").is_some());
-        assert!(schema.get("$ref").is_none() && schema.get("allOf").is_none());
+        let explosion = json!({"type": "object", "allOf": [{"$ref": "#/$defs/l0"}], "$defs": defs});
+        assert_eq!(fold(explosion), Err(Refused::TooLarge));
     }
 }

@@ -4,13 +4,12 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::walk::each_object;
+use super::{Context, Refused, take};
 
 /// Gives every array `items`, as one schema.
-pub fn array_items(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, _| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn array_items(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, _| {
         if matches!(members.get("items"), Some(Value::Array(_))) {
             let rest = take(members, "additionalItems").unwrap_or_else(|| Value::Object(Map::new()));
             // In the place of the old list, so that the order of the others stays; the first items come last.
@@ -19,13 +18,13 @@ pub fn array_items(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
             if !empty && !members.contains_key("prefixItems") {
                 members.insert("prefixItems".into(), first);
             }
-            log.silent();
+            context.silent();
         } else if is_array(members) && !members.contains_key("items") {
             members.insert("items".into(), Value::Object(Map::new()));
-            log.silent();
+            context.silent();
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 fn is_array(members: &Map<String, Value>) -> bool {
@@ -43,7 +42,8 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value) {
-        array_items(&mut schema, &mut Log::default()).unwrap();
+        let mut context = Context::of(&schema);
+        array_items(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::walk::{Role, each_schema};
-use super::{Log, Refused, take};
+use super::context::beginning;
+use super::walk::{Role, each_object};
+use super::{Context, Refused};
 
 /// Characters of a folded value.
 pub(super) const FITS: usize = 200;
@@ -24,37 +25,42 @@ pub struct Vocabulary {
 }
 
 /// Takes out what the target does not know; one note for what the descriptions say now, one for what nothing says any more.
-pub fn keep(schema: &mut Value, log: &mut Log, vocabulary: &Vocabulary) -> Result<(), Refused> {
+pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), Refused> {
     let (mut folded, mut lost) = (BTreeSet::new(), BTreeSet::new());
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+    each_object(schema, |members, place| {
         let known = if place.role == Role::Root { vocabulary.at_root } else { vocabulary.elsewhere };
-        let says = |keyword: &str, value: &Value| known.contains(&keyword) && (vocabulary.takes)(keyword, value);
-        let odd: Vec<String> = members.iter().filter(|(k, v)| !says(k, v)).map(|(k, _)| k.clone()).collect();
         let describes = known.contains(&"description");
-        for keyword in odd {
-            let Some(value) = take(members, &keyword) else { continue };
-            log.silent();
-            match said(&keyword, &value) {
-                Said::Nothing => {}
-                Said::Text(text) if describes && text.chars().count() <= FITS => {
-                    describe(members, &text);
-                    folded.insert(keyword);
-                }
-                _ => drop(lost.insert(keyword)),
+        let (before, mut texts) = (members.len(), Vec::new());
+        members.retain(|keyword, value| {
+            if known.contains(&keyword.as_str()) && (vocabulary.takes)(keyword, value) {
+                return true;
             }
+            match said(keyword, value) {
+                Said::Nothing => {}
+                Said::Text(text) if describes => {
+                    texts.push(text);
+                    folded.insert(keyword.clone());
+                }
+                _ => drop(lost.insert(keyword.clone())),
+            }
+            false
+        });
+        if members.len() < before {
+            context.silent();
         }
-    });
-    tell(log, &folded, vocabulary.target, "said in the description");
-    tell(log, &lost, vocabulary.target, "left out");
+        describe(members, &texts, context)
+    })?;
+    tell(context, &folded, vocabulary.target, "said in the description");
+    tell(context, &lost, vocabulary.target, "left out");
     Ok(())
 }
 
 enum Said {
     /// It means nothing to an LLM.
     Nothing,
+    /// No more characters than fit.
     Text(String),
-    /// It does not belong into a text.
+    /// It does not belong into a text, or is too long for one.
     Unsaid,
 }
 
@@ -68,28 +74,47 @@ fn said(keyword: &str, value: &Value) -> Said {
         // Whether further members are allowed, an LLM that keeps to those described need not know.
         "additionalProperties" if *value == Value::Bool(false) => Said::Unsaid,
         "title" | "examples" | "description" | "properties" | "items" => Said::Unsaid,
-        _ => Said::Text(match value {
-            Value::String(text) => format!("{keyword}: {text}"),
-            other => format!("{keyword}: {other}"),
-        }),
+        _ => {
+            let text = match value {
+                Value::String(text) => beginning(format_args!("{keyword}: {text}"), FITS + 1),
+                other => beginning(format_args!("{keyword}: {other}"), FITS + 1),
+            };
+            if text.chars().count() <= FITS { Said::Text(text) } else { Said::Unsaid }
+        }
     }
 }
 
-/// Adds to the description.
-pub(super) fn describe(members: &mut Map<String, Value>, text: &str) {
-    let before = members.get("description").and_then(Value::as_str).filter(|before| !before.is_empty());
-    let all = before.map_or_else(|| text.to_owned(), |before| format!("{before} ({text})"));
+/// Adds texts to the description, each in brackets behind what is there.
+pub(super) fn describe(
+    members: &mut Map<String, Value>,
+    texts: &[String],
+    context: &mut Context,
+) -> Result<(), Refused> {
+    if texts.is_empty() {
+        return Ok(());
+    }
+    context.budget.write(texts.iter().map(|text| text.len() + " ()".len()).sum())?;
+    let before = match members.get_mut("description") {
+        Some(Value::String(text)) => std::mem::take(text),
+        _ => String::new(),
+    };
+    let all = texts.iter().fold(before, |mut all, text| {
+        let parts = if all.is_empty() { ["", text, ""] } else { [" (", text, ")"] };
+        all.extend(parts);
+        all
+    });
     members.insert("description".into(), all.into());
+    Ok(())
 }
 
-fn tell(log: &mut Log, keywords: &BTreeSet<String>, target: &str, what: &str) {
+fn tell(context: &mut Context, keywords: &BTreeSet<String>, target: &str, what: &str) {
     if keywords.is_empty() {
         return;
     }
-    let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", keyword.chars().take(40).collect::<String>()));
+    let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", beginning(keyword, 40)));
     let shown = shown.collect::<Vec<_>>().join(", ");
     let further = if keywords.len() > 12 { format!(" and {} others", keywords.len() - 12) } else { String::new() };
-    log.lossy("", format!("for `{target}` {shown}{further} was {what}: it does not know these keywords"), "");
+    context.lossy("", format_args!("for `{target}` {shown}{further} was {what}: it does not know these keywords"), "");
 }
 
 #[cfg(test)]
@@ -109,13 +134,14 @@ mod tests {
         let mut schema = json!({"type": "object", "title": "T", "$comment": "c", "properties": {
             "pattern": {"pattern": "^a$", "type": "string", "description": "An a", "default": "a"},
             "b": {"minimum": 1, "enum": ["x".repeat(300)]}}});
-        let mut log = Log::default();
-        keep(&mut schema, &mut log, &vocabulary).unwrap();
+        let mut context = Context::of(&schema);
+        keep(&mut schema, &mut context, &vocabulary).unwrap();
         let expected = json!({"type": "object", "properties": {
             "pattern": {"type": "string", "description": "An a (pattern: ^a$) (default: a)"},
             "b": {"description": "minimum: 1"}}});
         assert_eq!(schema.to_string(), expected.to_string());
-        let told: Vec<_> = log.notes.iter().map(|note| note.message.as_str()).collect();
+        let notes = context.finish().0;
+        let told: Vec<_> = notes.iter().map(|note| note.message.as_str()).collect();
         assert_eq!(told.len(), 2);
         assert!(told[0].contains("`default`, `minimum`, `pattern` was said"), "{}", told[0]);
         assert!(told[1].contains("`enum`, `title` was left out"), "{}", told[1]);

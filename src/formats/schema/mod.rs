@@ -5,13 +5,16 @@
 //! `examples`, `enum` and `const`. Nothing is looked up outside the schema.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use crate::model::JsonText;
 
 pub mod all_of;
+pub mod budget;
 pub mod close;
+pub mod context;
 pub mod fold;
 pub mod inline;
 pub mod items;
@@ -27,13 +30,14 @@ pub mod upgrade;
 pub mod walk;
 pub mod well_formed;
 
+pub use context::{Context, Note};
 pub use walk::escaped;
 
-/// Notes kept for one schema; a hostile schema could have one at each place.
-const MAX_NOTES: usize = 16;
+use context::beginning;
 
-/// What a step does: it changes the schema in place and tells the log; an error means that the tool cannot be offered at all.
-pub type Step = fn(&mut Value, &mut Log) -> Result<(), Refused>;
+/// What a step does: it changes the schema in place, pays for that from the budget of the context,
+/// and tells it what changed. An error means that the tool cannot be offered at all.
+pub type Step = fn(&mut Value, &mut Context) -> Result<(), Refused>;
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
@@ -61,27 +65,6 @@ pub(super) const fn step(path: &'static str, run: Step) -> Transform {
     Transform { path, run }
 }
 
-/// What a step left out or changed in meaning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// Where in the schema as the scenario wrote it, as a JSON pointer (RFC 6901); `""` is the whole schema.
-    pub pointer: String,
-    /// What was done and why, in one sentence without a full stop.
-    pub message: String,
-    /// The next step for the scenario's author; empty when there is none.
-    pub hint: &'static str,
-}
-
-/// What the steps did so far.
-#[derive(Debug, Default)]
-pub struct Log {
-    changed: bool,
-    /// The steps that changed something, in order; one that runs twice may be here twice.
-    by: Vec<Transform>,
-    notes: Vec<Note>,
-    further: usize,
-}
-
 /// Why a schema cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -94,7 +77,7 @@ pub enum Refused {
     /// What a reference means is not within the schema; nothing is ever fetched for it.
     #[error("its schema refers to `{0}`, which is not within it")]
     Reference(String),
-    /// The schema would become huge.
+    /// The schema would become huge, or cost too much work.
     #[error("its schema is too large or too deep once its references are followed")]
     TooLarge,
     /// The target is known to refuse it.
@@ -111,6 +94,8 @@ pub struct Applied<'a> {
     pub notes: Vec<Note>,
     /// The steps that changed something, in the order they ran.
     pub by: Vec<Transform>,
+    /// Bytes that the steps read, copied and wrote; a [`budget::Budget`] bounds them.
+    pub work: usize,
 }
 
 /// Runs the steps over a schema.
@@ -126,55 +111,33 @@ pub(super) fn apply_within<'a>(
 ) -> Result<Applied<'a>, Refused> {
     // A value tree nests at most 128 levels, so the steps may recurse.
     let mut schema: Value = serde_json::from_str(raw.get()).map_err(|error| Refused::Unreadable(error.to_string()))?;
-    let mut log = Log::default();
+    let mut context = Context::of(&schema);
     for step in steps {
-        let before = std::mem::take(&mut log.changed);
-        (step.run)(&mut schema, &mut log)?;
-        if log.changed {
-            log.by.push(*step);
-        }
-        log.changed |= before;
+        context.run(*step, &mut schema)?;
     }
+    // For the check, and for writing it.
+    context.read_again()?;
     check(&mut schema)?;
-    if !log.changed {
-        return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new(), by: Vec::new() });
+    let work = context.budget.spent();
+    if !context.changed() {
+        return Ok(Applied { json: Cow::Borrowed(raw.get()), notes: Vec::new(), by: Vec::new(), work });
     }
-    let json = Cow::Owned(schema.to_string());
+    let json = schema.to_string();
+    drop(schema);
     if !super::write::sound(&json) {
         // Folding can nest a schema deeper than it came.
         return Err(Refused::Unreadable("it nests too deeply once its references are followed".into()));
     }
-    let by = std::mem::take(&mut log.by);
-    Ok(Applied { json, notes: log.into_notes(), by })
-}
-
-impl Log {
-    /// Something changed that means the same as before.
-    pub fn silent(&mut self) {
-        self.changed = true;
-    }
-
-    /// Something changed that a person may want to know.
-    pub fn lossy(&mut self, pointer: impl Into<String>, message: impl Into<String>, hint: &'static str) {
-        self.changed = true;
-        if self.notes.len() < MAX_NOTES {
-            self.notes.push(Note { pointer: pointer.into(), message: message.into(), hint });
-        } else {
-            self.further += 1;
-        }
-    }
-
-    /// The notes, the last one telling how many more there would be.
-    fn into_notes(mut self) -> Vec<Note> {
-        if self.further > 0 {
-            let message = format!("{} further places of this schema were changed", self.further);
-            self.notes.push(Note { pointer: String::new(), message, hint: "" });
-        }
-        self.notes
-    }
+    let (notes, by) = context.finish();
+    Ok(Applied { json: Cow::Owned(json), notes, by, work })
 }
 
 impl Refused {
+    /// What a reference means is not within the schema.
+    fn reference(target: &str) -> Self {
+        Self::Reference(beginning(target, 100))
+    }
+
     /// The next step for the scenario's author.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -238,8 +201,24 @@ pub(super) const fn join<const N: usize>(first: &[Transform], second: &[Transfor
     joined
 }
 
-/// Takes a member out and keeps the order of the others.
+/// Takes a member out and keeps the order of the others. Each call moves all members behind it, so
+/// that of many members at once `retain` takes care.
 pub(super) fn take(map: &mut serde_json::Map<String, Value>, key: &str) -> Option<Value> {
     // `remove` would put the last member in its place.
     map.shift_remove(key)
+}
+
+/// Takes out what stands in a list for the second time; whether there was any.
+fn each_once(list: &mut Vec<Value>) -> bool {
+    let mut seen = HashSet::new();
+    let first: Vec<bool> = list.iter().map(|value| seen.insert(value)).collect();
+    let mut first = first.into_iter();
+    let before = list.len();
+    list.retain(|_| first.next().unwrap_or(true));
+    list.len() < before
+}
+
+/// The beginning of a value's text, for a message.
+fn short(value: &Value) -> String {
+    beginning(value, 60)
 }

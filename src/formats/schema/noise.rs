@@ -5,21 +5,20 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::{Role, each_schema};
-use super::{Log, Refused};
+use super::walk::{Role, each_object};
+use super::{Context, Refused};
 
 /// Takes out members that say nothing.
-pub fn drop_noise(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
         let nullable = place.role != Role::Root && admits_null(members);
         let before = members.len();
         members.retain(|keyword, value| !says_nothing(keyword, value, nullable));
         if members.len() < before {
-            log.silent();
+            context.silent();
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 fn says_nothing(keyword: &str, value: &Value, nullable: bool) -> bool {
@@ -51,10 +50,10 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value) {
-        let mut log = Log::default();
-        drop_noise(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        drop_noise(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
-        assert!(log.notes.is_empty());
+        assert!(context.finish().0.is_empty());
     }
 
     #[test]

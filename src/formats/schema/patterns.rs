@@ -6,48 +6,66 @@
 use regex_syntax::ast::{self, Ast, ClassSetItem, GroupKind, Literal, LiteralKind, parse::Parser};
 use serde_json::Value;
 
+use super::budget::VALUE;
 use super::keywords::{FITS, describe};
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::walk::each_object;
+use super::{Context, Refused, take};
 
+/// Bytes of a pattern that is parsed at most: its tree takes two hundred times as much memory.
+const LONGEST: usize = 8 * 1024;
+/// Work for each byte of a pattern.
+const NODE: usize = 16;
 const HINT: &str = "keep to what JavaScript and Python both read, without look-around";
 
 /// Keeps the patterns that JavaScript, Python and Rust read alike, without look-around and references back.
-pub fn common_patterns(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keep(schema, log, is_common);
-    Ok(())
+pub fn common_patterns(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    keep(schema, context, is_common)
 }
 
 /// Keeps the patterns that any usual engine reads.
-pub fn sound_patterns(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    keep(schema, log, is_sound);
-    Ok(())
+pub fn sound_patterns(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    keep(schema, context, is_sound)
 }
 
-fn keep(schema: &mut Value, log: &mut Log, reads: fn(&str) -> bool) {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
-        if let Some(Value::String(pattern)) = members.get("pattern").filter(|known| !known.as_str().is_some_and(reads))
-        {
-            let text = format!("pattern: {pattern}");
-            take(members, "pattern");
-            let outcome = if text.chars().count() <= FITS {
-                describe(members, &text);
-                "said in the description"
-            } else {
-                "left out"
-            };
-            let message = format!("`pattern` was {outcome}: not every engine reads it");
-            log.lossy(format!("{}/pattern", place.pointer), message, HINT);
+fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
+        if let Some(Value::String(pattern)) = members.get("pattern") {
+            context.budget.charge(cost(pattern))?;
+            if !is_read(pattern, reads) {
+                let text = (pattern.len() <= 4 * FITS).then(|| format!("pattern: {pattern}"));
+                take(members, "pattern");
+                let outcome = match text.filter(|text| text.chars().count() <= FITS) {
+                    Some(text) => {
+                        describe(members, &[text], context)?;
+                        "said in the description"
+                    }
+                    None => "left out",
+                };
+                let message = format_args!("`pattern` was {outcome}: not every engine reads it");
+                context.lossy(format_args!("{}/pattern", place.pointer), message, HINT);
+            }
         }
-        let Some(Value::Object(named)) = members.get_mut("patternProperties") else { return };
+        let Some(Value::Object(named)) = members.get_mut("patternProperties") else { return Ok(()) };
+        context.budget.charge(named.keys().map(|pattern| cost(pattern)).sum())?;
         let before = named.len();
-        named.retain(|pattern, _| reads(pattern));
+        named.retain(|pattern, _| is_read(pattern, reads));
         if named.len() < before {
             let message = "members of `patternProperties` were left out: not every engine reads their patterns";
-            log.lossy(format!("{}/patternProperties", place.pointer), message, HINT);
+            context.lossy(format_args!("{}/patternProperties", place.pointer), message, HINT);
         }
-    });
+        Ok(())
+    })
+}
+
+/// Whether an engine reads a pattern. One that is too long is not looked at: parsers take far more
+/// than its length.
+fn is_read(pattern: &str, reads: fn(&str) -> bool) -> bool {
+    pattern.len() <= LONGEST && reads(pattern)
+}
+
+/// What parsing a pattern costs, roughly: its tree has a node for each character.
+fn cost(pattern: &str) -> usize {
+    pattern.len().min(LONGEST).saturating_mul(NODE) + VALUE
 }
 
 fn is_sound(pattern: &str) -> bool {
@@ -173,12 +191,13 @@ mod tests {
         let mut schema = json!({"properties": {"pattern": {"pattern": "(["}, "b": {"pattern": "^a$"},
             "c": {"description": "A c", "pattern": "^(?!x)"}, "d": {"pattern": "(".repeat(300)},
             "e": {"patternProperties": {"^x-": {}, "[": {}}}}});
-        let mut log = Log::default();
-        common_patterns(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        common_patterns(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"pattern": {"description": "pattern: (["}, "b": {"pattern": "^a$"},
             "c": {"description": "A c (pattern: ^(?!x))"}, "d": {}, "e": {"patternProperties": {"^x-": {}}}}});
         assert_eq!(schema.to_string(), expected.to_string());
-        let places: Vec<_> = log.notes.iter().map(|note| note.pointer.as_str()).collect();
+        let notes = context.finish().0;
+        let places: Vec<_> = notes.iter().map(|note| note.pointer.as_str()).collect();
         assert_eq!(
             places,
             [

@@ -2,27 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::walk::each_object;
+use super::{Context, Refused, take};
 
 /// `const` becomes an `enum` of one value, which means the same.
-pub fn const_to_enum(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, _| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn const_to_enum(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, _| {
         if members.contains_key("const") {
             rename(members, "const", "enum", |value| Value::Array(vec![value]));
-            log.silent();
+            context.silent();
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `oneOf` becomes `anyOf`: that only one of them may fit cannot be said.
-pub fn one_of_to_any_of(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
         if !members.contains_key("oneOf") {
-            return;
+            return Ok(());
         }
         let message = if members.contains_key("anyOf") {
             take(members, "oneOf");
@@ -31,15 +29,18 @@ pub fn one_of_to_any_of(schema: &mut Value, log: &mut Log) -> Result<(), Refused
             rename(members, "oneOf", "anyOf", |value| value);
             "`oneOf` became `anyOf`: that only one of them fits cannot be said"
         };
-        log.lossy(format!("{}/oneOf", place.pointer), message, "use `anyOf` with alternatives that exclude each other");
-    });
-    Ok(())
+        context.lossy(
+            format_args!("{}/oneOf", place.pointer),
+            message,
+            "use `anyOf` with alternatives that exclude each other",
+        );
+        Ok(())
+    })
 }
 
 /// Schemas written `true` become empty ones, which mean the same; `false`, which allows nothing, does too, and a note says so.
-pub fn no_booleans(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
         for (keyword, held) in members {
             let inner: Vec<&mut Value> = match (keyword.as_str(), held) {
                 ("properties" | "$defs" | "patternProperties" | "dependentSchemas", Value::Object(map)) => {
@@ -52,15 +53,19 @@ pub fn no_booleans(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
             for schema in inner.into_iter().filter(|schema| schema.is_boolean()) {
                 let nothing = *schema == Value::Bool(false);
                 *schema = Value::Object(Map::new());
-                log.silent();
+                context.silent();
                 if nothing {
                     let message = "a schema that allows nothing became one that allows anything";
-                    log.lossy(format!("{}/{keyword}", place.pointer), message, "leave out what cannot be given");
+                    context.lossy(
+                        format_args!("{}/{keyword}", place.pointer),
+                        message,
+                        "leave out what cannot be given",
+                    );
                 }
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Puts a member under another keyword, in its place; one that is there already goes.
@@ -85,13 +90,13 @@ mod tests {
     fn rare_words_become_common_ones_in_their_place() {
         let mut schema = json!({"properties": {"const": {"const": 1, "title": "t"}, "b": {"oneOf": [{}, true]}, "c": true},
             "additionalProperties": false});
-        let mut log = Log::default();
+        let mut context = Context::of(&schema);
         for step in [no_booleans, one_of_to_any_of, const_to_enum] {
-            step(&mut schema, &mut log).unwrap();
+            step(&mut schema, &mut context).unwrap();
         }
         let expected = json!({"properties": {"const": {"enum": [1], "title": "t"}, "b": {"anyOf": [{}, {}]}, "c": {}},
             "additionalProperties": false});
         assert_eq!(schema.to_string(), expected.to_string());
-        assert_eq!(log.notes.len(), 1);
+        assert_eq!(context.finish().0.len(), 1);
     }
 }

@@ -2,19 +2,22 @@
 
 use serde_json::Value;
 
-use super::walk::each_schema;
-use super::{Log, Refused};
+use super::budget::{LOOKUP, VALUE};
+use super::walk::each_object;
+use super::{Context, Refused};
 
 /// Refuses references to what is not within the schema.
-pub fn local_references(schema: &mut Value, _log: &mut Log) -> Result<(), Refused> {
+pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
     let mut targets = Vec::new();
-    each_schema(schema, &mut |schema, _| {
-        for keyword in ["$ref", "$dynamicRef"] {
-            targets.extend(schema.get(keyword).and_then(Value::as_str).map(str::to_owned));
+    each_object(schema, |members, _| {
+        for target in ["$ref", "$dynamicRef"].iter().filter_map(|keyword| members.get(*keyword)?.as_str()) {
+            context.budget.charge(VALUE + LOOKUP * target.len())?;
+            targets.push(target.to_owned());
         }
-    });
-    match targets.into_iter().find(|target| find(schema, target).is_none()) {
-        Some(target) => Err(Refused::Reference(target.chars().take(100).collect())),
+        Ok(())
+    })?;
+    match targets.iter().find(|target| find(schema, target).is_none()) {
+        Some(target) => Err(Refused::reference(target)),
         None => Ok(()),
     }
 }
@@ -41,7 +44,8 @@ mod tests {
         ] {
             let mut schema =
                 json!({"properties": {"x": {"$ref": target}, "$ref": {"type": "string"}}, "$defs": {"a": {}}});
-            assert_eq!(local_references(&mut schema, &mut Log::default()).is_ok(), held, "{target}");
+            let mut context = Context::of(&schema);
+            assert_eq!(local_references(&mut schema, &mut context).is_ok(), held, "{target}");
         }
     }
 }

@@ -3,41 +3,41 @@
 //!
 //! Branches (`anyOf`, `then`, ...) stay: they may require what the schema around them describes.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::walk::{Role, each_schema};
-use super::{Log, Refused, take};
+use super::walk::{Role, each_object};
+use super::{Context, Refused, take};
 
 /// Takes names out of `required` that no property has.
-pub fn known_required(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, place| {
         let described = members.contains_key("properties");
         if place.role == Role::Branch || (place.role == Role::Definition && !described) || open_ended(members) {
-            return;
+            return Ok(());
         }
-        let mut known = BTreeSet::new();
+        let Some(Value::Array(required)) = members.get("required") else { return Ok(()) };
+        let mut known = HashSet::new();
         names_described(members, &mut known);
-        let Some(Value::Array(required)) = members.get("required") else { return };
-        let (kept, lost): (Vec<_>, Vec<_>) =
-            required.iter().cloned().partition(|name| name.as_str().is_some_and(|name| known.contains(name)));
-        for name in &lost {
-            log.lossy(
-                format!("{}/required", place.pointer),
-                format!("{name} was taken out of `required`: no property has this name"),
+        let is_known = |name: &Value| name.as_str().is_some_and(|name| known.contains(name));
+        let kept: Vec<bool> = required.iter().map(is_known).collect();
+        for (name, _) in required.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+            context.lossy(
+                format_args!("{}/required", place.pointer),
+                format_args!("{name} was taken out of `required`: no property has this name"),
                 "describe the property or do not require it",
             );
         }
-        if kept.is_empty() {
+        if !kept.contains(&true) {
             take(members, "required");
-            log.silent();
-        } else if !lost.is_empty() {
-            members.insert("required".into(), Value::Array(kept));
+            context.silent();
+        } else if let Some(Value::Array(required)) = members.get_mut("required") {
+            let mut kept = kept.into_iter();
+            required.retain(|_| kept.next().unwrap_or(true));
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Whether properties may be described where the walk does not look: behind a reference or by a pattern.
@@ -47,9 +47,9 @@ fn open_ended(members: &Map<String, Value>) -> bool {
 }
 
 /// Every property name that the schema or one of its branches describes.
-fn names_described(members: &Map<String, Value>, names: &mut BTreeSet<String>) {
+fn names_described<'a>(members: &'a Map<String, Value>, names: &mut HashSet<&'a str>) {
     if let Some(Value::Object(properties)) = members.get("properties") {
-        names.extend(properties.keys().cloned());
+        names.extend(properties.keys().map(String::as_str));
     }
     for branch in branches(members) {
         names_described(branch, names);
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value) -> Vec<super::super::Note> {
-        let mut log = Log::default();
-        known_required(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        known_required(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
-        log.notes
+        context.finish().0
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Log, Refused};
+use super::{Context, Refused, short};
 
 /// Gives the root the type `object` and `properties`. A schema that describes something else is refused.
-pub fn object_root(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
+pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
     let Some(members) = schema.as_object_mut() else {
         return Err(Refused::NotAnObject(format!("no members (`{}`)", short(schema))));
     };
@@ -13,7 +13,7 @@ pub fn object_root(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         Some(Value::String(name)) if name == "object" => {}
         Some(Value::Array(names)) if names.iter().any(|name| name == "object") => {
             members.insert("type".into(), "object".into());
-            log.lossy(
+            context.lossy(
                 "/type",
                 "the type became `object` alone: arguments are always one",
                 "write the type `object` at the root",
@@ -23,18 +23,14 @@ pub fn object_root(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         None => {
             // First, where people look for it.
             members.shift_insert(0, "type".into(), "object".into());
-            log.silent();
+            context.silent();
         }
     }
     if !members.contains_key("properties") {
         members.insert("properties".into(), Value::Object(Map::new()));
-        log.silent();
+        context.silent();
     }
     Ok(())
-}
-
-fn short(value: &Value) -> String {
-    value.to_string().chars().take(60).collect()
 }
 
 #[cfg(test)]
@@ -45,19 +41,19 @@ mod tests {
 
     #[test]
     fn roots_become_objects_or_are_refused() {
-        let mut log = Log::default();
         let mut bare = json!({"title": "t"});
-        object_root(&mut bare, &mut log).unwrap();
+        let mut context = Context::of(&bare);
+        object_root(&mut bare, &mut context).unwrap();
         assert_eq!(bare.to_string(), r#"{"type":"object","title":"t","properties":{}}"#);
-        assert!(log.changed && log.notes.is_empty());
+        assert!(context.changed());
 
         let mut nullable = json!({"type": ["object", "null"], "properties": {}});
-        object_root(&mut nullable, &mut log).unwrap();
+        object_root(&mut nullable, &mut context).unwrap();
         assert_eq!(nullable.to_string(), r#"{"type":"object","properties":{}}"#);
-        assert_eq!(log.notes.len(), 1);
 
         for mut other in [json!({"type": "string"}), json!(true), json!([]), json!({"type": ["array"]})] {
-            assert!(matches!(object_root(&mut other, &mut log), Err(Refused::NotAnObject(_))), "{other}");
+            assert!(matches!(object_root(&mut other, &mut context), Err(Refused::NotAnObject(_))), "{other}");
         }
+        assert_eq!(context.finish().0.len(), 1, "only the second is told");
     }
 }

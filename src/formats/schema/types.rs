@@ -1,76 +1,94 @@
 //! `anyOf` said as a list of types, for targets that read a type or several and no alternatives.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::walk::each_object;
+use super::{Context, Refused, take};
 
-/// Turns `anyOf` into a list of types where that means the same: each branch has types of its own, and whatever else it says speaks
-/// of these alone. Silent.
-pub fn alternatives_to_types(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, _| {
-        let Some(members) = schema.as_object_mut() else { return };
-        let Some(Value::Array(branches)) = members.get("anyOf") else { return };
-        let Some(merged) = merged(branches) else { return };
-        if merged.keys().any(|keyword| keyword != "description" && members.contains_key(keyword)) {
-            return;
+/// Turns `anyOf` into a list of types where that means the same: each branch has types of its own,
+/// and whatever else it says speaks of these alone. Silent. The branches are moved, since what
+/// stands within them would else be copied level by level.
+pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_object(schema, |members, _| {
+        let Some(Value::Array(branches)) = members.get("anyOf") else { return Ok(()) };
+        let Some(keywords) = keywords(branches) else { return Ok(()) };
+        if keywords.iter().any(|keyword| *keyword != "description" && members.contains_key(*keyword)) {
+            return Ok(());
         }
-        take(members, "anyOf");
-        for (keyword, value) in merged {
+        let Some(Value::Array(branches)) = take(members, "anyOf") else { return Ok(()) };
+        for (keyword, value) in merged(branches) {
             // What stands around the alternatives describes the whole.
             members.entry(keyword).or_insert(value);
         }
-        log.silent();
-    });
-    Ok(())
+        context.silent();
+        Ok(())
+    })
 }
 
-/// The branches as one schema; nothing when that would mean something else.
-fn merged(branches: &[Value]) -> Option<Map<String, Value>> {
-    let mut types: Vec<Value> = Vec::new();
-    let mut rest = Map::new();
-    let mut values: Option<Vec<Value>> = None;
+/// The keywords of all branches as one schema; nothing when that would mean something else.
+fn keywords(branches: &[Value]) -> Option<HashSet<&str>> {
+    let (mut types, mut keywords) = (HashSet::new(), HashSet::from(["type"]));
+    let mut all_listed = true;
     for branch in branches {
         let branch = branch.as_object()?;
-        let named = match branch.get("type")? {
-            Value::String(name) => vec![Value::from(name.as_str())],
-            Value::Array(names) => names.clone(),
+        let name = branch.get("type")?;
+        let named = match name {
+            Value::String(_) => std::slice::from_ref(name),
+            Value::Array(names) => names.as_slice(),
             _ => return None,
         };
         // Types of which one branch says less than another would get the narrower words.
         if named.iter().any(|name| types.contains(name)) {
             return None;
         }
+        types.extend(named);
         for (keyword, value) in branch {
+            let is_new = keywords.insert(keyword.as_str());
             match keyword.as_str() {
                 "type" => {}
-                "enum" => values.get_or_insert_default().extend(value.as_array()?.iter().cloned()),
-                "items" | "properties" | "required" | "description" if !rest.contains_key(keyword) => {
-                    rest.insert(keyword.clone(), value.clone());
-                }
+                // Lists of values are put together.
+                "enum" if value.is_array() => {}
+                "items" | "properties" | "required" | "description" if is_new => {}
                 _ => return None,
             }
         }
-        if !branch.contains_key("enum") && named == ["null"] {
-            values = values.map(|values| [values, vec![Value::Null]].concat());
-        }
-        types.extend(named);
+        all_listed &= branch.contains_key("enum") || *name == "null";
     }
-    let listed = branches.iter().all(|branch| branch.get("enum").is_some() || branch["type"] == "null");
-    match values {
-        // A list of values holds for all types, so each type needs one.
-        Some(_) if !listed => return None,
-        Some(mut values) => {
-            if types.iter().any(|name| name == "null") && !values.contains(&Value::Null) {
-                values.push(Value::Null);
+    // A list of values holds for all types, so each type needs one.
+    (all_listed || !keywords.contains("enum")).then_some(keywords)
+}
+
+/// The branches as one schema.
+fn merged(branches: Vec<Value>) -> Map<String, Value> {
+    let (mut types, mut rest) = (Vec::new(), Map::new());
+    let mut values: Option<Vec<Value>> = None;
+    for mut branch in branches {
+        let members = branch.as_object_mut().map(std::mem::take).unwrap_or_default();
+        let listed = members.contains_key("enum");
+        let before = types.len();
+        for (keyword, value) in members {
+            match (keyword.as_str(), value) {
+                ("type", Value::Array(names)) => types.extend(names),
+                ("type", name) => types.push(name),
+                ("enum", Value::Array(more)) => values.get_or_insert_default().extend(more),
+                (_, value) => drop(rest.insert(keyword, value)),
             }
-            rest.insert("enum".into(), values.into());
         }
-        None => {}
+        if let Some(values) = values.as_mut().filter(|_| !listed && types[before..] == ["null"]) {
+            values.push(Value::Null);
+        }
+    }
+    if let Some(mut values) = values {
+        if types.iter().any(|name| name == "null") && !values.contains(&Value::Null) {
+            values.push(Value::Null);
+        }
+        rest.insert("enum".into(), values.into());
     }
     let types = if types.len() == 1 { types.remove(0) } else { types.into() };
     rest.shift_insert(0, "type".into(), types);
-    Some(rest)
+    rest
 }
 
 #[cfg(test)]
@@ -81,7 +99,8 @@ mod tests {
 
     fn check(value: &Value, expected: &Value) {
         let mut schema = json!({"type": "object", "properties": {"a": value}});
-        alternatives_to_types(&mut schema, &mut Log::default()).unwrap();
+        let mut context = Context::of(&schema);
+        alternatives_to_types(&mut schema, &mut context).unwrap();
         assert_eq!(schema["properties"]["a"].to_string(), expected.to_string());
     }
 

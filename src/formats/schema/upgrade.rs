@@ -4,22 +4,21 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::each_schema;
-use super::{Log, Refused, take};
+use super::walk::each_object;
+use super::{Context, Refused, take};
 
 /// Renames and splits keywords of older drafts; takes `$schema` out, since targets know their dialect.
-pub fn to_2020(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    let moved = rename_definitions(schema, log);
-    each_schema(schema, &mut |schema, _| {
-        let Some(members) = schema.as_object_mut() else { return };
+pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    let moved = rename_definitions(schema, context);
+    each_object(schema, |members, _| {
         if let Some(target) = take(members, "$recursiveRef") {
             // It is always "#"; what it finds without anchors is the root.
             members.entry("$ref").or_insert(target);
-            log.silent();
+            context.silent();
         }
         for keyword in ["$schema", "$vocabulary", "$recursiveAnchor", "id"] {
             if take(members, keyword).is_some() {
-                log.silent();
+                context.silent();
             }
         }
         if moved
@@ -28,8 +27,9 @@ pub fn to_2020(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
         {
             *target = format!("#/$defs/{rest}");
         }
-        if let Some(Value::Object(dependencies)) = members.get("dependencies").cloned() {
-            take(members, "dependencies");
+        if members.get("dependencies").is_some_and(Value::is_object)
+            && let Some(Value::Object(dependencies)) = take(members, "dependencies")
+        {
             let (lists, schemas): (Map<_, _>, Map<_, _>) =
                 dependencies.into_iter().partition(|(_, held)| held.is_array());
             for (keyword, held) in [("dependentRequired", lists), ("dependentSchemas", schemas)] {
@@ -37,14 +37,14 @@ pub fn to_2020(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
                     members.insert(keyword.into(), Value::Object(held));
                 }
             }
-            log.silent();
+            context.silent();
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Only at the root, where references look for it; a schema with both keeps both.
-fn rename_definitions(schema: &mut Value, log: &mut Log) -> bool {
+fn rename_definitions(schema: &mut Value, context: &mut Context) -> bool {
     let Some(members) = schema.as_object_mut() else { return false };
     if !members.contains_key("definitions") || members.contains_key("$defs") {
         return false;
@@ -52,7 +52,7 @@ fn rename_definitions(schema: &mut Value, log: &mut Log) -> bool {
     let renamed = std::mem::take(members).into_iter();
     *members =
         renamed.map(|(key, value)| (if key == "definitions" { "$defs".to_owned() } else { key }, value)).collect();
-    log.silent();
+    context.silent();
     true
 }
 
@@ -66,7 +66,8 @@ mod tests {
     fn what_only_2019_09_had_goes() {
         let mut schema = json!({"$schema": "https://json-schema.org/draft/2019-09/schema", "$vocabulary": {}, "$recursiveAnchor": true,
             "properties": {"sub": {"$recursiveRef": "#"}, "$recursiveRef": {"type": "string"}}});
-        to_2020(&mut schema, &mut Log::default()).unwrap();
+        let mut context = Context::of(&schema);
+        to_2020(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"sub": {"$ref": "#"}, "$recursiveRef": {"type": "string"}}});
         assert_eq!(schema.to_string(), expected.to_string());
     }
@@ -76,7 +77,8 @@ mod tests {
         let mut schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"type": "string"}},
             "properties": {"id": {"$ref": "#/definitions/a"}, "definitions": {"id": "x"}},
             "dependencies": {"id": ["definitions"], "definitions": {"required": ["id"]}}});
-        to_2020(&mut schema, &mut Log::default()).unwrap();
+        let mut context = Context::of(&schema);
+        to_2020(&mut schema, &mut context).unwrap();
         let expected = json!({"$defs": {"a": {"type": "string"}},
             "properties": {"id": {"$ref": "#/$defs/a"}, "definitions": {}},
             "dependentRequired": {"id": ["definitions"]}, "dependentSchemas": {"definitions": {"required": ["id"]}}});

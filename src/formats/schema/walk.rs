@@ -2,7 +2,10 @@
 //!
 //! It never enters values (`default`, `examples`, `enum`, `const`) and never takes the name of a parameter for a keyword.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::Refused;
+use crate::model::finding::push_step;
 
 /// What a schema within a schema speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +27,12 @@ pub struct Place<'a> {
     pub pointer: &'a str,
     /// What this schema speaks of.
     pub role: Role,
+    /// Properties and items that it is within.
+    pub depth: usize,
 }
+
+/// What is done at each place; an error ends the walk.
+type Visit<'v> = dyn FnMut(&mut Value, &Place<'_>) -> Result<(), Refused> + 'v;
 
 /// How a keyword holds schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,45 +65,53 @@ pub(super) fn holds(keyword: &str) -> Option<(Holds, Role)> {
 }
 
 /// Visits the root and every schema below it, each before those within it.
-pub fn each_schema(root: &mut Value, visit: &mut dyn FnMut(&mut Value, &Place<'_>)) {
-    descend(root, &mut String::new(), Role::Root, visit);
+pub fn each_schema(
+    root: &mut Value,
+    mut visit: impl FnMut(&mut Value, &Place<'_>) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    descend(root, &mut String::new(), (Role::Root, 0), &mut visit)
 }
 
-fn descend(schema: &mut Value, pointer: &mut String, role: Role, visit: &mut dyn FnMut(&mut Value, &Place<'_>)) {
-    visit(schema, &Place { pointer, role });
-    let Some(members) = schema.as_object_mut() else { return };
+/// The same without those that are no objects: `true`, `false`, and what is no schema.
+pub fn each_object(
+    root: &mut Value,
+    mut visit: impl FnMut(&mut Map<String, Value>, &Place<'_>) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    each_schema(root, |schema, place| schema.as_object_mut().map_or(Ok(()), |members| visit(members, place)))
+}
+
+fn descend(
+    schema: &mut Value,
+    pointer: &mut String,
+    (role, depth): (Role, usize),
+    visit: &mut Visit<'_>,
+) -> Result<(), Refused> {
+    visit(schema, &Place { pointer, role, depth })?;
+    let Some(members) = schema.as_object_mut() else { return Ok(()) };
     for (keyword, held) in members {
         let Some((shape, role)) = holds(keyword) else { continue };
-        let outer = enter(pointer, keyword);
+        let depth = depth + usize::from(matches!(keyword.as_str(), "properties" | "items"));
+        let outer = pointer.len();
+        push_step(pointer, keyword);
+        let mut inside = |step: &str, inner: &mut Value| {
+            let outer = pointer.len();
+            push_step(pointer, step);
+            let done = descend(inner, pointer, (role, depth), visit);
+            pointer.truncate(outer);
+            done
+        };
         match (shape, held) {
             // Draft 7 wrote a list of schemas for the first items.
             (Holds::List | Holds::One, Value::Array(list)) => {
-                for (index, inner) in list.iter_mut().enumerate() {
-                    let outer = enter(pointer, &index.to_string());
-                    descend(inner, pointer, role, visit);
-                    pointer.truncate(outer);
-                }
+                list.iter_mut().enumerate().try_for_each(|(index, inner)| inside(&index.to_string(), inner))?;
             }
-            (Holds::Map, Value::Object(map)) => {
-                for (name, inner) in map {
-                    let outer = enter(pointer, name);
-                    descend(inner, pointer, role, visit);
-                    pointer.truncate(outer);
-                }
-            }
-            (Holds::One, inner) => descend(inner, pointer, role, visit),
+            (Holds::Map, Value::Object(map)) => map.iter_mut().try_for_each(|(name, inner)| inside(name, inner))?,
+            (Holds::One, inner) => descend(inner, pointer, (role, depth), visit)?,
             (Holds::List | Holds::Map, _) => {}
         }
         pointer.truncate(outer);
     }
-}
-
-/// Adds a step to the pointer; returns its length before.
-fn enter(pointer: &mut String, step: &str) -> usize {
-    let before = pointer.len();
-    pointer.push('/');
-    pointer.push_str(&escaped(step));
-    before
+    Ok(())
 }
 
 /// A key as a step of a JSON pointer (RFC 6901 section 3).
@@ -120,17 +136,21 @@ mod tests {
             "examples": [{"properties": {"y": {}}}],
         });
         let mut seen = Vec::new();
-        each_schema(&mut schema, &mut |_, place| seen.push((place.pointer.to_owned(), place.role)));
-        let seen: Vec<_> = seen.iter().map(|(pointer, role)| (pointer.as_str(), *role)).collect();
+        let visit = |_: &mut Value, place: &Place<'_>| {
+            seen.push((place.pointer.to_owned(), place.role, place.depth));
+            Ok(())
+        };
+        each_schema(&mut schema, visit).unwrap();
+        let seen: Vec<_> = seen.iter().map(|(pointer, role, depth)| (pointer.as_str(), *role, *depth)).collect();
         assert_eq!(
             seen,
             [
-                ("", Role::Root),
-                ("/properties/items", Role::Value),
-                ("/properties/items/items", Role::Value),
-                ("/properties/a~1b~0c", Role::Value),
-                ("/properties/a~1b~0c/anyOf/0", Role::Branch),
-                ("/properties/a~1b~0c/anyOf/1", Role::Branch),
+                ("", Role::Root, 0),
+                ("/properties/items", Role::Value, 1),
+                ("/properties/items/items", Role::Value, 2),
+                ("/properties/a~1b~0c", Role::Value, 1),
+                ("/properties/a~1b~0c/anyOf/0", Role::Branch, 1),
+                ("/properties/a~1b~0c/anyOf/1", Role::Branch, 1),
             ]
         );
     }

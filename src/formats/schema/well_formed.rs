@@ -2,42 +2,49 @@
 //!
 //! What cannot be meant is taken out, so that the rest of the tool stays usable; what older drafts wrote otherwise is rewritten.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use super::walk::{Holds, Role, each_schema, holds};
-use super::{Log, Refused, take};
+use super::{Context, Refused, each_once, short, take};
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
 /// Takes out keywords whose value cannot be what they hold.
-pub fn well_formed(schema: &mut Value, log: &mut Log) -> Result<(), Refused> {
-    each_schema(schema, &mut |schema, place| match schema {
-        Value::Object(members) => {
-            rewrite_exclusive(members, log);
-            repair_required(members, place.pointer, log);
-            each_type_once(members, log);
-            let odd: Vec<String> = members.iter().filter(|(k, v)| !acceptable(k, v)).map(|(k, _)| k.clone()).collect();
-            for keyword in odd {
-                let value = take(members, &keyword).unwrap_or_default();
-                log.lossy(
-                    format!("{}/{keyword}", place.pointer),
-                    format!("`{keyword}` was left out: {} is not what it may hold", short(&value)),
-                    hint(&keyword),
-                );
+pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+    each_schema(schema, |schema, place| {
+        match schema {
+            Value::Object(members) => {
+                rewrite_exclusive(members, context);
+                repair_required(members, place.pointer, context);
+                each_type_once(members, context);
+                take_odd(members, place.pointer, context);
+            }
+            Value::Bool(_) => {}
+            // Whether a root that is no schema can be offered at all is not decided here.
+            _ if place.role == Role::Root => {}
+            other => {
+                let message = format!("`{}` is no schema, so anything is taken there", short(other));
+                context.lossy(place.pointer, message, "write an object, or `true` for anything");
+                *other = Value::Object(Map::new());
             }
         }
-        Value::Bool(_) => {}
-        // Whether a root that is no schema can be offered at all is not decided here.
-        _ if place.role == Role::Root => {}
-        other => {
-            let message = format!("{} is no schema, so anything is taken there", short(other));
-            log.lossy(place.pointer, message, "write an object, or `true` for anything");
-            *other = Value::Object(Map::new());
+        Ok(())
+    })
+}
+
+/// Takes out the keywords that hold what they may not.
+fn take_odd(members: &mut Map<String, Value>, pointer: &str, context: &mut Context) {
+    members.retain(|keyword, value| {
+        let fits = acceptable(keyword, value);
+        if !fits {
+            context.lossy(
+                format_args!("{pointer}/{keyword}"),
+                format_args!("`{keyword}` was left out: `{}` is not what it may hold", short(value)),
+                hint(keyword),
+            );
         }
+        fits
     });
-    Ok(())
 }
 
 /// Whether a keyword may hold this value (the metaschema of 2020-12, without what no vendor looks at).
@@ -72,7 +79,7 @@ fn is_type(name: &str) -> bool {
 }
 
 /// Draft 4 wrote a strict bound as a flag beside the bound; since draft 6 it is the bound.
-fn rewrite_exclusive(members: &mut Map<String, Value>, log: &mut Log) {
+fn rewrite_exclusive(members: &mut Map<String, Value>, context: &mut Context) {
     for (bound, strict) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let Some(Value::Bool(flag)) = members.get(strict) else { continue };
         if *flag && members.get(bound).is_some_and(Value::is_number) {
@@ -83,44 +90,34 @@ fn rewrite_exclusive(members: &mut Map<String, Value>, log: &mut Log) {
             // A flag without a bound, or an unset one, says nothing.
             take(members, strict);
         }
-        log.silent();
+        context.silent();
     }
 }
 
 /// A type that is named twice says no more than once.
-fn each_type_once(members: &mut Map<String, Value>, log: &mut Log) {
-    let Some(Value::Array(names)) = members.get_mut("type") else { return };
-    let mut seen = Vec::new();
-    let before = names.len();
-    names.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(name.clone());
-            true
-        }
-    });
-    if names.len() < before {
-        log.silent();
+fn each_type_once(members: &mut Map<String, Value>, context: &mut Context) {
+    if let Some(Value::Array(names)) = members.get_mut("type")
+        && each_once(names)
+    {
+        context.silent();
     }
 }
 
 /// Only names, each once.
-fn repair_required(members: &mut Map<String, Value>, pointer: &str, log: &mut Log) {
+fn repair_required(members: &mut Map<String, Value>, pointer: &str, context: &mut Context) {
     let Some(Value::Array(names)) = members.get_mut("required") else { return };
     let written = names.len();
     names.retain(Value::is_string);
     if names.len() < written {
         let message = "what is not a name was taken out of `required`";
-        log.lossy(format!("{pointer}/required"), message, hint("required"));
+        context.lossy(format_args!("{pointer}/required"), message, hint("required"));
     }
-    let mut seen = BTreeSet::new();
-    let with_repeats = names.len();
-    names.retain(|name| name.as_str().is_some_and(|name| seen.insert(name.to_owned())));
-    if names.len() < with_repeats {
-        log.silent();
+    if each_once(names) {
+        context.silent();
     }
     if names.is_empty() {
         take(members, "required");
-        log.silent();
+        context.silent();
     }
 }
 
@@ -132,10 +129,6 @@ fn hint(keyword: &str) -> &'static str {
     }
 }
 
-fn short(value: &Value) -> String {
-    format!("`{}`", value.to_string().chars().take(60).collect::<String>())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -143,10 +136,11 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value, places: &[&str]) {
-        let mut log = Log::default();
-        well_formed(&mut schema, &mut log).unwrap();
+        let mut context = Context::of(&schema);
+        well_formed(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
-        let seen: Vec<_> = log.notes.iter().map(|note| note.pointer.as_str()).collect();
+        let notes = context.finish().0;
+        let seen: Vec<_> = notes.iter().map(|note| note.pointer.as_str()).collect();
         assert_eq!(seen, places);
     }
 

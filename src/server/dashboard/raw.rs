@@ -61,7 +61,7 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
 
 /// A JSON text with line ends and indents between its parts, which stay as they are; what comes after `most` bytes is cut. Reading it into
 /// values and writing them again would hide what it says twice, and how it writes numbers.
-fn indented(json: &str, most: usize) -> String {
+pub(super) fn indented(json: &str, most: usize) -> String {
     let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
     let mut chars = json.chars().peekable();
     while let Some(c) = chars.next() {

@@ -5,13 +5,13 @@ use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::super::scenarios::{find, findings_of};
 use super::super::{App, Shared};
 use super::findings::{finding_list, told};
 use super::history::Took;
 use super::page::{Page, Place, Refused, answer, moment};
+use super::raw::indented;
 use super::row::{actions, answers, badge, found, freshness};
 use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
 use super::{plots, tool};
@@ -23,7 +23,7 @@ use crate::model::{Health, SourceId};
 const TURNS: usize = 50;
 /// Tools told at most; the page of the tools has all.
 const TOOLS: usize = 200;
-/// Bytes of the model that are shown at most.
+/// Characters of the model that are shown at most.
 const MODEL: usize = 400_000;
 
 /// `GET /dashboard/scenarios/{name}`.
@@ -83,10 +83,10 @@ pub(super) async fn model(
     let mut text = String::new();
     for tool in snapshot.catalog.entry(&health.name).into_iter().flat_map(|entry| entry.tools.iter()) {
         let json = formats::FORMATS[0].encode(tool).json.unwrap_or_default();
-        let pretty = serde_json::from_slice::<Value>(&json).and_then(|value| serde_json::to_string_pretty(&value));
-        text.push_str(&pretty.unwrap_or_default());
+        // A character has four bytes at most.
+        text.push_str(&indented(&String::from_utf8_lossy(&json), 4 * MODEL));
         text.push('\n');
-        if text.len() > MODEL {
+        if text.len() > 4 * MODEL {
             break;
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Shows what is written; judges nothing. What is too deep or too long is cut, and said to be.
 
+use std::collections::HashSet;
+
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -36,7 +38,7 @@ pub(super) fn form(text: &str) -> Markup {
 }
 
 fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
-    let required: Vec<&str> =
+    let required: HashSet<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     html! {
@@ -47,7 +49,7 @@ fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
                 ul class="tree" {
                     @for (name, property) in properties.iter().take(WIDE) {
                         li { code { strong { (foreign(name, 120)) } } " " (kind(property))
-                            @if required.contains(&name.as_str()) { " " strong { "required" } } @else { " " span class="quiet" { "optional" } }
+                            @if required.contains(name.as_str()) { " " strong { "required" } } @else { " " span class="quiet" { "optional" } }
                             (said(property, deep)) }
                     }
                 }

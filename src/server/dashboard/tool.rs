@@ -7,12 +7,12 @@ use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::super::query::{Query, once};
 use super::super::{App, lookup};
 use super::findings::finding_list;
 use super::page::{Page, Place, Refused, answer, moment};
+use super::raw::indented;
 use super::text::{AGO, foreign, segment, sentence, when};
 use super::tools::{self, in_scope, tool_row};
 use super::{findings::told, schema};
@@ -21,7 +21,7 @@ use crate::catalog::explain;
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
 
-/// Bytes of a document that are shown at most.
+/// Characters of a document that are shown at most.
 const SHOWN: usize = 200_000;
 /// The format that is shown first: the one that most others are like.
 const FIRST: &str = "openai";
@@ -145,7 +145,9 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
     }
 }
 
+/// A document with indents, as far as it is shown: a deep one would take a hundred times its size
+/// with all of them.
 fn pretty(text: &str) -> Markup {
-    let pretty = serde_json::from_str::<Value>(text).and_then(|value| serde_json::to_string_pretty(&value));
-    foreign(pretty.as_deref().unwrap_or(text), SHOWN)
+    // A character has four bytes at most.
+    foreign(&indented(text, 4 * SHOWN), SHOWN)
 }

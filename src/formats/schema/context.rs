@@ -1,0 +1,162 @@
+//! What the steps of one run share: what they may still spend, and what they tell of their changes.
+
+use std::fmt::{self, Display, Write};
+
+use serde_json::Value;
+
+use super::budget::{Budget, weight};
+use super::{Refused, Transform};
+use crate::model::finding::near;
+
+/// Notes kept for one schema; a hostile schema could have one at each place.
+const MAX_NOTES: usize = 16;
+/// Characters of a note's message.
+const MESSAGE: usize = 700;
+/// Bytes of a pointer that are written before it is cut to that of a place around it.
+const POINTER: usize = 600;
+
+/// What a step left out or changed in meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Where in the schema as the scenario wrote it, as a JSON pointer (RFC 6901); `""` is the
+    /// whole schema. Of a place with a long pointer, that of the nearest place around it.
+    pub pointer: String,
+    /// What was done and why, in one sentence without a full stop.
+    pub message: String,
+    /// The next step for the scenario's author; empty when there is none.
+    pub hint: &'static str,
+}
+
+/// What the steps of one run share.
+#[derive(Debug)]
+pub struct Context {
+    /// What the steps may still spend.
+    pub budget: Budget,
+    /// What the schema takes now, in bytes.
+    size: usize,
+    changed: bool,
+    /// The steps that changed something, in order; one that runs twice may be here twice.
+    by: Vec<Transform>,
+    notes: Vec<Note>,
+    further: usize,
+}
+
+impl Context {
+    /// The context of a run over this schema.
+    pub fn of(schema: &Value) -> Self {
+        let size = weight(schema);
+        Self { budget: Budget::of(size), size, changed: false, by: Vec::new(), notes: Vec::new(), further: 0 }
+    }
+
+    /// Runs a step.
+    pub(super) fn run(&mut self, step: Transform, schema: &mut Value) -> Result<(), Refused> {
+        self.read_again()?;
+        let before = std::mem::take(&mut self.changed);
+        (step.run)(schema, self)?;
+        if self.changed {
+            self.by.push(step);
+            self.size = weight(schema);
+        }
+        self.changed |= before;
+        Ok(())
+    }
+
+    /// Pays for reading the whole schema once, which must not have grown too large.
+    pub(super) fn read_again(&mut self) -> Result<(), Refused> {
+        self.budget.begin(self.size)
+    }
+
+    /// Something changed that means the same as before.
+    pub fn silent(&mut self) {
+        self.changed = true;
+    }
+
+    /// Something changed that a person may want to know. Place and message are written only if they
+    /// are kept.
+    pub fn lossy(&mut self, place: impl Display, message: impl Display, hint: &'static str) {
+        self.changed = true;
+        if self.notes.len() < MAX_NOTES {
+            let pointer = near(&beginning(place, POINTER)).to_owned();
+            self.notes.push(Note { pointer, message: beginning(message, MESSAGE), hint });
+        } else {
+            self.further += 1;
+        }
+    }
+
+    /// Whether a step changed anything.
+    pub(super) fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The notes, the last one telling how many more there would be, and the steps that changed
+    /// something.
+    pub(super) fn finish(mut self) -> (Vec<Note>, Vec<Transform>) {
+        if self.further > 0 {
+            let message = format!("{} further places of this schema were changed", self.further);
+            self.notes.push(Note { pointer: String::new(), message, hint: "" });
+        }
+        (self.notes, self.by)
+    }
+}
+
+/// The first characters of a text. What comes behind them is not written at all, however long it
+/// would be.
+pub(in crate::formats) fn beginning(text: impl Display, most: usize) -> String {
+    let mut beginning = Beginning { text: String::new(), left: most };
+    // It fails where enough is written.
+    let _ = write!(beginning, "{text}");
+    beginning.text
+}
+
+struct Beginning {
+    text: String,
+    left: usize,
+}
+
+impl Write for Beginning {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let Some((end, _)) = part.char_indices().nth(self.left) else {
+            self.left -= part.chars().count();
+            self.text.push_str(part);
+            return Ok(());
+        };
+        self.left = 0;
+        self.text.push_str(&part[..end]);
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A text that is longer than any memory.
+    struct Endless;
+
+    impl Display for Endless {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            loop {
+                f.write_str("ö/")?;
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_notes_are_cut_before_they_are_written() {
+        let mut context = Context::of(&json!({}));
+        context.lossy(format_args!("/properties/{Endless}"), Endless, "");
+        for _ in 0..MAX_NOTES {
+            context.lossy("/a", "b", "");
+        }
+        let (notes, _) = context.finish();
+        assert_eq!(notes[0].message.chars().count(), MESSAGE);
+        assert!(notes[0].pointer.starts_with("/properties/") && notes[0].pointer.len() <= POINTER);
+        assert!(notes[0].pointer.ends_with('ö'), "a whole step");
+        assert_eq!(notes[MAX_NOTES].message, "1 further places of this schema were changed");
+        assert_eq!(beginning("åbc", 3), "åbc");
+        assert_eq!(beginning("åbc", 2), "åb");
+        assert_eq!(beginning("åbc", 0), "");
+    }
+}
