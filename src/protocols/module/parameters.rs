@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use crate::model::JsonText;
-use crate::protocols::tool_discovery::envelope::Members;
+use crate::protocols::tool_discovery::envelope::{Members, Raw};
 use crate::protocols::tool_discovery::flaw::{Flaw, shown};
-use crate::protocols::tool_discovery::scan::Raw;
 use crate::protocols::tool_discovery::text::{Node, kind, write_string};
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use foldhash::quality::RandomState;
 use serde_json::value::RawValue;
 
-use super::envelope::{Loose, Members};
+use super::envelope::{Loose, Members, Raw};
 use super::flaw::{Findings, Flaw, shown};
-use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{self, Node, kind, string};

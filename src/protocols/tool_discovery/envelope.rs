@@ -4,12 +4,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::flaw::Flaw;
-use super::scan::{self, Raw};
 use super::spelling::{rename, seed_name};
 use super::text::{self, kind, last_wins};
 use crate::model::Extra;
+
+/// The text of one valid JSON value, without blanks around it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::protocols) struct Raw<'a>(&'a str);
 
 /// The members of one object that have not been taken yet, names unique, in the order they came.
 #[derive(Debug, Default)]
@@ -34,12 +38,21 @@ pub(in crate::protocols) struct Document<'a> {
     pub(in crate::protocols) tools: Option<Loose<'a>>,
 }
 
+impl<'a> Raw<'a> {
+    /// One that a parser found.
+    pub(in crate::protocols) fn of(found: &'a RawValue) -> Self {
+        Self(found.get())
+    }
+
+    /// The text.
+    pub(in crate::protocols) fn get(self) -> &'a str {
+        self.0
+    }
+}
+
 impl<'a> Members<'a> {
     /// The members of an object, or what it is instead.
     pub(in crate::protocols) fn read(raw: Raw<'a>) -> Result<Self, &'static str> {
-        if let Some(members) = scan::members(raw.get()) {
-            return Ok(members);
-        }
         match serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseVisitor) {
             Ok(Loose::Object(members)) => Ok(members),
             _ => Err(kind(raw.get())),
@@ -143,11 +156,6 @@ impl<'a> Loose<'a> {
 impl<'a> Document<'a> {
     /// Reads a JSON text whose outermost value is an object.
     pub(in crate::protocols) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
-        scan::document(text).map_or_else(|| Self::parsed(text), Ok)
-    }
-
-    /// The same by the parser alone, which takes any such text and says what is wrong with another.
-    pub(super) fn parsed(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let document = deserializer.deserialize_map(DocumentVisitor)?;
         deserializer.end()?;

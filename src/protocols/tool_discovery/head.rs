@@ -5,9 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::envelope::{Document, Loose, Members};
+use super::envelope::{Document, Loose, Members, Raw};
 use super::flaw::{Findings, Flaw, shown};
-use super::scan::Raw;
 use super::text::{kind, string};
 use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;

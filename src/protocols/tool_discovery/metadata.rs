@@ -3,8 +3,8 @@
 //! Both flags that the protocol requires are always written out: absent means `false`. Scalars of a wrong type that say clearly what
 //! they mean (`"30"`, `"true"`, `30.0`) are put right; anything else of a wrong type is a flaw, above all where approval is concerned.
 
+use super::envelope::Raw;
 use super::flaw::Flaw;
-use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,

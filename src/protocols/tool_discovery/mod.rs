@@ -20,7 +20,6 @@ pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
 mod outline;
-pub(super) mod scan;
 mod sent;
 mod shared;
 mod spelling;

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::envelope::Raw;
 use super::flaw::Flaw;
-use super::scan::Raw;
 use crate::model::JsonText;
 
 /// How deep the text of one member may nest. `serde_json` readers stop at 128 levels, and a published list adds a few around a schema.

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use super::envelope::Members;
+use super::envelope::{Members, Raw};
 use super::flaw::{Flaw, shown};
 use super::metadata;
-use super::scan::Raw;
 use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
 use super::text::{Look, Node, each_string, kind, look};
