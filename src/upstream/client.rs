@@ -154,7 +154,15 @@ impl Client {
     /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream { client: Arc::clone(self), address, dial: None, token: None, call_timeout: None, turn })
+        Ok(Upstream {
+            client: Arc::clone(self),
+            address,
+            dial: None,
+            token: None,
+            call_timeout: None,
+            max_body: None,
+            turn,
+        })
     }
 
     /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
@@ -260,7 +268,8 @@ impl Upstream {
         // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
         // not take another scenario's place.
         let _permit = settings.permits.acquire().await;
-        let (limits, limit) = (&settings.limits, settings.limits.whole);
+        let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
+        let (limits, limit) = (&Limits { max_body, ..settings.limits.clone() }, settings.limits.whole);
         let (to, mut headers) = (address.clone(), validators.map(conditions).unwrap_or_default());
         headers.extend(self.authorization());
         let exchange = async {
@@ -305,6 +314,12 @@ impl Upstream {
     #[must_use]
     pub fn calling_within(self, call_timeout: Option<Duration>) -> Self {
         Self { call_timeout, ..self }
+    }
+
+    /// Of answers to asks at most so many bytes are read, where that is less than what all may have.
+    #[must_use]
+    pub fn reading_at_most(self, max_body: Option<usize>) -> Self {
+        Self { max_body, ..self }
     }
 
     /// How long a call may take of a tool that does not say so, if that was said.
