@@ -237,6 +237,7 @@ fn refresh(raw: raw::Refresh, refresh: &mut Refresh, mut at: Section<'_>) {
     at.set_text("connect_timeout", raw.connect_timeout, &mut refresh.connect_timeout, positive);
     at.set("concurrency", raw.concurrency, &mut refresh.concurrency, count(1..=MOST_AT_ONCE));
     at.set("max_body", raw.max_body, &mut refresh.max_body, body_size);
+    at.set("max_pending_body", raw.max_pending_body, &mut refresh.max_pending_body, body_size);
     at.set("max_redirects", raw.max_redirects, &mut refresh.max_redirects, count(0..=20));
     at.set("max_tools", raw.max_tools, &mut refresh.max_tools, count(1..=MOST_TOOLS));
     at.set("max_tool", raw.max_tool, &mut refresh.max_tool, body_size);

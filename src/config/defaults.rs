@@ -77,6 +77,7 @@ impl Default for Refresh {
             connect_timeout: Duration::from_secs(1),
             concurrency: 32,
             max_body: 8 * MIB as usize,
+            max_pending_body: 256 * 1024,
             max_redirects: 3,
             max_tools: 10_000,
             max_tool: 256 * 1024,

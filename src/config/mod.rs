@@ -167,6 +167,8 @@ pub struct Refresh {
     pub concurrency: usize,
     /// `max_body`: bytes of an answer after decoding.
     pub max_body: usize,
+    /// `max_pending_body`: the same of a scenario that waits for an operator's yes.
+    pub max_pending_body: usize,
     /// `max_redirects`: redirects followed within the origin.
     pub max_redirects: usize,
     /// `max_tools`: tools taken from one scenario; what is beyond is a finding.

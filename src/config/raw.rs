@@ -125,6 +125,7 @@ pub(super) struct Refresh {
     pub(super) connect_timeout: Option<String>,
     pub(super) concurrency: Option<u64>,
     pub(super) max_body: Option<Size>,
+    pub(super) max_pending_body: Option<Size>,
     pub(super) max_redirects: Option<u64>,
     pub(super) max_tools: Option<u64>,
     pub(super) max_tool: Option<Size>,

@@ -83,6 +83,7 @@ rules! {
     "refresh.connect_timeout" live refresh.connect_timeout;
     "refresh.concurrency" live refresh.concurrency;
     "refresh.max_body" live refresh.max_body;
+    "refresh.max_pending_body" live refresh.max_pending_body;
     "refresh.max_redirects" live refresh.max_redirects;
     "refresh.max_tools" live refresh.max_tools;
     "refresh.max_tool" live refresh.max_tool;

@@ -191,7 +191,8 @@ fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Fi
 
 /// Bookkeeping of every failure. The manifest in force stays.
 fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
-    let message = error.to_string();
+    let unread = unread_while_pending(record, error, config);
+    let message = unread.clone().unwrap_or_else(|| error.to_string());
     record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
     if record.incompatible.is_none() || !matches!(error, ListError::Ask(_)) {
         // That nobody answers now does not undo why the tools of an incompatible scenario are as they are.
@@ -210,6 +211,13 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         let pace =
             if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
         record.ask_at(now.mono + pace, now);
+        return;
+    }
+    if unread.is_some() {
+        // It answers, only with more than is read of it yet: no failure, and asked again like others who wait.
+        record.failures = 0;
+        record.backoff = None;
+        record.ask_at(now.mono + config.refresh.max_interval, now);
         return;
     }
     if counts(error) {
@@ -240,6 +248,19 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
     };
     record.backoff = Some(wait);
     record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
+}
+
+/// What is told of an answer that is too large only because its scenario waits for a yes.
+fn unread_while_pending(record: &Record, error: &ListError, config: &Config) -> Option<String> {
+    let ListError::Ask(AskError::TooLarge { limit, .. }) = error else { return None };
+    let unread = !record.is_trusted() && *limit < config.refresh.max_body;
+    unread.then(|| {
+        format!(
+            "{error}, and no more is read of a scenario that is not trusted (`refresh.max_pending_body`); \
+             `callsheet trust {}` has all of it read",
+            record.name
+        )
+    })
 }
 
 /// 429 says "alive but busy": it is not a step towards `down`.

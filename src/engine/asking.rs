@@ -73,12 +73,14 @@ impl Core {
             return;
         }
         let Some(upstream) = record.upstream.clone() else { return };
+        // Anybody on the network can be found and wait for a yes, so little is read of them.
+        let most = (!record.is_trusted()).then_some(self.parts.config.refresh.max_pending_body);
         record.last_attempt = Some((now.mono, now.wall));
         let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
         let question = Question {
             name: name.clone(),
             generation: record.generation,
-            upstream,
+            upstream: upstream.reading_at_most(most),
             protocol: record.protocol.clone(),
             protocols: self.parts.protocols.clone(),
             accept: self.parts.config.protocol.accept.clone(),

@@ -104,8 +104,7 @@ impl Core {
         // What becomes of calls is not the loop's business.
         let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
-        let (mut records, unusable) =
-            restore::records(manifests, &decisions, &parts.config.protocol.accept, &parts.protocols, now);
+        let (mut records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
         findings.extend(unusable);
         restore::decided(&decisions, &mut records, now);
         let latches = parts

@@ -89,9 +89,13 @@ fn pending(record: &Record) -> String {
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.note.as_ref().map(|note| format!(" again: {note}")).unwrap_or_default();
     let there = if record.departed.is_some() { "; it is not announced any more" } else { "" };
+    let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
+    let next = match unread {
+        Some(error) => format!("its tools cannot be shown: {}", error.message),
+        None => format!("`callsheet trust {name}` publishes its tools"),
+    };
     format!(
-        "{} found it{at}, and it waits for an operator's yes{why}{there}; \
-         `callsheet trust {name}` publishes its tools, `callsheet block {name}` keeps it out",
+        "{} found it{at}, and it waits for an operator's yes{why}{there}; {next}, `callsheet block {name}` keeps it out",
         record.source
     )
 }

@@ -249,9 +249,14 @@ impl Core {
         } else if blocked(was) && record.upstream.is_some() && record.departed.is_none() {
             record.ask_anew(now.mono, now);
         } else if record.upstream.is_some() && record.is_trusted() && !let_in_before {
-            // What it said while it waited is published at once; whether it still says that is asked, if that was long ago.
-            let at = record.last_attempt.map_or(now.mono, |(at, _)| at + refresh.min_interval).max(now.mono);
-            if record.next_ask.is_none_or(|(planned, _)| at < planned) {
+            // What it said while it waited is published at once; whether it still says that is asked, if that was long ago. What could not
+            // be read, or is being read only in part, is asked for now.
+            let unread = record.offer.is_none() || record.last_error.is_some() || record.asking.is_some();
+            let gap = if unread { refresh.forced_gap } else { refresh.min_interval };
+            let at = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
+            if unread {
+                record.ask_anew(at, now);
+            } else if record.next_ask.is_none_or(|(planned, _)| at < planned) {
                 record.ask_at(at, now);
             }
         } else if record.upstream.is_some() && !record.is_trusted() && let_in_before && record.last_attempt.is_some() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::record::{Held, Now, Record, Records};
 use super::trust;
-use crate::model::{Accept, Finding, FindingCode, Freshness, ScenarioName};
+use crate::config::Config;
+use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::protocols::{self, Protocols};
 use crate::runtime::tasks;
@@ -15,7 +16,7 @@ use crate::state::{Ruling, StoredManifest};
 pub(super) fn records(
     stored: Vec<StoredManifest>,
     rulings: &BTreeMap<ScenarioName, Ruling>,
-    accept: &Accept,
+    config: &Config,
     protocols: &Protocols,
     now: Now,
 ) -> (Records, Vec<Finding>) {
@@ -23,7 +24,7 @@ pub(super) fn records(
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
         let name = manifest.scenario.clone();
-        (name, record(manifest, rulings, accept, protocols, now))
+        (name, record(manifest, rulings, config, protocols, now))
     };
     for (name, record) in tasks::in_parallel(stored, read) {
         match record {
@@ -59,14 +60,18 @@ pub(super) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Re
 fn record(
     stored: StoredManifest,
     rulings: &BTreeMap<ScenarioName, Ruling>,
-    accept: &Accept,
+    config: &Config,
     protocols: &Protocols,
     now: Now,
 ) -> Result<Record, protocols::ListError> {
     let outlined = !stored.outline.is_empty();
+    let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
+    let decode = |document: &str| tool_discovery::decode_stored(document.as_bytes(), accept, most);
     let decoded = match tool_discovery::read_outlined(stored.document, &stored.outline, accept) {
-        Ok(manifest) => Decoded { manifest, findings: Vec::new(), quarantined: 0 },
-        Err(document) => tool_discovery::decode_stored(document.as_bytes(), accept)?,
+        Ok(manifest) if manifest.tools.len() <= most => Decoded { manifest, findings: Vec::new(), quarantined: 0 },
+        // Fewer are allowed than when it was stored.
+        Ok(manifest) => decode(&tool_discovery::encode(&manifest))?,
+        Err(document) => decode(&document)?,
     };
     let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {
@@ -84,11 +89,11 @@ fn record(
     record.last_success = Some(stored.received_at);
     record.reason = "restored from its last good answer; no source has named it yet".into();
     // What an earlier version stored is stored again after its next good answer, and is there sooner at the start after this one.
-    record.kept = outlined.then_some(decoded.manifest.digest);
+    record.kept = (outlined && decoded.quarantined == 0).then_some(decoded.manifest.digest);
     record.offer = Some(Held {
         // Its answer stays what is known for as long as the scenario does not change, however often that is asked.
         manifest: Arc::new(decoded.manifest.settled()),
-        quarantined: stored.quarantined,
+        quarantined: stored.quarantined + decoded.quarantined,
         findings: decoded.findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
         live_until: None,

@@ -106,7 +106,7 @@ enum Spot {
 pub struct Bounds {
     /// Tools, the first by name.
     pub tools: usize,
-    /// Bytes of one tool, and of each other member of the manifest, as written. What reads them makes trees of up to 25 times that.
+    /// Bytes of one tool, and of each other member of the manifest, as written.
     pub part: usize,
 }
 

@@ -38,6 +38,11 @@ impl TextBuffer {
         Self(String::with_capacity(bytes))
     }
 
+    /// Makes room for so many bytes more.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.0.reserve_exact(bytes);
+    }
+
     /// Puts a text behind the others.
     pub fn put(&mut self, text: &str) -> Place {
         let start = self.0.len();

@@ -117,7 +117,7 @@ impl Client {
     pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
         let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
-        Ok(Upstream { client, connections, address, token: None, call_timeout: None, turn })
+        Ok(Upstream { client, connections, address, token: None, call_timeout: None, max_body: None, turn })
     }
 
     /// The parts of an answer that was asked for at `requested`.
@@ -162,7 +162,8 @@ impl Upstream {
         // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
         // not take another scenario's place.
         let _permit = settings.permits.acquire().await;
-        let limits = &settings.limits;
+        let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
+        let limits = &Limits { max_body, ..settings.limits.clone() };
         let mut headers = validators.map(conditions).unwrap_or_default();
         headers.extend(self.authorization());
         let begun = client.clock.now();
@@ -258,6 +259,12 @@ impl Upstream {
     #[must_use]
     pub fn calling_within(self, call_timeout: Option<Duration>) -> Self {
         Self { call_timeout, ..self }
+    }
+
+    /// Of answers to asks at most so many bytes are read, where that is less than what all may have.
+    #[must_use]
+    pub fn reading_at_most(self, max_body: Option<usize>) -> Self {
+        Self { max_body, ..self }
     }
 
     /// How long a call may take of a tool that does not say so, if that was said.

@@ -66,6 +66,8 @@ pub struct Upstream {
     /// Shown with every request, within the origin.
     token: Option<Secret>,
     call_timeout: Option<Duration>,
+    /// Bytes of a body that are read at most, where that is less than the limit of all.
+    max_body: Option<usize>,
     turn: Arc<Mutex<()>>,
 }
 

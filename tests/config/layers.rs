@@ -167,6 +167,7 @@ timeout = "109s"
 connect_timeout = "110s"
 concurrency = 111
 max_body = "112 KiB"
+max_pending_body = "113 KiB"
 max_redirects = 13
 max_tools = 121
 max_tool = "122 KiB"
@@ -259,6 +260,7 @@ fn everything(machine: &Machine) -> Config {
     (refresh.default_lifetime, refresh.forced_gap) = (secs(107), secs(108));
     (refresh.timeout, refresh.connect_timeout) = (secs(109), secs(110));
     (refresh.concurrency, refresh.max_body, refresh.max_redirects) = (111, 112 * 1024, 13);
+    refresh.max_pending_body = 113 * 1024;
     (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
     (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
     expected.cache = Cache { scope: CacheScope::Shared, last_good: false };

@@ -10,6 +10,7 @@ mod hostile;
 mod inbox;
 mod lists;
 mod operators;
+mod pending;
 mod preferences;
 mod restart;
 mod sources;

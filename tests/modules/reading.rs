@@ -172,7 +172,7 @@ fn what_is_stored_is_read_again() {
         let accept = Accept::read(">=1.5, <2.0").unwrap();
         let outlined = tool_discovery::read_outlined(document.clone().into(), &outline, &accept).unwrap();
         let Decoded { manifest: decoded, findings, .. } =
-            tool_discovery::decode_stored(document.as_bytes(), &accept).unwrap();
+            tool_discovery::decode_stored(document.as_bytes(), &accept, usize::MAX).unwrap();
         assert_eq!(findings, [], "{name}");
         for read in [outlined, decoded] {
             assert_eq!(format!("{read:#?}"), format!("{manifest:#?}"), "{name}");

@@ -15,6 +15,7 @@ mod check;
 mod check_corpus;
 mod reading;
 mod reading_again;
+mod reading_bounds;
 mod reading_large;
 mod settled;
 mod tls;

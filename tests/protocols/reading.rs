@@ -234,6 +234,8 @@ fn the_order_of_things_and_the_time_stamp_are_no_change() {
 
 #[test]
 fn hostile_bodies_are_refused_or_bounded() {
+    let crowded =
+        |n: usize| json!({"name": format!("t{n}"), "description": "It reads the records that match a filter."});
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let tool = |parameters: &str| {
         format!(
@@ -253,8 +255,7 @@ fn hostile_bodies_are_refused_or_bounded() {
     {
         assert!(read(whole).is_err());
     }
-    let tools: Vec<_> =
-        (0..100_000).map(|n| if n % 2 == 0 { json!({"name": format!("t{n}")}) } else { json!({}) }).collect();
+    let tools: Vec<_> = (0..100_000).map(|n| if n % 2 == 0 { crowded(n) } else { json!({}) }).collect();
     let decoded = good(with_tools(&json!(tools)));
     assert_eq!((decoded.manifest.tools.len(), decoded.quarantined), (50_000, 50_000));
     assert_eq!(decoded.findings.len(), 101);

@@ -1,17 +1,16 @@
 //! From bytes to a manifest.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::parameters;
-use crate::model::{
-    Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, TOOL_NAME_MAX, Tool,
-};
+use crate::model::{Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 use crate::protocols::ListError;
-use crate::protocols::tool_discovery::envelope::{Loose, Members};
+use crate::protocols::tool_discovery::budget::{Budget, TOOL, of_text};
+use crate::protocols::tool_discovery::envelope::Members;
+use crate::protocols::tool_discovery::first::Item;
 use crate::protocols::tool_discovery::flaw::{Findings, Flaw, shown};
 use crate::protocols::tool_discovery::head;
-use crate::protocols::tool_discovery::text::write_string;
+use crate::protocols::tool_discovery::node::write_string;
 use crate::protocols::tool_discovery::{self, Decoded};
 
 /// Decodes a module's manifest; see the module's head for what is refused, left out or passed on.
@@ -23,8 +22,8 @@ pub fn decode(body: &[u8]) -> Result<Decoded, ListError> {
 /// large costs the document.
 pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
-    let document = head::document(text)?;
-    let mut members = document.members;
+    let mut members = head::members(text)?;
+    let listed = members.take("tools");
     // A manifest of the Tool Discovery Protocol has tools too, and may be served here as well.
     if !members.has("module_name") || members.has("scenario") || members.has("protocol_version") {
         return Err(head::no_manifest(&format!(
@@ -38,14 +37,13 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     }
     let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
     let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
-    let items = match document.tools {
-        Some(Loose::List(items)) => items,
-        Some(other) => return Err(refuse(Flaw::kind("/tools", other.kind(), "a list"))),
-        None => return Err(refuse(Flaw::new("/tools", "is missing"))),
-    };
-    let mut findings = Findings::default();
-    let (items, beyond) = tool_discovery::first_by_name(items, bounds.tools, &mut findings);
-    let (tools, malformed) = tools(items, &name, bounds, &mut findings);
+    let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
+    let (mut findings, mut budget) = (Findings::default(), Budget::of(text.len()));
+    // Before the tools, which may take all that is left: each of them costs itself alone.
+    let extra = members.into_extra(&mut budget).map_err(refuse)?;
+    let (items, beyond) = tool_discovery::first_by_name(listed, (bounds.tools, budget.tools()), &mut findings)
+        .map_err(|flaw| refuse(flaw.within("tools")))?;
+    let (tools, malformed) = tools(items, (&name, bounds), &mut budget, &mut findings);
     let scenario = ScenarioInfo {
         name: name.as_ref().into(),
         description: description.as_ref().into(),
@@ -57,57 +55,51 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         tools,
         categories: Arc::default(),
         generated_at: None,
-        extra: members.into_extra().map_err(refuse)?,
+        extra,
         digest: Digest::default(),
     };
     manifest.digest = tool_discovery::digest(&manifest);
     Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
 }
 
-/// Reads the tools, sorted by name. What is malformed or repeated is left out with a finding; gives how many were malformed.
+/// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
+/// how many were malformed.
 fn tools(
-    items: Vec<(usize, Loose<'_>)>,
-    module: &str,
-    bounds: Bounds,
+    items: Vec<Item<'_>>,
+    (module, bounds): (&str, Bounds),
+    budget: &mut Budget,
     findings: &mut Findings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let (mut tools, mut seen, mut quarantined) = (Vec::with_capacity(items.len()), HashSet::new(), 0);
-    for (index, item) in items {
-        let name = item.name();
-        match tool(item, bounds) {
-            Ok((tool, level)) if seen.insert(Arc::clone(&tool.name)) => {
+    let (mut tools, mut quarantined): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(items.len()), 0);
+    for item in items {
+        let index = item.index;
+        match tool(&item, bounds, budget) {
+            // Those of one name follow each other.
+            Ok((tool, level)) if tools.last().is_none_or(|last| last.name != tool.name) => {
                 remark(&tool, index, module, &level, findings);
                 tools.push(Arc::new(tool));
             }
             Ok((tool, _)) => findings.push(tool_discovery::second(Arc::clone(&tool.name), index)),
             Err(flaw) => {
                 quarantined += 1;
-                let thing = name.as_deref().map_or_else(
-                    || "a tool is left out".into(),
-                    |name| format!("the tool {} is left out", shown(name)),
-                );
-                let flaw = flaw.within(&index.to_string()).within("tools");
-                findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name.as_deref());
+                tool_discovery::quarantine(index, flaw, item.tool_name(), findings);
             }
         }
     }
-    tools.sort_unstable_by(|a: &Arc<Tool>, b| a.name.cmp(&b.name));
     (tools, quarantined)
 }
 
 /// One tool, and the level it asks as it is written.
-fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
-    let mut members = match item {
-        Loose::Object(members) => members,
-        other => return Err(Flaw::kind("", other.kind(), "an object")),
-    };
-    let name = name(&mut members)?;
+fn tool(item: &Item<'_>, bounds: Bounds, budget: &mut Budget) -> Result<(Tool, String), Flaw> {
+    let mut members = Members::read(item.raw)?;
+    let name = tool_discovery::tool_name(&mut members)?;
     let size = members.bytes();
     if size > bounds.part {
         return Err(Flaw::too_large(size, bounds));
     }
     let description = members.take_text("description")?.unwrap_or_default();
-    let parameters = parameters::schema(members.take_set("parameters")).map_err(|flaw| flaw.within("parameters"))?;
+    let parameters = parameters::schema(members.take_set("parameters"), budget);
+    let parameters = parameters.map_err(|flaw| flaw.within("parameters"))?;
     // Unsaid, or said to be nothing, it is for everybody.
     let level = members.take_text("required_permission")?.filter(|level| !level.is_empty());
     let level = level.map_or_else(|| Permission::Guest.to_string(), std::borrow::Cow::into_owned);
@@ -119,6 +111,7 @@ fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
     let mut metadata = r#"{"enabled_by_default":true,"requires_approval":false,"required_permission":"#.to_owned();
     write_string(&mut metadata, &level);
     metadata.push('}');
+    budget.take(TOOL + of_text(&name) + of_text(&description) + of_text(&metadata))?;
     let tool = Tool {
         name,
         description: description.as_ref().into(),
@@ -126,20 +119,9 @@ fn tool(item: Loose<'_>, bounds: Bounds) -> Result<(Tool, String), Flaw> {
         parameters,
         metadata: JsonText::known(&metadata),
         facts: facts.shared(),
-        extra: members.into_extra()?,
+        extra: members.into_extra(budget)?,
     };
     Ok((tool, level))
-}
-
-fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
-    let flaw =
-        |what: String| Flaw::new("/name", what).hint(format!("give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"));
-    let name = members.take_text("name")?.ok_or_else(|| flaw("is missing".into()))?;
-    match name.len() {
-        0 => Err(flaw("is empty".into())),
-        1..=TOOL_NAME_MAX => Ok(name.as_ref().into()),
-        long => Err(flaw(format!("{} is {long} bytes long", shown(&name)))),
-    }
 }
 
 /// What is odd about a tool that is published all the same.

@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use crate::model::finding::push_step;
-use crate::protocols::tool_discovery::inspect::{broken, of_content, refused, tool_index, tools};
+use crate::protocols::tool_discovery::flaw::tool_index;
+use crate::protocols::tool_discovery::inspect::{broken, of_content, refused, tools};
 use crate::protocols::tool_discovery::{Decoded, Inspected};
 
 /// Whether a document says that it is a module's.

@@ -2,43 +2,75 @@
 
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use crate::model::JsonText;
-use crate::protocols::tool_discovery::envelope::Members;
+use crate::protocols::tool_discovery::budget::{Budget, of_text};
+use crate::protocols::tool_discovery::envelope::{MOST, Members, Raw, each_item};
 use crate::protocols::tool_discovery::flaw::{Flaw, shown};
-use crate::protocols::tool_discovery::scan::Raw;
-use crate::protocols::tool_discovery::text::{Node, kind, write_string};
+use crate::protocols::tool_discovery::node::{Node, write_string};
+use crate::protocols::tool_discovery::text::kind;
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.
-pub(super) fn schema(raw: Option<Raw<'_>>) -> Result<JsonText, Flaw> {
-    let items: Vec<&RawValue> = match raw {
-        None => Vec::new(),
-        Some(raw) => {
-            serde_json::from_str(raw.get()).map_err(|_| Flaw::kind("", kind(raw.get()), "a list of parameters"))?
+pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut Budget) -> Result<JsonText, Flaw> {
+    let mut schema = Schema::default();
+    if let Some(raw) = raw {
+        let mut read = Ok(());
+        let count = each_item(raw, |index, raw| {
+            if read.is_ok() && index < MOST {
+                read = schema.add(raw, budget).map_err(|flaw| flaw.within(&index.to_string()));
+            }
+        });
+        let count = count.map_err(|found| Flaw::kind("", found, "a list of parameters"))?;
+        read?;
+        if count > MOST {
+            return Err(Flaw::new("", format!("has {count} parameters, more than {MOST}")).hint("split the tool"));
         }
-    };
-    let (mut properties, mut required) = (String::new(), String::new());
-    let mut seen = HashSet::new();
-    for (index, raw) in items.into_iter().enumerate() {
-        let parameter = Parameter::read(Raw::of(raw)).map_err(|flaw| flaw.within(&index.to_string()))?;
-        if !seen.insert(parameter.name.clone()) {
+    }
+    let written = schema.finish();
+    budget.take(of_text(&written))?;
+    Ok(JsonText::known(&written))
+}
+
+/// A schema under way.
+#[derive(Default)]
+struct Schema {
+    /// What stands between the braces of `properties`.
+    properties: String,
+    /// What stands between the brackets of `required`.
+    required: String,
+    /// The names of the parameters.
+    names: HashSet<String>,
+}
+
+impl Schema {
+    fn add(&mut self, raw: Raw<'_>, budget: &mut Budget) -> Result<(), Flaw> {
+        let parameter = Parameter::read(raw, budget)?;
+        if self.names.contains(&parameter.name) {
             let what = format!("names {} for the second time", shown(&parameter.name));
-            let flaw = Flaw::new("/name", what).hint("give each parameter of a tool its own name");
-            return Err(flaw.within(&index.to_string()));
+            return Err(Flaw::new("/name", what).hint("give each parameter of a tool its own name"));
         }
-        property(&mut properties, &parameter);
+        property(&mut self.properties, &parameter);
         if parameter.required {
-            comma(&mut required);
-            write_string(&mut required, &parameter.name);
+            comma(&mut self.required);
+            write_string(&mut self.required, &parameter.name);
         }
+        self.names.insert(parameter.name);
+        Ok(())
     }
-    let mut schema = format!(r#"{{"type":"object","properties":{{{properties}}}"#);
-    if !required.is_empty() {
-        schema = format!(r#"{schema},"required":[{required}]"#);
+
+    fn finish(self) -> String {
+        let Self { properties, required, .. } = self;
+        let mut schema = r#"{"type":"object","properties":{"#.to_owned();
+        schema.reserve_exact(properties.len() + required.len() + 20);
+        schema.push_str(&properties);
+        schema.push('}');
+        if !required.is_empty() {
+            schema.push_str(r#","required":["#);
+            schema.push_str(&required);
+            schema.push(']');
+        }
+        schema.push('}');
+        schema
     }
-    schema.push('}');
-    Ok(JsonText::known(&schema))
 }
 
 /// One parameter. Its values are JSON texts.
@@ -50,8 +82,8 @@ struct Parameter {
 }
 
 impl Parameter {
-    fn read(raw: Raw<'_>) -> Result<Self, Flaw> {
-        let mut members = Members::read(raw).map_err(|found| Flaw::kind("", found, "an object"))?;
+    fn read(raw: Raw<'_>, budget: &mut Budget) -> Result<Self, Flaw> {
+        let mut members = Members::read(raw)?;
         let name = members.take_text("name")?.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Flaw::new("/name", "is missing or empty").hint("give the parameter a `name`"))?;
         let required = match members.take_set("required").map(Raw::get) {
@@ -64,7 +96,7 @@ impl Parameter {
             if !matches!(kind(raw.get()), "a text" | "a list") {
                 return Err(Flaw::kind("/type", kind(raw.get()), "a text"));
             }
-            keywords.push(("type".to_owned(), checked(raw, "type")?));
+            keywords.push(("type".to_owned(), checked(raw, "type", budget)?));
         } else {
             return Err(Flaw::new("/type", "is missing").hint("say its type, such as `\"string\"`"));
         }
@@ -77,13 +109,13 @@ impl Parameter {
             if kind(raw.get()) != "a list" {
                 return Err(Flaw::kind("/enum", kind(raw.get()), "a list"));
             }
-            let written = checked(raw, "enum")?;
+            let written = checked(raw, "enum", budget)?;
             // An empty list would allow nothing, and is how some write that there is none.
             if written != "[]" {
                 keywords.push(("enum".to_owned(), written));
             }
         }
-        for (name, value) in members.into_extra()? {
+        for (name, value) in members.into_extra(budget)? {
             keywords.push((name.to_string(), value.get().to_owned()));
         }
         Ok(Self { name: name.into_owned(), required, keywords })
@@ -91,8 +123,8 @@ impl Parameter {
 }
 
 /// A value as compact text that every reader can read.
-fn checked(raw: Raw<'_>, name: &str) -> Result<String, Flaw> {
-    Ok(Node::read(raw.get()).map_err(|flaw| flaw.within(name))?.text())
+fn checked(raw: Raw<'_>, name: &str, budget: &Budget) -> Result<String, Flaw> {
+    Ok(Node::read(raw.get(), budget).map_err(|flaw| flaw.within(name))?.text())
 }
 
 fn property(properties: &mut String, parameter: &Parameter) {

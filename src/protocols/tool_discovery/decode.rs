@@ -1,17 +1,15 @@
 //! From bytes to a manifest.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use foldhash::quality::RandomState;
-use serde_json::value::RawValue;
-
-use super::envelope::{Loose, Members};
+use super::budget::{Budget, SHARED};
+use super::envelope::{MOST, Members, Raw};
+use super::first::{First, Item};
 use super::flaw::{Findings, Flaw, shown};
-use super::scan::Raw;
+use super::node::{Node, share_unknown};
 use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
-use super::text::{self, Node, kind, string};
+use super::text::{kind, string};
 use super::{Decoded, digest, head, tool};
 use crate::model::{
     Accept, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
@@ -29,46 +27,53 @@ pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Dec
     read(body, accept, bounds, false)
 }
 
-/// The same of what this daemon stored, which may have come by a protocol that has no version and no time stamp.
-pub fn decode_stored(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
-    read(body, accept, Bounds::NONE, true)
+/// The same of what this daemon stored, which may have come by a protocol that has no version and no time stamp. Of its tools the `most`
+/// first by name are taken; their bytes were bounded when they came.
+pub fn decode_stored(body: &[u8], accept: &Accept, most: usize) -> Result<Decoded, ListError> {
+    read(body, accept, Bounds { tools: most, ..Bounds::NONE }, true)
 }
 
 fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
-    let mut document = head::document(text)?;
-    let protojson = MANIFEST.iter().any(|(camel, _)| document.members.has(camel));
-    document.members.rename(MANIFEST, protojson);
-    head::recognise(&document, text)?;
-    if let Some((name, bytes)) = document.members.beyond(bounds.part) {
-        return Err(head::refuse(&Flaw::too_large(bytes, bounds).within(name)));
+    let mut members = head::members(text)?;
+    let listed = members.take("tools");
+    let protojson = MANIFEST.iter().any(|(camel, _)| members.has(camel));
+    members.rename(MANIFEST, protojson);
+    head::recognise(&members, listed, text)?;
+    let refuse = |flaw: Flaw| head::refuse(&flaw);
+    if let Some((name, bytes)) = members.beyond(bounds.part) {
+        return Err(refuse(Flaw::too_large(bytes, bounds).within(name)));
     }
     let mut findings = Findings::default();
-    let mut members = document.members;
+    let mut shared = Shared::of(text.len());
     let versionless = stored && head::is_versionless(&mut members);
     let protocol_version = if versionless { "".into() } else { head::version(&mut members, accept, &mut findings)? };
-    let scenario = scenario(&mut members, protojson).map_err(|flaw| head::refuse(&flaw.within("scenario")))?;
+    let scenario = scenario(&mut members, protojson, &mut shared.budget);
+    let scenario = scenario.map_err(|flaw| refuse(flaw.within("scenario")))?;
     let mut unstamped = Findings::default();
     let generated_at = head::generated_at(&mut members, if versionless { &mut unstamped } else { &mut findings });
-    let categories = categories(&mut members, protojson, &mut findings).into();
-    let items = match document.tools {
-        None | Some(Loose::Null) => Vec::new(),
-        Some(Loose::List(items)) => items,
-        Some(other) => return Err(head::refuse(&Flaw::kind("/tools", other.kind(), "a list"))),
+    let categories = categories(&mut members, protojson, &mut shared.budget, &mut findings).into();
+    // Before the tools, which may take all that is left: each of them costs itself alone.
+    let extra = manifest_extra(members, protojson, &mut shared.budget).map_err(refuse)?;
+    let listed = listed.filter(|listed| listed.get() != "null");
+    let (items, beyond) = match listed {
+        None => Default::default(),
+        Some(listed) => {
+            let most = (bounds.tools, shared.budget.tools());
+            first_by_name(listed, most, &mut findings).map_err(|flaw| refuse(flaw.within("tools")))?
+        }
     };
-    let (items, beyond) = first_by_name(items, bounds.tools, &mut findings);
-    let (tools, malformed) = tools(items, (protojson, bounds), text.len(), &mut findings);
+    let (tools, malformed) = tools(items, (protojson, bounds), &mut shared, &mut findings);
     let quarantined = malformed + beyond;
-    let extra = manifest_extra(members, protojson).map_err(|flaw| head::refuse(&flaw))?;
     let mut manifest =
         Manifest { protocol_version, scenario, tools, categories, generated_at, extra, digest: Digest::default() };
     manifest.digest = digest::of(&manifest);
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })
 }
 
-fn scenario(members: &mut Members<'_>, protojson: bool) -> Result<ScenarioInfo, Flaw> {
+fn scenario(members: &mut Members<'_>, protojson: bool, budget: &mut Budget) -> Result<ScenarioInfo, Flaw> {
     let Some(raw) = members.take_set("scenario") else { return Ok(ScenarioInfo::default()) };
-    let mut members = Members::read(raw).map_err(|found| Flaw::kind("", found, "an object"))?;
+    let mut members = Members::read(raw)?;
     members.rename_set(SCENARIO, protojson);
     // A version is an opaque text, so a number serves as well.
     let version = members.take_set("version").map_or(Some("".into()), |raw| match kind(raw.get()) {
@@ -80,7 +85,7 @@ fn scenario(members: &mut Members<'_>, protojson: bool) -> Result<ScenarioInfo, 
         version: version.ok_or_else(|| Flaw::new("/version", "is no text"))?.as_ref().into(),
         description: text_of(&mut members, "description")?,
         base_url: members.take_text("base_url")?.map(|url| url.as_ref().into()),
-        extra: members.into_extra()?,
+        extra: members.into_extra(budget)?,
     })
 }
 
@@ -88,87 +93,84 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
     Ok(members.take_text(name)?.unwrap_or_default().as_ref().into())
 }
 
-/// The tools with the `most` first names, each with its place, and how many others there are. Not the first in the list: scenarios send
-/// their tools in another order each time, and would seem to change with each answer.
+/// The tools of a list that are taken, and how many others there are. Of too many the first by name are taken: at most as many as the
+/// operator allows (the first number), and as the document can pay for (the second).
 pub(in crate::protocols) fn first_by_name<'a>(
-    items: Vec<Loose<'a>>,
-    most: usize,
+    list: Raw<'a>,
+    (allowed, affordable): (usize, usize),
     findings: &mut Findings,
-) -> (Vec<(usize, Loose<'a>)>, usize) {
-    let (total, items) = (items.len(), items.into_iter().enumerate());
-    if total <= most {
-        return (items.collect(), 0);
+) -> Result<(Vec<Item<'a>>, usize), Flaw> {
+    let most = allowed.min(affordable);
+    let mut nameless = 0;
+    let First { items, beyond, total } = First::by("name", list, most, |index, raw| {
+        nameless += 1;
+        if let Err(flaw) = Members::read(raw).and_then(|mut members| tool::name(&mut members)) {
+            quarantine(index, flaw, None, findings);
+        }
+    })?;
+    if beyond > 0 {
+        let (from, hint) = if allowed <= affordable {
+            ("one scenario", "split the scenario, or raise `refresh.max_tools`")
+        } else {
+            (
+                "a manifest of this size",
+                "split the scenario; most of its tools have neither a description nor parameters",
+            )
+        };
+        let message =
+            format!("{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name");
+        findings.push(Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint));
     }
-    // What has no name that can be read sorts first: it is told as malformed, up to its share.
-    let mut named: Vec<_> = items.map(|(index, item)| (item.name(), index, item)).collect();
-    named.sort_by(|(a, at, _), (b, other, _)| a.cmp(b).then(at.cmp(other)));
-    named.truncate(most);
-    let beyond = total - most;
-    let message = format!(
-        "{beyond} of its {total} tools are left out: only {most} are taken from one scenario, the first by name"
-    );
-    findings.push(
-        Finding::new(FindingCode::ToolsBeyondLimit, message)
-            .at("/tools")
-            .hint("split the scenario, or raise `refresh.max_tools`"),
-    );
-    (named.into_iter().map(|(_, index, item)| (index, item)).collect(), beyond)
+    Ok((items, beyond + nameless))
 }
 
-/// Reads the tools of a document of so many bytes, sorted by name. What is malformed or repeated is left out with a finding; gives how
-/// many were malformed.
+/// Tells of a tool that is left out as malformed, by its place in the list and, where it can be read, its name.
+pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut Findings) {
+    let thing =
+        name.map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", shown(name)));
+    let flaw = flaw.within(&index.to_string()).within("tools");
+    findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name);
+}
+
+/// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
+/// how many were malformed.
 fn tools(
-    items: Vec<(usize, Loose<'_>)>,
+    items: Vec<Item<'_>>,
     (protojson, bounds): (bool, Bounds),
-    bytes: usize,
+    shared: &mut Shared,
     findings: &mut Findings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let mut drafts = Vec::with_capacity(items.len());
-    // Seeded anew for each document, so that nobody can write names that meet.
-    let mut seen = HashSet::with_capacity_and_hasher(items.len(), RandomState::default());
-    let mut shared = Shared::of(bytes);
+    let mut drafts: Vec<tool::Draft> = Vec::with_capacity(items.len());
+    shared.reserve(items.iter().map(|item| item.raw.get().len()).sum());
     let mut quarantined = 0;
-    for (index, item) in items {
-        let mut quarantine = |flaw: Flaw, name: Option<&str>| {
-            quarantined += 1;
-            let thing = name
-                .map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", shown(name)));
-            let flaw = flaw.within(&index.to_string()).within("tools");
-            findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name);
-        };
-        let mut members = match item {
-            Loose::Object(members) => members,
-            other => {
-                quarantine(Flaw::kind("", other.kind(), "an object"), None);
-                continue;
-            }
-        };
-        let name = match tool::name(&mut members) {
-            Ok(name) => name,
-            Err(flaw) => {
-                quarantine(flaw, None);
-                continue;
-            }
-        };
-        let size = members.bytes();
-        if size > bounds.part {
-            quarantine(Flaw::too_large(size, bounds), Some(&name));
-            continue;
-        }
-        let filled = shared.long.filled();
-        match tool::read(name.clone(), members, protojson, &mut shared) {
-            Ok(draft) if seen.insert(name.clone()) => {
+    for item in items {
+        let filled = shared.filled();
+        match tool(&item, (protojson, bounds), shared) {
+            // Those of one name follow each other.
+            Ok(draft) if drafts.last().is_none_or(|last| last.name() != draft.name()) => {
                 drafts.push(draft);
                 continue;
             }
-            Ok(_) => findings.push(second(name, index)),
-            Err(flaw) => quarantine(flaw, Some(&name)),
+            Ok(draft) => findings.push(second(draft.name().into(), item.index)),
+            Err(flaw) => {
+                quarantined += 1;
+                quarantine(item.index, flaw, item.tool_name(), findings);
+            }
         }
-        shared.long.cut_to(filled);
+        shared.cut_to(filled);
     }
-    drafts.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let block = shared.long.finish();
+    let block = shared.finish();
     (drafts.into_iter().map(|draft| Arc::new(draft.finish(&block))).collect(), quarantined)
+}
+
+fn tool(item: &Item<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Shared) -> Result<tool::Draft, Flaw> {
+    let mut members = Members::read(item.raw)?;
+    let name = tool::name(&mut members)?;
+    let size = members.bytes();
+    if size > bounds.part {
+        return Err(Flaw::too_large(size, bounds));
+    }
+    tool::read(name, members, protojson, shared)
 }
 
 /// A tool whose name an earlier one has.
@@ -180,20 +182,38 @@ pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
         .hint("give each tool of a scenario its own name")
 }
 
-/// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding.
-fn categories(members: &mut Members<'_>, protojson: bool, findings: &mut Findings) -> Vec<Category> {
+/// Reads the categories, sorted by id. What is malformed or repeated is left out with a finding, and so is what is beyond [`MOST`].
+fn categories(
+    members: &mut Members<'_>,
+    protojson: bool,
+    budget: &mut Budget,
+    findings: &mut Findings,
+) -> Vec<Category> {
     let mut ignore = |thing: &str, flaw: Flaw| {
         findings.flaw(FindingCode::CategoryIgnored, thing, flaw.within("categories"), None);
     };
     let Some(raw) = members.take_set("categories") else { return Vec::new() };
-    let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-        ignore("all categories are left out", Flaw::kind("", kind(raw.get()), "a list"));
-        return Vec::new();
+    let nameless = |index: usize, raw| {
+        if let Err(flaw) = category(raw, protojson, budget) {
+            ignore("a category is left out", flaw.within(&index.to_string()));
+        }
     };
-    let (mut categories, mut seen) = (Vec::new(), HashSet::new());
-    for (index, raw) in items.into_iter().enumerate() {
-        let flaw = match category(Raw::of(raw), protojson) {
-            Ok(category) if seen.insert(category.id.clone()) => {
+    let First { items, beyond, .. } = match First::by("id", raw, MOST, nameless) {
+        Ok(first) => first,
+        Err(flaw) => {
+            ignore("all categories are left out", flaw);
+            return Vec::new();
+        }
+    };
+    if beyond > 0 {
+        let flaw = Flaw::new("", format!("has {beyond} more than the {MOST} that are taken, the first by id"));
+        ignore("some categories are left out", flaw.hint("group the tools in fewer categories"));
+    }
+    let mut categories: Vec<Category> = Vec::with_capacity(items.len());
+    for Item { index, raw, .. } in items {
+        let flaw = match category(raw, protojson, budget) {
+            // Those of one id follow each other.
+            Ok(category) if categories.last().is_none_or(|last| last.id != category.id) => {
                 categories.push(category);
                 continue;
             }
@@ -202,17 +222,18 @@ fn categories(members: &mut Members<'_>, protojson: bool, findings: &mut Finding
         };
         ignore("a category is left out", flaw.within(&index.to_string()));
     }
-    categories.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     categories
 }
 
-fn category(raw: Raw<'_>, protojson: bool) -> Result<Category, Flaw> {
-    let mut members = Members::read(raw).map_err(|found| Flaw::kind("", found, "an object"))?;
+fn category(raw: Raw<'_>, protojson: bool, budget: &mut Budget) -> Result<Category, Flaw> {
+    let mut members = Members::read(raw)?;
     members.rename_set(CATEGORY, protojson);
     let id = text_of(&mut members, "id")?;
     if id.is_empty() {
         return Err(Flaw::new("/id", "is missing or empty").hint("give the category an `id`"));
     }
+    // Four texts of its own, which are in it.
+    budget.take(size_of::<Category>() + 4 * SHARED + raw.get().len())?;
     let order = members.take_set("display_order").map(|raw| {
         let text = raw.get().trim_matches('"');
         text.parse::<i64>().map_err(|_| Flaw::kind("/display_order", kind(raw.get()), "a whole number"))
@@ -224,17 +245,19 @@ fn category(raw: Raw<'_>, protojson: bool) -> Result<Category, Flaw> {
         description: members.take_text("description")?.filter(set).map(|text| text.as_ref().into()),
         icon: members.take_text("icon")?.filter(set).map(|text| text.as_ref().into()),
         display_order: order.transpose()?,
-        extra: members.into_extra()?,
+        extra: members.into_extra(budget)?,
     })
 }
 
 /// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message without names of a user's.
-fn manifest_extra(mut members: Members<'_>, protojson: bool) -> Result<Extra, Flaw> {
+fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut Budget) -> Result<Extra, Flaw> {
     let capabilities = if protojson { members.take("capabilities") } else { None };
-    let mut extra = members.into_extra()?.into_vec();
+    let mut extra = members.into_extra(budget)?.into_vec();
     if let Some(raw) = capabilities.filter(|raw| raw.get() != "null") {
-        let checked = text::share_unknown(raw).map_err(|flaw| flaw.within("capabilities"))?;
-        extra.push(("capabilities".into(), JsonText::known(&message(Node::read(checked.get())?).text())));
+        let within = |flaw: Flaw| flaw.within("capabilities");
+        let checked = share_unknown(raw, budget).map_err(within)?;
+        let written = message(Node::read(checked.get(), budget).map_err(within)?).text();
+        extra.push(("capabilities".into(), JsonText::known(&written)));
     }
     Ok(extra.into())
 }

@@ -1,6 +1,6 @@
 //! From a manifest to the protocol's own spelling.
 
-use super::text::write_string;
+use super::node::write_string;
 use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
 
 /// Writes a manifest in the protocol's own spelling, compact; [`super::decode()`] of the result gives an equal manifest.

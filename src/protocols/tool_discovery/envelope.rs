@@ -1,49 +1,64 @@
 //! The outer objects of a document, taken apart into raw members in one pass and without copies.
+//!
+//! Never here: a list of all items of a list, whose length a stranger chooses; [`each_item`] goes through one.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
 
+use super::budget::{Budget, of_text};
 use super::flaw::Flaw;
-use super::scan::{self, Raw};
+use super::node::{last_wins, share_unknown};
 use super::spelling::{rename, seed_name};
-use super::text::{self, kind, last_wins};
+use super::text::{self, kind};
 use crate::model::Extra;
+
+/// Members of one object at most that the protocol does not know, and items at most of a list that becomes more than its text.
+pub(in crate::protocols) const MOST: usize = 1_000;
+/// Members of one object at most, those included that the protocol knows. What is written out adds some of these to what was sent, and
+/// has to be read again.
+const MEMBERS: usize = MOST + 32;
+
+/// The text of one valid JSON value, without blanks around it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::protocols) struct Raw<'a>(&'a str);
 
 /// The members of one object that have not been taken yet, names unique, in the order they came.
 #[derive(Debug, Default)]
 pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
-/// A value whose kind is not known before it is read.
-#[derive(Debug)]
-pub(in crate::protocols) enum Loose<'a> {
-    Object(Members<'a>),
-    List(Vec<Loose<'a>>),
-    Null,
-    /// Its kind, for people.
-    Other(&'static str),
-}
+impl<'a> Raw<'a> {
+    /// One that a parser found.
+    pub(in crate::protocols) fn of(found: &'a RawValue) -> Self {
+        Self(found.get())
+    }
 
-/// A whole document.
-#[derive(Debug)]
-pub(in crate::protocols) struct Document<'a> {
-    /// All members but `tools`.
-    pub(in crate::protocols) members: Members<'a>,
-    /// `tools`, if it is there.
-    pub(in crate::protocols) tools: Option<Loose<'a>>,
+    /// The text.
+    pub(in crate::protocols) fn get(self) -> &'a str {
+        self.0
+    }
 }
 
 impl<'a> Members<'a> {
-    /// The members of an object, or what it is instead.
-    pub(in crate::protocols) fn read(raw: Raw<'a>) -> Result<Self, &'static str> {
-        if let Some(members) = scan::members(raw.get()) {
-            return Ok(members);
-        }
-        match serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseVisitor) {
-            Ok(Loose::Object(members)) => Ok(members),
-            _ => Err(kind(raw.get())),
-        }
+    /// The members of an object.
+    pub(in crate::protocols) fn read(raw: Raw<'a>) -> Result<Self, Flaw> {
+        Self::parse(raw.get()).unwrap_or_else(|_| {
+            Err(match kind(raw.get()) {
+                "an object" => Flaw::new("", "has a member whose name has a broken escape"),
+                found => Flaw::kind("", found, "an object"),
+            })
+        })
+    }
+
+    /// The same of a text that no parser has seen yet. The outer error says that it is no JSON object.
+    pub(in crate::protocols) fn parse(text: &'a str) -> Result<Result<Self, Flaw>, serde_json::Error> {
+        let mut deserializer = Deserializer::from_str(text);
+        let members = deserializer.deserialize_map(MembersVisitor)?;
+        deserializer.end()?;
+        Ok(members.map(Self::of))
     }
 
     /// Members as they came.
@@ -69,14 +84,14 @@ impl<'a> Members<'a> {
         self.rename(known, protojson);
     }
 
-    /// Bytes of what is in it, as written.
+    /// Bytes of names and values, as written.
     pub(in crate::protocols) fn bytes(&self) -> usize {
         self.0.iter().map(|(name, raw)| name.len() + raw.get().len()).sum()
     }
 
-    /// The first member with a value of more than `most` bytes, and its bytes.
+    /// The first member that takes more than `most` bytes, and the bytes of its value, or of its name where that is too long already.
     pub(in crate::protocols) fn beyond(&self, most: usize) -> Option<(&str, usize)> {
-        let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len()));
+        let sized = self.0.iter().map(|(name, raw)| (name.as_ref(), raw.get().len().max(name.len())));
         sized.into_iter().find(|(_, bytes)| *bytes > most)
     }
 
@@ -107,9 +122,13 @@ impl<'a> Members<'a> {
     }
 
     /// What is left, to be passed on.
-    pub(in crate::protocols) fn into_extra(self) -> Result<Extra, Flaw> {
-        let share = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
-            let value = text::share_unknown(raw).map_err(|flaw| flaw.within(&name))?;
+    pub(in crate::protocols) fn into_extra(self, budget: &mut Budget) -> Result<Extra, Flaw> {
+        if self.0.len() > MOST {
+            return Err(too_many());
+        }
+        let mut share = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
+            let value = share_unknown(raw, budget).map_err(|flaw| flaw.within(&name))?;
+            budget.take(of_text(&name))?;
             Ok((name.as_ref().into(), value))
         };
         // Collecting straight from the members would keep their whole list alive, and mostly nothing is left in it.
@@ -121,121 +140,93 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Loose<'a> {
-    /// The name that it gives itself, if it is an object with one.
-    pub(in crate::protocols) fn name(&self) -> Option<Cow<'a, str>> {
-        let Self::Object(Members(members)) = self else { return None };
-        let (_, raw) = members.iter().find(|(name, _)| name == "name")?;
-        text::string(raw.get())
-    }
-
-    /// What kind of value it is, for people.
-    pub(in crate::protocols) fn kind(&self) -> &'static str {
-        match self {
-            Self::Object(_) => "an object",
-            Self::List(_) => "a list",
-            Self::Null => "null",
-            Self::Other(kind) => kind,
-        }
-    }
+/// Calls `item` with the index and the text of each item of a list; gives how many there are.
+pub(in crate::protocols) fn each_item<'a>(
+    list: Raw<'a>,
+    item: impl FnMut(usize, Raw<'a>),
+) -> Result<usize, &'static str> {
+    // The text was read once, so that it can only be something else.
+    Deserializer::from_str(list.get()).deserialize_seq(ItemsVisitor(item)).map_err(|_| kind(list.get()))
 }
 
-impl<'a> Document<'a> {
-    /// Reads a JSON text whose outermost value is an object.
-    pub(in crate::protocols) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
-        scan::document(text).map_or_else(|| Self::parsed(text), Ok)
+/// The text that an object gives itself as its `member`, if it is an object with one. Of several the last one counts, as everywhere.
+pub(in crate::protocols) fn own_text<'a>(object: Raw<'a>, member: &str) -> Option<Cow<'a, str>> {
+    if !object.get().starts_with('{') {
+        return None;
     }
-
-    /// The same by the parser alone, which takes any such text and says what is wrong with another.
-    pub(super) fn parsed(text: &'a str) -> Result<Self, serde_json::Error> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let document = deserializer.deserialize_map(DocumentVisitor)?;
-        deserializer.end()?;
-        Ok(document)
-    }
+    let found = Deserializer::from_str(object.get()).deserialize_map(MemberVisitor(member)).ok()?;
+    text::string(found?.get())
 }
 
-struct DocumentVisitor;
-
-impl<'de> Visitor<'de> for DocumentVisitor {
-    type Value = Document<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document<'de>, A::Error> {
-        let (mut members, mut tools) = (Vec::new(), None);
-        while let Some(Name(name)) = map.next_key()? {
-            if name == "tools" {
-                tools = Some(map.next_value_seed(LooseVisitor)?);
-            } else {
-                members.push((name, Raw::of(map.next_value()?)));
-            }
-        }
-        Ok(Document { members: Members::of(members), tools })
-    }
+fn too_many() -> Flaw {
+    Flaw::new("", format!("has more than {MOST} members")).hint("leave out members that the protocol does not know")
 }
 
 /// A member name, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct LooseVisitor;
+struct MembersVisitor;
 
-impl<'de> DeserializeSeed<'de> for LooseVisitor {
-    type Value = Loose<'de>;
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Result<Vec<(Cow<'de, str>, Raw<'de>)>, Flaw>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Loose<'de>, D::Error> {
-        deserializer.deserialize_any(self)
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(Name(name)) = map.next_key()? {
+            if members.len() == MEMBERS {
+                // Read to its end all the same: whether it is JSON at all comes first.
+                map.next_value::<IgnoredAny>()?;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                return Ok(Err(too_many()));
+            }
+            members.push((name, Raw::of(map.next_value()?)));
+        }
+        Ok(Ok(members))
     }
 }
 
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
+struct MemberVisitor<'n>(&'n str);
+
+impl<'de> Visitor<'de> for MemberVisitor<'_> {
+    type Value = Option<Raw<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
+        f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose<'de>, A::Error> {
-        // Tools and scenarios have five members and more.
-        let mut members = Vec::with_capacity(8);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
         while let Some(Name(name)) = map.next_key()? {
-            members.push((name, Raw::of(map.next_value()?)));
+            if name == self.0 {
+                found = Some(Raw::of(map.next_value()?));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
         }
-        Ok(Loose::Object(Members::of(members)))
+        Ok(found)
+    }
+}
+
+struct ItemsVisitor<F>(F);
+
+impl<'de, F: FnMut(usize, Raw<'de>)> Visitor<'de> for ItemsVisitor<F> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Loose<'de>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(LooseVisitor)? {
-            items.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<usize, A::Error> {
+        let mut count = 0;
+        while let Some(item) = seq.next_element()? {
+            (self.0)(count, Raw::of(item));
+            count += 1;
         }
-        Ok(Loose::List(items))
-    }
-
-    fn visit_unit<E>(self) -> Result<Loose<'de>, E> {
-        Ok(Loose::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other("a boolean"))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other("a number"))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other("a number"))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other("a number"))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other("a text"))
+        Ok(count)
     }
 }

@@ -5,6 +5,9 @@ use crate::model::finding::push_step;
 pub(in crate::protocols) use crate::model::finding::shown;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
 
+/// Bytes of a member's name that a pointer may hold. A stranger may write longer ones.
+const STEP: usize = 256;
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::protocols) struct Flaw {
@@ -41,13 +44,21 @@ impl Flaw {
         self
     }
 
-    /// The same flaw, seen from one level further out.
+    /// The same flaw, seen from one level further out. Where the name of the level is too long, all of the object around is pointed to.
     pub(in crate::protocols) fn within(mut self, name: &str) -> Self {
         let inner = std::mem::take(&mut self.pointer);
+        if name.len() > STEP {
+            return self;
+        }
         push_step(&mut self.pointer, name);
         self.pointer.push_str(&inner);
         self
     }
+}
+
+/// The index of the tool that a pointer leads into.
+pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
+    pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
 }
 
 /// The findings of one document, bounded.
@@ -68,7 +79,10 @@ impl Findings {
         self.push(finding);
     }
 
+    /// All of them: first those of the document, then those of tools in the order of the list, and last how many more there are.
     pub(in crate::protocols) fn finish(self) -> Vec<Finding> {
-        self.0.finish()
+        let mut findings = self.0.finish();
+        findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
+        findings
     }
 }

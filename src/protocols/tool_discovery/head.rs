@@ -5,15 +5,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::envelope::{Document, Loose, Members};
+use super::envelope::{Members, Raw};
 use super::flaw::{Findings, Flaw, shown};
-use super::scan::Raw;
 use super::text::{kind, string};
 use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;
 
 /// The version that a manifest without one is taken to have.
 const ASSUMED: &str = "1.0";
+/// Characters of a refused version that are told.
+const SEEN: usize = 60;
 /// The newest minor version of which everything is known: major, minor.
 const KNOWN: (u64, u64) = (1, 0);
 
@@ -38,27 +39,28 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
 }
 
 /// Takes the document apart.
-pub(in crate::protocols) fn document(text: &str) -> Result<Document<'_>, ListError> {
-    Document::read(text).map_err(|error| {
+pub(in crate::protocols) fn members(text: &str) -> Result<Members<'_>, ListError> {
+    let members = Members::parse(text).map_err(|error| {
         if error.is_eof() {
             malformed(&format!("ends in the middle, after {} bytes", text.len()))
         } else {
             malformed(&format!("is no valid JSON: {error}"))
         }
-    })
+    })?;
+    members.map_err(|flaw| refuse(&flaw))
 }
 
-/// Refuses an object that is something else. `members` bear the seed's names already.
-pub(super) fn recognise(document: &Document<'_>, text: &str) -> Result<(), ListError> {
-    let named = document.members.has("scenario");
-    if document.tools.is_none() && !named {
+/// Refuses an object that is something else. `members` bear the seed's names already; `tools` was taken out of them.
+pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &str) -> Result<(), ListError> {
+    let named = members.has("scenario");
+    if tools.is_none() && !named {
         return Err(no_manifest(&format!(
             "it is a JSON object with neither `tools` nor `scenario` and begins with {}",
             shown(text)
         )));
     }
-    let versioned = document.members.has("protocol_version");
-    let whole = named && matches!(document.tools, Some(Loose::List(_)));
+    let versioned = members.has("protocol_version");
+    let whole = named && tools.is_some_and(|tools| tools.get().starts_with('['));
     if !versioned && !whole {
         return Err(no_manifest(&format!(
             "it is a JSON object without `protocol_version` and without both `scenario` and a list of `tools`, and begins with {}",
@@ -95,7 +97,9 @@ pub(super) fn version(
     let version = match accept.judge(&written) {
         VersionVerdict::Accepted(version) => version,
         VersionVerdict::OutOfRange(_) => {
-            return Err(ListError::Incompatible { seen: written, accepted: accept.to_string() });
+            // It goes into messages, and a pre-release may be as long as a manifest.
+            let seen = written.chars().take(SEEN).collect();
+            return Err(ListError::Incompatible { seen, accepted: accept.to_string() });
         }
         VersionVerdict::Unreadable => return Err(unreadable(raw.unwrap_or_default())),
     };
@@ -152,14 +156,14 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
 pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -> Option<Timestamp> {
     // A document may hold both names; the second stamp is no offer to pass on.
     members.take("generatedAt");
-    let raw = members.take("generated_at").map(Raw::get).filter(|raw| !matches!(*raw, "null" | "\"\""));
-    let stamp = raw.and_then(|raw| match kind(raw) {
-        "a text" => rfc3339(&string(raw)?),
+    let raw = members.take("generated_at").filter(|raw| !matches!(raw.get(), "null" | "\"\""));
+    let stamp = raw.and_then(|raw| match kind(raw.get()) {
+        "a text" => rfc3339(&string(raw.get())?),
         "an object" => seconds_and_nanos(raw),
         _ => None,
     });
     if stamp.is_none() {
-        let what = raw.map_or_else(|| "is missing".to_owned(), |raw| format!("{} is no time", shown(raw)));
+        let what = raw.map_or_else(|| "is missing".to_owned(), |raw| format!("{} is no time", shown(raw.get())));
         let finding =
             Finding::new(FindingCode::GeneratedAt, format!("generated_at {what}; the manifest is used without it"));
         findings.push(finding.at("/generated_at").hint("write the time as RFC 3339, such as `2024-01-15T10:30:00Z`"));
@@ -176,9 +180,8 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
     format!("{whole}.{}{zone}", &fraction[..digits.min(NANOSECONDS)]).parse().ok()
 }
 
-fn seconds_and_nanos(json: &str) -> Option<Timestamp> {
-    let raw: &RawValue = serde_json::from_str(json).ok()?;
-    let mut members = Members::read(Raw::of(raw)).ok()?;
+fn seconds_and_nanos(raw: Raw<'_>) -> Option<Timestamp> {
+    let mut members = Members::read(raw).ok()?;
     let mut part = |name: &str| {
         let Some(raw) = members.take_set(name) else { return Some(0) };
         raw.get().trim_matches('"').parse::<i64>().ok()

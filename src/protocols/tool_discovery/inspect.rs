@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::flaw::tool_index;
 use super::head;
 use super::sent::as_sent;
 use crate::lint;
@@ -67,11 +68,6 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
 
 pub(in crate::protocols) fn tools(document: &Value) -> &[Value] {
     document.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The index of the tool that a pointer leads into.
-pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
-    pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
 }
 
 /// The indices, as sent, of the tools that decoding left out.

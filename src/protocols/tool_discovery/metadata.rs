@@ -3,18 +3,19 @@
 //! Both flags that the protocol requires are always written out: absent means `false`. Scalars of a wrong type that say clearly what
 //! they mean (`"30"`, `"true"`, `30.0`) are put right; anything else of a wrong type is a flaw, above all where approval is concerned.
 
+use std::sync::Arc;
+
+use super::envelope::{MOST, Raw};
 use super::flaw::Flaw;
-use super::scan::Raw;
+use super::node::Node;
 use super::shared::Shared;
 use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
 };
-use super::text::{Look, Node, each_string, kind, look, string};
+use super::text::{Look, each_string, kind, look, string};
 use crate::model::text::Place;
 use crate::model::{Facts, Permission};
 
-/// Metadata of a tool that has none: the protocol's first consumer takes such a tool for disabled and without approval.
-const NONE: &str = r#"{"enabled_by_default":false,"requires_approval":false}"#;
 const FLAGS: [&str; 7] = [
     "enabled_by_default",
     "requires_approval",
@@ -27,8 +28,12 @@ const FLAGS: [&str; 7] = [
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
 /// Reads metadata into the buffer of long texts; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
-pub(super) fn read(raw: Option<Raw<'_>>, protojson: &mut bool, shared: &mut Shared) -> Result<(Place, Facts), Flaw> {
-    let Some(raw) = raw else { return Ok((shared.long.put(NONE), Facts::default())) };
+pub(super) fn read(
+    raw: Option<Raw<'_>>,
+    protojson: &mut bool,
+    shared: &mut Shared,
+) -> Result<(Place, Arc<Facts>), Flaw> {
+    let Some(raw) = raw else { return Ok((shared.no_metadata.clone(), shared.facts(Facts::default())?)) };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -44,16 +49,16 @@ pub(super) fn read(raw: Option<Raw<'_>>, protojson: &mut bool, shared: &mut Shar
         }
         if found == Look::Plain
             && !*protojson
-            && let Some(facts) = plain.facts(shared)
+            && let Some(facts) = plain.facts(shared)?
         {
-            return Ok((shared.long.put(&text), facts));
+            return Ok((shared.long(&text)?, facts));
         }
     }
-    let written = in_seed_spelling(Node::read(json)?, *protojson)?.text();
+    let written = in_seed_spelling(Node::read(json, &shared.budget)?, *protojson)?.text();
     let mut plain = Plain::default();
     look(&written, is_foreign, |name, value| plain.member(name, value));
-    let facts = plain.facts(shared).ok_or_else(|| Flaw::new("", "cannot be read"))?;
-    Ok((shared.long.put(&written), facts))
+    let facts = plain.facts(shared)?.ok_or_else(|| Flaw::new("", "cannot be read"))?;
+    Ok((shared.long(&written)?, facts))
 }
 
 /// Metadata in the seed's spelling with every type right, member by member. Whatever cannot be read as this goes through the tree, which
@@ -88,8 +93,14 @@ impl<'a> Plain<'a> {
             let count = value[..end].parse().ok();
             count.is_some() && std::mem::replace(&mut self.counts[at], count).is_none()
         } else if name == "tags" {
-            let mut tags = Vec::new();
-            each_string(value, |tag| tags.push(tag)) && self.tags.replace(tags).is_none()
+            let (mut tags, mut count) = (Vec::new(), 0);
+            let all = each_string(value, |tag| {
+                count += 1;
+                if count <= MOST {
+                    tags.push(tag);
+                }
+            });
+            all && count <= MOST && self.tags.replace(tags).is_none()
         } else if name == "required_permission" {
             self.permission = permission(value);
             true
@@ -99,20 +110,27 @@ impl<'a> Plain<'a> {
         self.unsound |= !sound;
     }
 
-    /// Nothing when something is unsound, or one of the two required flags is missing.
-    fn facts(self, shared: &mut Shared) -> Option<Facts> {
-        let [enabled_by_default, requires_approval, long_running, idempotent, _, _, internal_only] = self.flags;
+    /// `None` when something is unsound, or one of the two required flags is missing.
+    fn facts(self, shared: &mut Shared) -> Result<Option<Arc<Facts>>, Flaw> {
+        let (Some(enabled_by_default), Some(requires_approval)) = (self.flags[0], self.flags[1]) else {
+            return Ok(None);
+        };
+        if self.unsound {
+            return Ok(None);
+        }
+        let [_, _, long_running, idempotent, _, _, internal_only] = self.flags;
         // Zero and less limit nothing: on the protobuf wire zero is how "not set" is said.
         let [timeout, rate] =
             self.counts.map(|count| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0));
         let written = self.tags.unwrap_or_default();
         let mut tags = Vec::with_capacity(written.len());
         for tag in written {
-            tags.push(shared.text(&string(tag)?));
+            let Some(tag) = string(tag) else { return Ok(None) };
+            tags.push(shared.text(&tag)?);
         }
-        (!self.unsound).then_some(Facts {
-            enabled_by_default: enabled_by_default?,
-            requires_approval: requires_approval?,
+        let facts = Facts {
+            enabled_by_default,
+            requires_approval,
             internal_only: internal_only.unwrap_or_default(),
             required_permission: self.permission,
             tags,
@@ -120,7 +138,8 @@ impl<'a> Plain<'a> {
             rate_limit_per_minute: rate,
             long_running: long_running.unwrap_or_default(),
             idempotent: idempotent.unwrap_or_default(),
-        })
+        };
+        shared.facts(facts).map(Some)
     }
 }
 
@@ -209,6 +228,9 @@ fn as_count<'a>(node: &Node<'a>) -> Result<Node<'a>, Flaw> {
 
 fn as_tags(node: Node<'_>) -> Result<Node<'_>, Flaw> {
     let Node::List(items) = &node else { return Err(Flaw::kind("", node.kind(), "a list of texts")) };
+    if items.len() > MOST {
+        return Err(Flaw::new("", format!("has {} tags, more than {MOST}", items.len())).hint("give it fewer tags"));
+    }
     match items.iter().position(|item| item.as_scalar().and_then(string).is_none()) {
         None => Ok(node),
         Some(at) => Err(Flaw::kind("", items[at].kind(), "a text").within(&at.to_string())),

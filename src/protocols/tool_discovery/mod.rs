@@ -5,22 +5,24 @@
 //!
 //! What a bad part costs: a malformed category, or a malformed or too large tool, costs itself (with a finding), a bad time stamp costs
 //! itself; an unreadable version, a broken scenario object, broken JSON, or a too large member beside the tools cost the document. Of too
-//! many tools the first by name are taken. Members that nobody knows are passed on as they came: in a protojson document their own name
+//! many tools or categories the first by name are taken, and what would take too much memory is malformed (see `budget`). Members that nobody knows are passed on as they came: in a protojson document their own name
 //! becomes `snake_case` like every other there, and what they hold is left alone.
 //!
 //! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
 
+pub(super) mod budget;
 mod call;
 mod decode;
 mod digest;
 mod encode;
 pub(super) mod envelope;
+pub(super) mod first;
 pub(super) mod flaw;
 pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
+pub(super) mod node;
 mod outline;
-pub(super) mod scan;
 mod sent;
 mod shared;
 mod spelling;
@@ -36,10 +38,11 @@ use crate::model::{Accept, Digest, Finding, Manifest};
 use crate::upstream::Upstream;
 
 pub use decode::{decode, decode_stored, decode_within};
-pub(super) use decode::{first_by_name, second};
+pub(super) use decode::{first_by_name, quarantine, second};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
 pub use outline::{encode_outlined, outline, read_outlined};
+pub(super) use tool::name as tool_name;
 
 /// The digest of a manifest that was changed after it was decoded.
 pub fn digest(manifest: &Manifest) -> Digest {

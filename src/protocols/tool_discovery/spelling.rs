@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::text::{FEW, Node};
+use super::node::{FEW, Node};
 
 /// Names of the manifest's own members that the protocol knows: camelCase, seed.
 pub(super) const MANIFEST: &[(&str, &str)] =
@@ -196,9 +196,9 @@ pub(super) fn is_zero(value: &Node<'_>) -> bool {
 ///
 /// A Go wrapping is taken off until none is left, so that reading what was read before changes nothing.
 pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
-    let mut value = if protojson { unwrap_one(&node, Wrapping::Protojson).unwrap_or(node) } else { node };
-    while let Some(inner) = unwrap_one(&value, Wrapping::Go) {
-        value = inner;
+    let mut value = if protojson { unwrap_or_keep(node, Wrapping::Protojson) } else { node };
+    while wrapped(&value, Wrapping::Go).is_some() {
+        value = unwrap_or_keep(value, Wrapping::Go);
     }
     value
 }
@@ -206,15 +206,15 @@ pub(super) fn value_of(node: Node<'_>, protojson: bool) -> Node<'_> {
 /// What the input of an example stands for: the other spellings put its members under `fields`.
 pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
     let mut value = node;
-    if protojson && let Some(fields) = fields_of(&value) {
-        value = Node::Object(unwrap_members(fields, Wrapping::Protojson));
+    if protojson && fields_of(&value).is_some() {
+        value = unwrap_members(only_value(value), Wrapping::Protojson);
     }
     // A parameter may be called `fields` as well; it is the layer only when all of it is wrapped.
     while let Some(fields) = fields_of(&value)
         && !fields.is_empty()
-        && fields.iter().all(|(_, inner)| unwrap_one(inner, Wrapping::Go).is_some())
+        && fields.iter().all(|(_, inner)| wrapped(inner, Wrapping::Go).is_some())
     {
-        value = Node::Object(unwrap_members(fields, Wrapping::Go));
+        value = unwrap_members(only_value(value), Wrapping::Go);
     }
     value
 }
@@ -222,15 +222,13 @@ pub(super) fn example_input(node: Node<'_>, protojson: bool) -> Node<'_> {
 /// What the expected output of an example stands for: any value, or members under `fields`. What stands there may be wrapped once more.
 pub(super) fn example_output(node: Node<'_>, protojson: bool) -> Node<'_> {
     let mut value = example_input(value_of(node, protojson), protojson);
-    while unwrap_one(&value, Wrapping::Go).is_some() {
+    while wrapped(&value, Wrapping::Go).is_some() {
         value = example_input(value_of(value, false), false);
     }
     value
 }
 
-type NodeMembers<'a> = Vec<(Cow<'a, str>, Node<'a>)>;
-
-fn fields_of<'n, 'a>(node: &'n Node<'a>) -> Option<&'n NodeMembers<'a>> {
+fn fields_of<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Vec<(Cow<'a, str>, Node<'a>)>> {
     match only_member(node)? {
         ("fields", Node::Object(fields)) => Some(fields),
         _ => None,
@@ -244,57 +242,82 @@ fn only_member<'n, 'a>(node: &'n Node<'a>) -> Option<(&'n str, &'n Node<'a>)> {
     }
 }
 
-fn unwrap_members<'a>(members: &NodeMembers<'a>, wrapping: Wrapping) -> NodeMembers<'a> {
-    members.iter().map(|(name, value)| (name.clone(), unwrap_or_keep(value, wrapping))).collect()
+/// The value of an object's only member.
+fn only_value(node: Node<'_>) -> Node<'_> {
+    match node {
+        Node::Object(mut members) if members.len() == 1 => members.remove(0).1,
+        other => other,
+    }
 }
 
-fn unwrap_or_keep<'a>(node: &Node<'a>, wrapping: Wrapping) -> Node<'a> {
-    unwrap_one(node, wrapping).unwrap_or_else(|| node.clone())
+/// What is inside of a wrapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrapped {
+    Null,
+    /// What stands there.
+    AsItIs,
+    Number,
+    /// Under `fields`, unless it is empty.
+    Object,
+    /// Under `values`, unless it is empty.
+    List,
 }
 
-/// Takes one wrapping off, at every level of the value. Nothing if it is not wrapped in this way.
-fn unwrap_one<'a>(node: &Node<'a>, wrapping: Wrapping) -> Option<Node<'a>> {
+/// What a value holds that is wrapped in this way. `None` if it is not.
+fn wrapped(node: &Node<'_>, wrapping: Wrapping) -> Option<Wrapped> {
     let (name, inner) = match wrapping {
         Wrapping::Protojson => only_member(node)?,
         Wrapping::Go => {
             let ("Kind", kind) = only_member(node)? else { return None };
             if is_scalar(kind, "null") {
-                return Some(Node::scalar("null"));
+                return Some(Wrapped::Null);
             }
             only_member(kind)?
         }
     };
     let is = |protojson: &str, go: &str| name == if wrapping == Wrapping::Go { go } else { protojson };
-    if is("stringValue", "StringValue") || is("bytesValue", "BytesValue") {
-        return inner.as_string().map(|_| inner.clone());
+    let is_empty = matches!(inner, Node::Object(members) if members.is_empty());
+    let (holds, what) = if is("stringValue", "StringValue") || is("bytesValue", "BytesValue") {
+        (inner.as_string().is_some(), Wrapped::AsItIs)
+    } else if is("boolValue", "BoolValue") {
+        (matches!(inner.as_scalar(), Some("true" | "false")), Wrapped::AsItIs)
+    } else if is("intValue", "IntValue") || is("doubleValue", "DoubleValue") {
+        (number(inner).is_some(), Wrapped::Number)
+    } else if is("nullValue", "NullValue") {
+        (inner.as_scalar().is_some(), Wrapped::Null)
+    } else if is("objectValue", "ObjectValue") {
+        (is_empty || fields_of(inner).is_some(), Wrapped::Object)
+    } else if is("listValue", "ListValue") {
+        (is_empty || matches!(only_member(inner), Some(("values", Node::List(_)))), Wrapped::List)
+    } else {
+        return None;
+    };
+    holds.then_some(what)
+}
+
+/// Takes one wrapping off, at every level of the value.
+fn unwrap_or_keep(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
+    let Some(what) = wrapped(&node, wrapping) else { return node };
+    let inner = match wrapping {
+        Wrapping::Protojson => only_value(node),
+        Wrapping::Go => only_value(only_value(node)),
+    };
+    match what {
+        Wrapped::Null => Node::scalar("null"),
+        Wrapped::AsItIs => inner,
+        Wrapped::Number => number(&inner).unwrap_or(inner),
+        Wrapped::Object => unwrap_members(only_value(inner), wrapping),
+        Wrapped::List => match only_value(inner) {
+            Node::List(items) => Node::List(items.into_iter().map(|item| unwrap_or_keep(item, wrapping)).collect()),
+            _ => Node::List(Vec::new()),
+        },
     }
-    if is("boolValue", "BoolValue") {
-        return matches!(inner.as_scalar()?, "true" | "false").then(|| inner.clone());
-    }
-    if is("intValue", "IntValue") || is("doubleValue", "DoubleValue") {
-        return number(inner);
-    }
-    if is("nullValue", "NullValue") {
-        return inner.as_scalar().map(|_| Node::scalar("null"));
-    }
-    if is("objectValue", "ObjectValue") {
-        return match inner {
-            Node::Object(empty) if empty.is_empty() => Some(inner.clone()),
-            _ => fields_of(inner).map(|fields| Node::Object(unwrap_members(fields, wrapping))),
-        };
-    }
-    if is("listValue", "ListValue") {
-        return match inner {
-            Node::Object(empty) if empty.is_empty() => Some(Node::List(Vec::new())),
-            _ => match only_member(inner)? {
-                ("values", Node::List(items)) => {
-                    Some(Node::List(items.iter().map(|item| unwrap_or_keep(item, wrapping)).collect()))
-                }
-                _ => None,
-            },
-        };
-    }
-    None
+}
+
+/// Takes one wrapping off each member of an object.
+fn unwrap_members(node: Node<'_>, wrapping: Wrapping) -> Node<'_> {
+    let Node::Object(members) = node else { return node };
+    Node::Object(members.into_iter().map(|(name, value)| (name, unwrap_or_keep(value, wrapping))).collect())
 }
 
 /// A number, or the number that a text holds (protojson writes 64-bit integers as texts). `NaN` and the infinities stay texts.

@@ -4,18 +4,16 @@
 
 use std::sync::Arc;
 
-use super::envelope::Members;
+use super::budget::{TOOL, of_text};
+use super::envelope::{Members, Raw};
 use super::flaw::{Flaw, shown};
 use super::metadata;
-use super::scan::Raw;
+use super::node::Node;
 use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
-use super::text::{Look, Node, each_string, kind, look};
+use super::text::{Look, each_string, kind, look};
 use crate::model::text::Place;
-use crate::model::{Extra, Facts, JsonText, TOOL_NAME_MAX, TextBlock, TextBuffer, Tool};
-
-/// What a tool without parameters takes.
-const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+use crate::model::{Extra, Facts, JsonText, TOOL_NAME_MAX, TextBlock, Tool};
 
 /// A tool whose longer texts wait in a buffer.
 #[derive(Debug)]
@@ -25,7 +23,7 @@ pub(super) struct Draft {
     category: Option<Arc<str>>,
     parameters: Place,
     metadata: Place,
-    facts: Facts,
+    facts: Arc<Facts>,
     extra: Extra,
 }
 
@@ -42,14 +40,14 @@ impl Draft {
             category: self.category,
             parameters: JsonText::known_at(&self.parameters, block),
             metadata: JsonText::known_at(&self.metadata, block),
-            facts: self.facts.shared(),
+            facts: self.facts,
             extra: self.extra,
         }
     }
 }
 
 /// The name of a tool, if it has one that can be read.
-pub(super) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
+pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
     let flaw =
         |what: String| Flaw::new("/name", what).hint(format!("give the tool a `name` of 1 to {TOOL_NAME_MAX} bytes"));
     let name = members.take_text("name")?.ok_or_else(|| flaw("is missing".into()))?;
@@ -72,20 +70,22 @@ pub(super) fn read(
     let (metadata, facts) =
         metadata::read(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
     members.rename(&[], protojson);
+    shared.budget.take(TOOL + of_text(&name))?;
+    let category = members.take_text("category")?.filter(|id| !id.is_empty());
     Ok(Draft {
         name,
-        description: shared.long.put(&members.take_text("description")?.unwrap_or_default()),
-        category: members.take_text("category")?.filter(|id| !id.is_empty()).map(|id| shared.text(&id)),
-        parameters: parameters(members.take_set("parameters"), protojson, &mut shared.long)
+        description: shared.long(&members.take_text("description")?.unwrap_or_default())?,
+        category: category.map(|id| shared.text(&id)).transpose()?,
+        parameters: parameters(members.take_set("parameters"), protojson, shared)
             .map_err(|flaw| flaw.within("parameters"))?,
         metadata,
         facts,
-        extra: members.into_extra()?,
+        extra: members.into_extra(&mut shared.budget)?,
     })
 }
 
-fn parameters(raw: Option<Raw<'_>>, protojson: bool, texts: &mut TextBuffer) -> Result<Place, Flaw> {
-    let Some(raw) = raw else { return Ok(texts.put(NO_PARAMETERS)) };
+fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Result<Place, Flaw> {
+    let Some(raw) = raw else { return Ok(shared.no_parameters.clone()) };
     let json = raw.get();
     if !json.starts_with('{') {
         return Err(Flaw::kind("", kind(json), "an object"));
@@ -109,10 +109,11 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, texts: &mut TextBuffer) -> 
             return Err(Flaw::too_deep());
         }
         if found == Look::Plain && sound && types == 1 && properties == 1 {
-            return Ok(texts.put(&text));
+            return shared.long(&text);
         }
     }
-    Ok(texts.put(&root(schema(Node::read(json)?, protojson, true))?.text()))
+    let written = root(schema(Node::read(json, &shared.budget)?, protojson, true))?.text();
+    shared.long(&written)
 }
 
 /// Judges the outermost level of a schema and fills in what must be there.

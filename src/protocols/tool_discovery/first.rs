@@ -1,0 +1,126 @@
+//! The items of a list that are taken when there are too many: the first by name.
+//!
+//! Not the first in the list: scenarios send their tools in another order each time, and would seem to change with each answer. However
+//! long a list is, no more of it is held than is taken. What has no name takes nobody's place.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::envelope::{Raw, each_item, own_text};
+use super::flaw::Flaw;
+use crate::model::TOOL_NAME_MAX;
+
+/// One item. Items are ordered by name, those of one name as they stand in the list.
+#[derive(Debug)]
+pub(in crate::protocols) struct Item<'a> {
+    /// What it calls itself.
+    name: Cow<'a, str>,
+    /// Its place in the list.
+    pub(in crate::protocols) index: usize,
+    /// All of it.
+    pub(in crate::protocols) raw: Raw<'a>,
+}
+
+/// What is taken of a list.
+#[derive(Debug)]
+pub(in crate::protocols) struct First<'a> {
+    /// In their order.
+    pub(in crate::protocols) items: Vec<Item<'a>>,
+    /// How many have a name and are left out.
+    pub(in crate::protocols) beyond: usize,
+    /// How many the whole list has.
+    pub(in crate::protocols) total: usize,
+}
+
+impl<'a> First<'a> {
+    /// Takes the `most` first items by the text that is their `member`. Those that have none are given to `nameless`, with their places.
+    pub(in crate::protocols) fn by(
+        member: &str,
+        list: Raw<'a>,
+        most: usize,
+        mut nameless: impl FnMut(usize, Raw<'a>),
+    ) -> Result<Self, Flaw> {
+        // The last of those that are taken is on top.
+        let mut taken = BinaryHeap::new();
+        let mut beyond = 0;
+        let total = each_item(list, |index, raw| {
+            let Some(name) = own_text(raw, member) else { return nameless(index, raw) };
+            let item = Item { name, index, raw };
+            if taken.len() < most {
+                taken.push(item);
+                return;
+            }
+            beyond += 1;
+            if let Some(mut last) = taken.peek_mut().filter(|last| item < **last) {
+                *last = item;
+            }
+        });
+        let total = total.map_err(|found| Flaw::kind("", found, "a list"))?;
+        let mut items = taken.into_sorted_vec();
+        items.shrink_to_fit();
+        Ok(Self { items, beyond, total })
+    }
+}
+
+impl Item<'_> {
+    /// What it calls itself, where that can be the name of a tool.
+    pub(in crate::protocols) fn tool_name(&self) -> Option<&str> {
+        Some(&*self.name).filter(|name| (1..=TOOL_NAME_MAX).contains(&name.len()))
+    }
+}
+
+impl Ord for Item<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(&other.name).then(self.index.cmp(&other.index))
+    }
+}
+
+impl PartialOrd for Item<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Item<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Item<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// What is taken, how many are left out, and which have no name.
+    fn first(list: &str, most: usize) -> (Vec<(String, usize)>, usize, Vec<usize>) {
+        let raw: &RawValue = serde_json::from_str(list).unwrap();
+        let mut nameless = Vec::new();
+        let first = First::by("name", Raw::of(raw), most, |index, _| nameless.push(index)).unwrap();
+        assert_eq!(first.total, first.items.len() + first.beyond + nameless.len());
+        let named = |item: Item<'_>| (item.name.into_owned(), item.index);
+        (first.items.into_iter().map(named).collect(), first.beyond, nameless)
+    }
+
+    #[test]
+    fn the_first_by_name_are_taken_in_whatever_order_they_are_sent() {
+        let sent = r#"[{"name":"c"},{"name":"a"},{"name":"b","name":"d"},{"n\u0061me":"\u0061"},{"name":"b"}]"#;
+        let order = [("a", 1), ("a", 3), ("b", 4), ("c", 0), ("d", 2)].map(|(name, at)| (name.to_owned(), at));
+        for most in 0..=order.len() {
+            assert_eq!(first(sent, most), (order[..most].to_vec(), order.len() - most, Vec::new()));
+        }
+        assert_eq!(first(sent, 100), (order.to_vec(), 0, Vec::new()));
+    }
+
+    #[test]
+    fn what_has_no_name_takes_no_place_and_what_is_no_list_is_told() {
+        let sent = r#"[7,{"name":1},{"name":"b"},{"name":"\ud800"},{"\ud800":0,"name":"b"},[],{"name":"a"}]"#;
+        assert_eq!(first(sent, 1), (vec![("a".to_owned(), 6)], 1, vec![0, 1, 3, 4, 5]));
+        let raw: &RawValue = serde_json::from_str("{}").unwrap();
+        assert_eq!(First::by("name", Raw::of(raw), 9, |_, _| {}).unwrap_err().what, "is an object, not a list");
+    }
+}

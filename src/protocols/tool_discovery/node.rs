@@ -1,0 +1,273 @@
+//! A small tree of JSON for what must be rewritten.
+//!
+//! `serde_json::Value` would change what it passes on (numbers lose digits, escapes are rewritten); the tree here keeps every scalar as
+//! the text that was published. A stranger chooses how many values a text holds, so a tree takes no more than its budget has left. Nothing
+//! here knows the protocol.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::budget::{Budget, MEMBER, of_text};
+use super::envelope::Raw;
+use super::flaw::Flaw;
+use super::text::{Look, MAX_DEPTH, kind, look, plain_number, string, string_end, token_end};
+use crate::model::JsonText;
+
+/// Up to so many members, comparing each with each costs less than hashing their names.
+pub(in crate::protocols) const FEW: usize = 12;
+/// Objects with more members take some hashing while their members get other names.
+const MANY: usize = 256;
+/// What that takes for each member.
+const HASHED: usize = 128;
+
+/// A JSON value whose scalars are the text they were written in. The borrowed parts point into the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::protocols) enum Node<'a> {
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    List(Vec<Node<'a>>),
+    Scalar(Cow<'a, str>),
+}
+
+impl<'a> Node<'a> {
+    /// Reads a valid JSON text; one that nests deeper than [`MAX_DEPTH`] is a flaw, and so is one whose tree takes more than the budget
+    /// has left. Of members with the same name the last one counts, as in most readers.
+    pub(in crate::protocols) fn read(text: &'a str, budget: &Budget) -> Result<Self, Flaw> {
+        Reader { text, at: 0, depth: 0, room: budget.left(), budget }.node()
+    }
+
+    /// A scalar, from its JSON text.
+    pub(in crate::protocols) fn scalar(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Scalar(text.into())
+    }
+
+    /// The scalar's JSON text.
+    pub(in crate::protocols) fn as_scalar(&self) -> Option<&str> {
+        match self {
+            Self::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text between the quotes, escapes untouched, if it is a string.
+    pub(in crate::protocols) fn as_string(&self) -> Option<&str> {
+        self.as_scalar()?.strip_prefix('"')?.strip_suffix('"')
+    }
+
+    /// What kind of value it is, for people.
+    pub(in crate::protocols) fn kind(&self) -> &'static str {
+        match self {
+            Self::Object(_) => "an object",
+            Self::List(_) => "a list",
+            Self::Scalar(text) => kind(text),
+        }
+    }
+
+    /// Its JSON text, compact.
+    pub(in crate::protocols) fn text(&self) -> String {
+        let mut out = String::with_capacity(self.bytes());
+        self.write(&mut out);
+        out
+    }
+
+    /// Bytes of its JSON text, if no name needs escapes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Scalar(text) => text.len(),
+            Self::List(items) => 2 + items.iter().map(|item| item.bytes() + 1).sum::<usize>(),
+            Self::Object(members) => {
+                2 + members.iter().map(|(name, value)| name.len() + value.bytes() + 4).sum::<usize>()
+            }
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Scalar(text) => out.push_str(text),
+            Self::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    comma(out, index);
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(members) => {
+                out.push('{');
+                for (index, (name, value)) in members.iter().enumerate() {
+                    comma(out, index);
+                    write_string(out, name);
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+fn comma(out: &mut String, index: usize) {
+    if index > 0 {
+        out.push(',');
+    }
+}
+
+/// Writes a JSON string.
+pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
+    // Not left at the first, which lets the compiler look at many bytes at once.
+    let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    if odd.fold(0, |any, odd| any | odd) == 0 {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    }
+}
+
+struct Reader<'a, 'b> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    /// Bytes that the tree may still take.
+    room: usize,
+    budget: &'b Budget,
+}
+
+impl<'a> Reader<'a, '_> {
+    /// The next byte that is no blank; 0 at the end.
+    fn peek(&mut self) -> u8 {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn node(&mut self) -> Result<Node<'a>, Flaw> {
+        match self.peek() {
+            b'{' => {
+                let mut members = Vec::new();
+                self.each(|reader| {
+                    let name = string(reader.string()?).ok_or_else(bad_string)?;
+                    reader.peek();
+                    reader.at += 1; // the colon
+                    let value = reader.node()?;
+                    reader.put(&mut members, (name, value))
+                })?;
+                if members.len() > MANY {
+                    self.take(members.len() * HASHED)?;
+                }
+                Ok(Node::Object(last_wins(members)))
+            }
+            b'[' => {
+                let mut items = Vec::new();
+                self.each(|reader| {
+                    let item = reader.node()?;
+                    reader.put(&mut items, item)
+                })?;
+                Ok(Node::List(items))
+            }
+            b'"' => {
+                let text = self.string()?;
+                // Half a surrogate pair passes as JSON here and fails in the next reader.
+                if text.contains('\\') && text.contains("\\u") && string(text).is_none() {
+                    return Err(bad_string());
+                }
+                Ok(Node::scalar(text))
+            }
+            _ => self.token(),
+        }
+    }
+
+    /// Puts another one behind the others, if the tree may take that much.
+    fn put<T>(&mut self, all: &mut Vec<T>, one: T) -> Result<(), Flaw> {
+        if all.len() == all.capacity() {
+            let more = all.len().max(2);
+            self.take(more * size_of::<T>())?;
+            // Growing may move them, and then they are there twice for a moment.
+            if self.room < all.len() * size_of::<T>() {
+                return Err(self.budget.exceeded());
+            }
+            all.reserve_exact(more);
+        }
+        all.push(one);
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Flaw> {
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| self.budget.exceeded())?;
+        Ok(())
+    }
+
+    /// Reads what stands between the brackets at the current place, item by item.
+    fn each(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Flaw>) -> Result<(), Flaw> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Flaw::too_deep());
+        }
+        self.at += 1;
+        while !matches!(self.peek(), b']' | b'}' | 0) {
+            item(self)?;
+            if self.peek() == b',' {
+                self.at += 1;
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<&'a str, Flaw> {
+        let start = self.at;
+        self.at = string_end(self.text.as_bytes(), start);
+        self.text.get(start..self.at).ok_or_else(bad_string)
+    }
+
+    fn token(&mut self) -> Result<Node<'a>, Flaw> {
+        let start = self.at;
+        self.at = token_end(self.text.as_bytes(), start);
+        let token = &self.text[start..self.at];
+        let number = token.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if token.is_empty() || number && !plain_number(token) && !token.parse::<f64>().is_ok_and(f64::is_finite) {
+            return Err(
+                Flaw::new("", "holds a number that no reader can hold").hint("write numbers within a double's range")
+            );
+        }
+        Ok(Node::scalar(token))
+    }
+}
+
+fn bad_string() -> Flaw {
+    Flaw::new("", "holds a text with a broken escape").hint("write valid Unicode escapes, surrogates in pairs")
+}
+
+/// Keeps the last of members with the same name.
+pub(in crate::protocols) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) -> Vec<(Cow<'_, str>, V)> {
+    let repeated = if members.len() <= FEW {
+        members.iter().enumerate().any(|(index, (name, _))| members[..index].iter().any(|(earlier, _)| earlier == name))
+    } else {
+        members.iter().map(|(name, _)| name.as_ref()).collect::<HashSet<_>>().len() < members.len()
+    };
+    if repeated {
+        let mut seen = HashSet::new();
+        members.reverse();
+        members.retain(|(name, _)| seen.insert(name.to_string()));
+        members.reverse();
+    }
+    members
+}
+
+/// Shares a value that nothing here has a name for, if other readers can read it.
+pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut Budget) -> Result<JsonText, Flaw> {
+    let (found, text) = look(raw.get(), |_| false, |_, _| {});
+    let text = match found {
+        Look::Plain => text,
+        Look::Odd => {
+            drop(text);
+            Node::read(raw.get(), budget)?.text().into()
+        }
+        Look::TooDeep => return Err(Flaw::too_deep()),
+    };
+    budget.take(MEMBER + of_text(&text))?;
+    Ok(JsonText::known(&text))
+}
