@@ -310,8 +310,8 @@ fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
 /// Scenarios of the configuration, and others that were found and wait for a yes.
 const TRUSTED: usize = 16;
 const STRANGERS: usize = 12;
-/// Bytes of the answer of each: two thousand when it is packed.
-const ANSWER: usize = 2 * MIB;
+/// Bytes of the answer of each: some hundred when it is packed. More than `refresh.max_pending_body`.
+const ANSWER: usize = MIB / 2;
 /// The buffer of an answer while it grows, three times its bytes, and what it is read with, for each that is trusted; a quarter of a MiB
 /// for each of the others, and the daemon. Without bounds it takes four GB.
 const MOST: usize = TRUSTED * 5 * ANSWER + STRANGERS * MIB;

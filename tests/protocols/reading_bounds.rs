@@ -44,7 +44,7 @@ fn a_tool_with_too_many_members_costs_itself() {
     let decoded = read(&manifest(json!([far_over, full, {"name": "fine"}, over])));
     assert_eq!(names(&decoded), ["fine", "full"]);
     assert_eq!(decoded.quarantined, 2);
-    for (finding, name, index) in [(&decoded.findings[0], "over", 3), (&decoded.findings[1], "zero", 0)] {
+    for (finding, name, index) in [(&decoded.findings[0], "zero", 0), (&decoded.findings[1], "over", 3)] {
         assert_eq!(finding.code, FindingCode::ToolQuarantined);
         let message = format!("the tool `{name}` is left out: /tools/{index} has more than 1000 members");
         assert_eq!((&finding.message, finding.tool.as_deref()), (&message, Some(name)));
