@@ -26,7 +26,7 @@ use crate::server::{self, Kept, Opening};
 use crate::state::lists::{self, Lists, Stamp};
 use crate::state::sqlite::{self, Claimed};
 use crate::state::{Restored, StateError, StateStore, Trouble};
-use crate::upstream::Client;
+use crate::transports::http::Client;
 use crate::views::Views;
 
 /// Bytes of kept lists that are read on the thread that starts: it is done in half a millisecond, while another thread may take several to
