@@ -42,7 +42,7 @@ use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
 use crate::state::StateError;
-use crate::upstream::Client;
+use crate::transports::http::Client;
 use crate::views::Views;
 
 mod builder;

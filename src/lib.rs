@@ -22,7 +22,7 @@
 //! configuration, preferences -------------------------------------------+
 //!                                                                       v
 //! discovery --endpoints--> engine --ask--> protocols --manifest--> engine --> catalog
-//!                                          (through upstream)                 |
+//!                                          (through transports)               |
 //!                                  server <--prepared bytes-- views <---------+
 //! ```
 //!
@@ -39,7 +39,7 @@ pub mod config;
 
 pub mod discovery;
 
-pub mod upstream;
+pub mod transports;
 
 pub mod lint;
 

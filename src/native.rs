@@ -19,7 +19,7 @@ use crate::discovery::embedded::NATIVE;
 use crate::model::{Accept, JsonText, ScenarioName};
 use crate::protocols::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId, tool_discovery};
 use crate::runtime::Clock;
-use crate::upstream::{AskError, Upstream};
+use crate::transports::http::{AskError, Upstream};
 
 /// How long a call may take when its tool does not say.
 const TIMEOUT: Duration = Duration::from_secs(300);

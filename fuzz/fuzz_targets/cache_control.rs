@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::{Plan, after_failure, before_request, freshness};
-use callsheet::upstream::{CacheScope, ResponseHead, Rules};
+use callsheet::transports::http::cache_policy::{Plan, after_failure, before_request, freshness};
+use callsheet::transports::http::{CacheScope, ResponseHead, Rules};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 

@@ -19,7 +19,7 @@ use crate::native::{Native, NativeTools};
 use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::state::{Restored, sqlite};
-use crate::upstream::Client;
+use crate::transports::http::Client;
 use crate::views::Views;
 
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.

@@ -21,7 +21,7 @@ use crate::runtime::files::FileWatch;
 use crate::runtime::service::{ServiceManager, Telling};
 use crate::runtime::signal::Hangups;
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::upstream::Client;
+use crate::transports::http::Client;
 
 /// After a sign of a change, it has to be quiet for this long before the file is read: editors empty a file before they write it.
 const QUIET: Duration = Duration::from_millis(250);

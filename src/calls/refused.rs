@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, Party, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
-use crate::upstream::AskError;
+use crate::transports::http::AskError;
 
 /// One way in which arguments do not fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::engine::{CallReport, Route};
 use crate::model::{ScenarioName, ToolId};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
-use crate::upstream::AskError;
+use crate::transports::http::AskError;
 
 /// How long a call that may be repeated waits before it is.
 const PAUSE: Duration = Duration::from_millis(100);

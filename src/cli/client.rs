@@ -97,7 +97,7 @@ impl Daemon {
 
     /// The daemon at this address.
     pub(super) fn at(base: Url) -> Result<Self, Failure> {
-        crate::upstream::tls::choose_tls();
+        crate::transports::http::tls::choose_tls();
         let http = reqwest::Client::builder()
             // A daemon on this machine is not behind the proxy that the environment names for the web.
             .no_proxy()

@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::Failure;
 use crate::runtime::Tasks;
-use crate::upstream::{body, tls};
+use crate::transports::http::{body, tls};
 
 /// Where collectors take traces, below their address.
 const PATH: &str = "/v1/traces";

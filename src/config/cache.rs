@@ -1,7 +1,7 @@
 //! `[cache]`: how the caching headers of answers are read.
 
 use super::units::Wrong;
-use crate::upstream::CacheScope;
+use crate::transports::http::CacheScope;
 
 /// How the caching headers of answers are read (RFC 9111, RFC 5861), and which of our own rules goes beyond them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

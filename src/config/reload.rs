@@ -5,7 +5,7 @@
 
 use super::{Cache, Config};
 use crate::model::Bounds;
-use crate::upstream::{Limits, Rules};
+use crate::transports::http::{Limits, Rules};
 
 /// What a reload does with one key.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,8 @@ use crate::config::Config;
 use crate::discovery::{Endpoint, Trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
 use crate::protocols::{ListError, Listing, Protocol, tool_discovery};
-use crate::upstream::{self, AskError};
+use crate::transports;
+use crate::transports::http::AskError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
 /// not answer; `random` is in `0.0..1.0`.
@@ -43,7 +44,7 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, go
 fn succeeded(
     record: &mut Record,
     protocol: Arc<dyn Protocol>,
-    fresh: &upstream::Freshness,
+    fresh: &transports::http::Freshness,
     config: &Config,
     now: Now,
     random: f64,
@@ -86,7 +87,7 @@ fn offered(
     mut manifest: Manifest,
     findings: Vec<Finding>,
     quarantined: usize,
-    fresh: &upstream::Freshness,
+    fresh: &transports::http::Freshness,
     plan: schedule::Plan,
 ) {
     let freshness = Freshness { generated_at: manifest.generated_at, ..shown(fresh) };
@@ -114,7 +115,7 @@ fn offered(
 }
 
 /// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
-fn shows_restart(record: &Record, manifest: &Manifest, fresh: &upstream::Freshness) -> bool {
+fn shows_restart(record: &Record, manifest: &Manifest, fresh: &transports::http::Freshness) -> bool {
     let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
     before.is_some_and(|held| {
         restart::sign(&held.manifest, manifest).is_some()
@@ -166,7 +167,7 @@ fn refuse_foreign_base(record: &Record, manifest: &mut Manifest) -> Option<Findi
     Some(finding.at("/scenario/base_url").hint(hint))
 }
 
-fn shown(fresh: &upstream::Freshness) -> Freshness {
+fn shown(fresh: &transports::http::Freshness) -> Freshness {
     let fresh_until = fresh.received_at.saturating_add(fresh.lifetime).unwrap_or(fresh.received_at);
     Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
 }

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 use crate::metrics::Listings;
 use crate::model::{Accept, ScenarioName, Tool};
 use crate::protocols::{Known, ListError, Listing, Protocol, Protocols, probe};
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 /// Bytes of texts that are settled on the thread that received them, in a tenth of a millisecond; more are where they hold nobody up.
 const AT_ONCE: usize = 256 * 1024;
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::runtime::Clock;
-    use crate::upstream::{Client, Limits};
+    use crate::transports::http::{Client, Limits};
 
     struct Broken;
 

@@ -11,7 +11,7 @@ use super::record::{Held, Now};
 use super::{CallReport, EngineError, Event};
 use crate::model::ScenarioName;
 use crate::protocols::{Known, tool_discovery};
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 impl Core {
     /// Asks a scenario past its schedule; joins an ask that is under way.

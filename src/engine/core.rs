@@ -25,7 +25,7 @@ use crate::model::{Digest, Finding, FindingCode, Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, Ruling};
-use crate::upstream::Client;
+use crate::transports::http::Client;
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;

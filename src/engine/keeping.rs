@@ -10,7 +10,7 @@ use super::record::{Departed, Now};
 use super::{restore, trust};
 use crate::model::ScenarioName;
 use crate::state::StoredManifest;
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 impl Core {
     /// Brings the store in line with the last good answer: its manifest is there, unless the answer said `no-store`.

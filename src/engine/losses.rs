@@ -12,7 +12,7 @@ use super::publish::Settled;
 use super::record::{Departed, Now, Record};
 use crate::model::{ScenarioName, SourceId};
 use crate::protocols::ListError;
-use crate::upstream::AskError;
+use crate::transports::http::AskError;
 
 /// How often the loop looks at the clocks at least.
 const LOOK: Duration = Duration::from_secs(2);

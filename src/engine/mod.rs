@@ -19,7 +19,7 @@ use crate::model::{
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
-use crate::upstream::{Answer, AskError, Client, Upstream};
+use crate::transports::http::{Answer, AskError, Client, Upstream};
 
 mod answers;
 mod archive;

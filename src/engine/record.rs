@@ -21,7 +21,8 @@ use crate::model::{
 };
 use crate::protocols::Protocol;
 use crate::state::Decision;
-use crate::upstream::{self, AskError, Upstream};
+use crate::transports;
+use crate::transports::http::{AskError, Upstream};
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +124,7 @@ pub(super) struct Held {
     pub(super) quarantined: usize,
     pub(super) findings: Vec<Finding>,
     /// What the last good answer said about caching; absent for a restored manifest.
-    pub(super) fresh: Option<upstream::Freshness>,
+    pub(super) fresh: Option<transports::http::Freshness>,
     /// Until when the scenario counts as live; absent for a restored manifest.
     pub(super) live_until: Option<Instant>,
     pub(super) freshness: Freshness,

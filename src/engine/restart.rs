@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use http::HeaderValue;
 
 use crate::model::Manifest;
-use crate::upstream::Validators;
+use crate::transports::http::Validators;
 
 /// A sign that is seen by comparing two manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::record::{Record, Records};
 use crate::model::{Party, ScenarioName, ScenarioState};
 use crate::protocols::Protocol;
 use crate::state::Decision;
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 /// The way to one scenario. Cheap to clone.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::config::Refresh;
-use crate::upstream::Freshness;
-use crate::upstream::cache_policy::{self, before_request};
+use crate::transports::http::Freshness;
+use crate::transports::http::cache_policy::{self, before_request};
 
 /// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
 const EAGER: f64 = 0.9;
@@ -82,7 +82,7 @@ mod tests {
     #![expect(clippy::float_cmp, reason = "whole seconds")]
 
     use super::*;
-    use crate::upstream::{ResponseHead, cache_policy};
+    use crate::transports::http::{ResponseHead, cache_policy};
 
     fn rules() -> Refresh {
         Refresh {

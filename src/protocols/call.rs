@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::model::JsonText;
-use crate::upstream::{Answer, AskError, Unanswered};
+use crate::transports::http::{Answer, AskError, Unanswered};
 
 /// Characters of a foreign answer that are told when it cannot be used.
 const EXCERPT: usize = 200;

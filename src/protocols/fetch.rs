@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::{Known, ListError};
-use crate::upstream::{Freshness, Upstream};
+use crate::transports::http::{Freshness, Upstream};
 
 /// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the
 /// slowest spelling, while most manifests take a tenth of one. A larger one goes to the blocking pool.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::model::{Accept, Digest, Finding, Manifest};
-use crate::upstream::{AskError, Freshness, Upstream, Validators};
+use crate::transports::http::{AskError, Freshness, Upstream, Validators};
 
 mod call;
 mod fetch;

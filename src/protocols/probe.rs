@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::{Known, ListError, Listing, Protocol, Protocols};
 use crate::model::Accept;
-use crate::upstream::{AskError, Upstream};
+use crate::transports::http::{AskError, Upstream};
 
 /// What a probe found: the protocol that answered and its listing.
 pub struct Probed {

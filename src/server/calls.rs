@@ -25,7 +25,7 @@ use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
 use crate::protocols::CallError;
-use crate::upstream::AskError;
+use crate::transports::http::AskError;
 
 type Answer = Response<Full<Bytes>>;
 

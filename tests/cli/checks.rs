@@ -15,13 +15,13 @@ use crate::support::command::{Home, Running, json as parsed, until};
 const MOST_KILOBYTES: u64 = 300 * 1024;
 
 /// Parameters that are published, with these members besides.
-fn parameters(members: Value) -> Value {
+fn parameters(members: &Value) -> Value {
     let mut all = json!({"type": "object"});
     all.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     all
 }
 
-fn tool(name: &str, members: Value) -> Value {
+fn tool(name: &str, members: &Value) -> Value {
     tool_with(name, &parameters(members), &json!({"enabled_by_default": true}))
 }
 
@@ -87,10 +87,10 @@ fn peak_kilobytes(daemon: &Running) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_unchecked() {
     let tools = [
-        tool("plain", json!({"properties": {"n": {"type": "integer"}}})),
-        tool("expressions", expressions()),
-        tool("doubled_any", doubling("anyOf", 26)),
-        tool("doubled_all", doubling("allOf", 60)),
+        tool("plain", &json!({"properties": {"n": {"type": "integer"}}})),
+        tool("expressions", &expressions()),
+        tool("doubled_any", &doubling("anyOf", 26)),
+        tool("doubled_all", &doubling("allOf", 60)),
     ];
     let files = Callee::echo(manifest("files", &tools)).await;
     let home = Home::naming(&[("files", files.url().as_str())]);
@@ -126,7 +126,7 @@ async fn schemas_that_multiply_cost_neither_memory_nor_answers_and_calls_go_on_u
 async fn lists_are_answered_and_the_process_ends_while_arguments_are_checked() {
     // Each element is compared with each value: as much as a check may cost.
     let values: Vec<Value> = (0..15_000).map(|n| json!([n, [n]])).collect();
-    let compare = tool("compare", json!({"properties": {"x": {"type": "array", "items": {"enum": values}}}}));
+    let compare = tool("compare", &json!({"properties": {"x": {"type": "array", "items": {"enum": values}}}}));
     let files = Callee::echo(manifest("files", &[compare])).await;
     let entry = format!("[[scenarios]]\nname = \"files\"\nurl = \"{}\"\n", files.url());
     let home = Home::with(&format!(

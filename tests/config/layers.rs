@@ -14,7 +14,7 @@ use callsheet::config::{
     StaticScenario, TrustPattern, keys,
 };
 use callsheet::model::{Accept, Permission, Profile, Secret, UnknownLevel};
-use callsheet::upstream::CacheScope;
+use callsheet::transports::http::CacheScope;
 
 use crate::support::config::Machine;
 

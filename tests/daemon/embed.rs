@@ -15,7 +15,7 @@ use callsheet::protocols::{Known, ListError, Listing, Protocol, ProtocolId, tool
 use callsheet::provide::ToolDefinition;
 use callsheet::runtime::tasks::Finish;
 use callsheet::runtime::{Clock, Stop};
-use callsheet::upstream::Upstream;
+use callsheet::transports::http::Upstream;
 use callsheet::{Callsheet, app::Builder};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use callsheet::model::Secret;
 use callsheet::protocols::module::{Module as Modules, told};
 use callsheet::protocols::{Call, CallError, Outcome, Protocol};
 use callsheet::runtime::Clock;
-use callsheet::upstream::Upstream;
+use callsheet::transports::http::Upstream;
 use serde_json::{Value, json};
 use url::Url;
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::{Answer, AskError, Limits, Validators};
+use callsheet::transports::http::{Answer, AskError, Limits, Validators};
 use http::{HeaderValue, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::{AskError, Limits, Upstream};
+use callsheet::transports::http::{AskError, Limits, Upstream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

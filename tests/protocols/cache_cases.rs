@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::{CacheScope, Rules};
+use callsheet::transports::http::{CacheScope, Rules};
 use serde_json::Value;
 
 use CacheScope::{Private, Shared};

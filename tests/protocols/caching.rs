@@ -5,10 +5,10 @@
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::{
+use callsheet::transports::http::cache_policy::{
     self, Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
 };
-use callsheet::upstream::{CacheScope, Freshness, ResponseHead, Rules, Validators};
+use callsheet::transports::http::{CacheScope, Freshness, ResponseHead, Rules, Validators};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;

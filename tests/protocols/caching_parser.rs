@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::freshness;
-use callsheet::upstream::{CacheScope, Freshness, ResponseHead, Rules};
+use callsheet::transports::http::cache_policy::freshness;
+use callsheet::transports::http::{CacheScope, Freshness, ResponseHead, Rules};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use proptest::prelude::*;
 

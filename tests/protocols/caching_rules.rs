@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use callsheet::model::{FindingCode, ScenarioState};
-use callsheet::upstream::CacheScope;
+use callsheet::transports::http::CacheScope;
 
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::watched::{HOUR, findings, listed, one};

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::upstream::{Answer, CallLimits, Client, Unanswered, Upstream};
+use callsheet::transports::http::{Answer, CallLimits, Client, Unanswered, Upstream};
 use futures_util::future::join_all;
 use http::header::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

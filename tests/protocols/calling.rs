@@ -11,7 +11,7 @@ use callsheet::model::JsonText;
 use callsheet::protocols::tool_discovery::ToolDiscovery;
 use callsheet::protocols::{Call, CallError, Fault, Outcome, Protocol, Running};
 use callsheet::runtime::{Clock, Tasks};
-use callsheet::upstream::{CallLimits, Client, Limits, Upstream};
+use callsheet::transports::http::{CallLimits, Client, Limits, Upstream};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -9,7 +9,7 @@ use callsheet::model::Accept;
 use callsheet::protocols::tool_discovery::ToolDiscovery;
 use callsheet::protocols::{Listing, Protocol as _};
 use callsheet::runtime::{Clock, Tasks};
-use callsheet::upstream::Upstream;
+use callsheet::transports::http::Upstream;
 use serde_json::json;
 
 use crate::support::upstream_server::{UpstreamServer, answer, upstream};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use callsheet::upstream::{CallLimits, Upstream};
+use callsheet::transports::http::{CallLimits, Upstream};
 use http::header::{HOST, HeaderMap};
 use http::{Method, Request, Response, Version};
 use http_body_util::Full;

@@ -9,10 +9,10 @@
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;
-use callsheet::upstream::cache_policy::{
+use callsheet::transports::http::cache_policy::{
     Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
 };
-use callsheet::upstream::{Freshness, ResponseHead, Rules, Validators};
+use callsheet::transports::http::{Freshness, ResponseHead, Rules, Validators};
 use http::StatusCode;
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 use serde_json::Value;

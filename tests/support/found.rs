@@ -20,7 +20,7 @@ use callsheet::protocols::Protocols;
 use callsheet::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use callsheet::server;
 use callsheet::state::sqlite;
-use callsheet::upstream::{Client, Limits};
+use callsheet::transports::http::{Client, Limits};
 use callsheet::views::Views;
 use serde_json::Value;
 use tempfile::TempDir;

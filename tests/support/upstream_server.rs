@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callsheet::runtime::{Clock, Tasks};
-use callsheet::upstream::{Client, Limits, Upstream};
+use callsheet::transports::http::{Client, Limits, Upstream};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

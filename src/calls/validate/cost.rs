@@ -131,14 +131,13 @@ impl<'a> Meter<'a> {
         let mut work = reference.len() as u64 / 8 + 1;
         for target in targets {
             let pair = (std::ptr::from_ref(target).addr(), instance.address());
-            let counted = match self.counted.get(&pair) {
-                Some(counted) => *counted,
-                None => {
-                    self.counted.insert(pair, 0);
-                    let counted = self.schema(target, instance, depth + 1)?;
-                    self.counted.insert(pair, counted);
-                    counted
-                }
+            let counted = if let Some(counted) = self.counted.get(&pair) {
+                *counted
+            } else {
+                self.counted.insert(pair, 0);
+                let counted = self.schema(target, instance, depth + 1)?;
+                self.counted.insert(pair, counted);
+                counted
             };
             work = work.saturating_add(counted);
         }

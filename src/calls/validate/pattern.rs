@@ -16,8 +16,8 @@ const STATES_A_UNIT: u64 = 16;
 /// The number of states that a pattern compiles to, roughly.
 pub(super) fn states(pattern: &str) -> u64 {
     // ECMA's classes such as `\w` are those of ASCII.
-    let parsed = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
-    let parsed = parsed.or_else(|_| ParserBuilder::new().build().parse(pattern));
+    let ascii = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok();
+    let parsed = ascii.or_else(|| ParserBuilder::new().build().parse(pattern).ok());
     parsed.map_or(UNKNOWN, |hir| size(&hir))
 }
 
@@ -33,9 +33,8 @@ pub(super) fn work(states: u64, text: &str) -> u64 {
 
 fn size(hir: &Hir) -> u64 {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
-        HirKind::Class(Class::Bytes(_)) => 1,
         // One range of characters is up to four ranges of bytes.
         HirKind::Class(Class::Unicode(class)) => 4 * class.ranges().len() as u64,
         HirKind::Repetition(repetition) => {

@@ -246,8 +246,8 @@ mod tests {
     async fn occupy(
         pool: &Arc<CheckPool>,
         limits: PoolLimits,
-    ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), PoolError>>) {
-        let (gate, open) = mpsc::channel::<()>();
+    ) -> (mpsc::SyncSender<()>, tokio::task::JoinHandle<Result<(), PoolError>>) {
+        let (gate, open) = mpsc::sync_channel::<()>(0);
         let (runs, running) = oneshot::channel();
         let pool = Arc::clone(pool);
         let check = crate::runtime::Tasks::new().spawn(async move {

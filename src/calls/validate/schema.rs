@@ -171,7 +171,8 @@ impl fmt::Write for Cut {
             self.0.push_str(text);
             return Ok(());
         }
-        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        self.0.push_str(&text[..end]);
         Err(fmt::Error)
     }
 }

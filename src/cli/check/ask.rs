@@ -13,7 +13,7 @@ use crate::model::{Accept, Finding, FindingCode};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::upstream::{Answer, AskError, Client, Upstream, Validators};
+use crate::transports::http::{Answer, AskError, Client, Upstream, Validators};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
 const WHOLE_SECOND: Duration = Duration::from_millis(1_100);

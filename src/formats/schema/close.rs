@@ -72,7 +72,7 @@ pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Re
             return Ok(());
         }
         let description = super::take(members, "description");
-        let each = alternatives(std::mem::take(members), types, &mut context.budget)?;
+        let each = alternatives(std::mem::take(members), &types, &mut context.budget)?;
         members.extend(description.map(|text| ("description".to_owned(), text)));
         members.insert("anyOf".into(), Value::Array(each));
         Ok(())
@@ -80,7 +80,7 @@ pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Re
 }
 
 /// What a schema says of each of its types.
-fn alternatives(whole: Map<String, Value>, types: Vec<Value>, budget: &mut Budget) -> Result<Vec<Value>, Refused> {
+fn alternatives(whole: Map<String, Value>, types: &[Value], budget: &mut Budget) -> Result<Vec<Value>, Refused> {
     let alone = |name: &Value| Map::from_iter([("type".to_owned(), name.clone())]);
     let mut each: Vec<Map<String, Value>> = types.iter().map(alone).collect();
     for (keyword, value) in whole {
@@ -91,12 +91,12 @@ fn alternatives(whole: Map<String, Value>, types: Vec<Value>, budget: &mut Budge
             _ => *name != "null",
         };
         let mut left = Some(value);
-        let mut takers = types.iter().zip(&mut each).filter(|(name, _)| takes(name)).peekable();
-        while let Some((name, one)) = takers.next() {
+        let mut accepting = types.iter().zip(&mut each).filter(|(name, _)| takes(name)).peekable();
+        while let Some((name, one)) = accepting.next() {
             // What only one of them takes is moved, so that what stands within is not copied level
             // by level.
             let value = match &left {
-                Some(value) if takers.peek().is_some() => budget.copy(value)?,
+                Some(value) if accepting.peek().is_some() => budget.copy(value)?,
                 _ => left.take().unwrap_or_default(),
             };
             match value {

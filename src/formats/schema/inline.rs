@@ -152,7 +152,7 @@ mod tests {
         let values: Vec<u32> = (0..2_000).collect();
         let of = |references: usize| {
             let named = (0..references).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/b"})));
-            json!({"properties": Map::from_iter(named), "$defs": {"b": {"enum": values.clone()}}})
+            json!({"properties": named.collect::<Map<_, _>>(), "$defs": {"b": {"enum": values.clone()}}})
         };
         let done = |mut schema: Value| {
             let mut context = Context::of(&schema);

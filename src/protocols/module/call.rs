@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::model::JsonText;
 use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome};
-use crate::upstream::{Answer, AskError, CallLimits, Upstream};
+use crate::transports::http::{Answer, AskError, CallLimits, Upstream};
 
 /// Where calls go, below the base address.
 const PATH: &str = "/execute";

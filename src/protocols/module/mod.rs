@@ -21,7 +21,7 @@ use super::fetch::{Fetched, fetch, read};
 use super::tool_discovery::Decoded;
 use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::Accept;
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 pub use call::told;
 pub use decode::{decode, decode_within};

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::model::JsonText;
 use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome, Running};
-use crate::upstream::{Answer, CallLimits, Upstream};
+use crate::transports::http::{Answer, CallLimits, Upstream};
 
 /// Where calls go, below the base address.
 const PATH: &str = "/api/v1/tools/execute";

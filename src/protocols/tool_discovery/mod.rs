@@ -35,7 +35,7 @@ use futures_util::future::BoxFuture;
 use super::fetch::{Fetched, fetch, read};
 use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
 use crate::model::{Accept, Digest, Finding, Manifest};
-use crate::upstream::Upstream;
+use crate::transports::http::Upstream;
 
 pub use decode::{decode, decode_stored, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};

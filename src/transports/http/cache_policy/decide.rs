@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 
 use super::{Freshness, Rules, freshness};
-use crate::upstream::ResponseHead;
-use crate::upstream::status;
+use crate::transports::http::ResponseHead;
+use crate::transports::http::status;
 
 /// What to do when the answer is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
