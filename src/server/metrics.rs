@@ -23,18 +23,18 @@ const TOOLS: usize = 200;
 pub(super) async fn scrape(State(shared): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let style = style(&headers);
     let tasks = shared.tasks.clone();
+    let bodies = shared.views.kept().await;
     // Reads `/proc`, and looks at each scenario.
-    let text = tasks.off_thread(move || metrics::write(families(&shared), style)).await;
+    let text = tasks.off_thread(move || metrics::write(families(&shared, bodies), style)).await;
     let text = text.map_err(|error| Problem::internal(&error))?;
     let headers = [(CONTENT_TYPE, style.media_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")];
     Ok((headers, text).into_response())
 }
 
-/// Every metric there is.
-fn families(shared: &Shared) -> Vec<Family> {
+/// Every metric there is. `bodies` are those that are kept prepared, and their bytes.
+fn families(shared: &Shared, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     let snapshot = shared.reader.snapshot();
     let counts = shared.engine.counts();
-    let (bodies, bytes) = shared.views.kept();
     let mut all = vec![build()];
     all.extend(scenarios(&snapshot));
     all.extend(catalog(&snapshot));

@@ -6,8 +6,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwapOption;
-use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
@@ -27,7 +25,6 @@ mod report;
 
 pub(crate) use report::{FindingJson, ReportJson, finding};
 mod segment;
-mod underway;
 
 pub use coding::Coding;
 pub use prepared::Prepared;
@@ -35,7 +32,6 @@ pub use render::{Rendered, render};
 
 use prepared::{encoded, prepared};
 use segment::Latest;
-use underway::Underway;
 
 /// What a finding costs in memory, texts included, roughly.
 const FINDING_BYTES: usize = 400;
@@ -43,9 +39,6 @@ const FINDING_BYTES: usize = 400;
 const TEXT_BYTES: usize = 64;
 /// What an entry costs besides its body, roughly.
 const ENTRY_BYTES: usize = 512;
-/// After an answer that takes this part of the bound or more, what is too much is thrown out at once: after smaller ones, every 64 of them
-/// or when somebody asks again.
-const LARGE_PART: u64 = 64;
 
 /// What a format says of tools, for the choice among them.
 pub(crate) struct Of<'a>(pub(crate) &'a dyn Format);
@@ -63,8 +56,7 @@ impl Target for Of<'_> {
 /// Prepares and keeps views. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct Views {
-    bodies: Cache<Key, Slot>,
-    underway: Underway,
+    bodies: Cache<Key, Arc<Prepared>>,
     latest: Latest,
     max_bytes: u64,
     tasks: Tasks,
@@ -92,9 +84,6 @@ struct Found {
     /// Whether it was there.
     kept: bool,
 }
-
-/// Where a kept answer is, until it is thrown out.
-type Slot = Arc<ArcSwapOption<Prepared>>;
 
 /// A content at a time: a revision that comes back later has another `generated_at` in its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -130,22 +119,18 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
 }
 
 impl Views {
-    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each format. A body that alone is bigger is
-    /// still answered, and shared by those who ask while it is made or sent; then it is let go. `tasks` runs the work that would hold up
-    /// an async thread.
+    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each
+    /// format. A body that alone is larger is shared by the requests that wait for it, and not kept.
+    /// `tasks` runs the work that would hold up an async thread.
     pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
         let bodies = Cache::builder()
             .max_capacity(max_bytes)
             // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
             .eviction_policy(EvictionPolicy::lru())
-            .support_invalidation_closures()
-            .weigher(|key: &Key, slot: &Slot| slot.load().as_ref().map_or(0, |prepared| weight(key, prepared)))
-            // The cache lets go of what it threw out some time later, and may wait for ever for more to be thrown out.
-            .eviction_listener(|_, slot: Slot, _| slot.store(None))
+            .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
         Self {
             bodies,
-            underway: Underway::default(),
             latest: Latest::default(),
             max_bytes,
             tasks,
@@ -160,8 +145,10 @@ impl Views {
         &self.counts
     }
 
-    /// How many bodies are kept, and what they cost in memory, in bytes, roughly: what changed in the last moment may not be in it.
-    pub fn kept(&self) -> (u64, u64) {
+    /// How many bodies are kept, and what they cost in memory, in bytes, roughly.
+    pub async fn kept(&self) -> (u64, u64) {
+        // The cache counts when it tidies up.
+        self.bodies.run_pending_tasks().await;
         (self.bodies.entry_count(), self.bodies.weighted_size())
     }
 
@@ -204,7 +191,10 @@ impl Views {
         report: bool,
     ) -> Arc<Prepared> {
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
-        let is_first = self.forget_older(snapshot.sequence, stamp);
+        if self.forget_older(snapshot.sequence, stamp) {
+            // The cache would hold the memory of what it dropped until some requests later.
+            self.bodies.run_pending_tasks().await;
+        }
         let query = effective(query, format);
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
         let identity = Key { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
@@ -212,46 +202,27 @@ impl Views {
             self.identity(snapshot, format, identity).await
         } else {
             let key = Key { coding, ..identity.clone() };
-            let (views, snapshot) = (self.clone(), Arc::clone(snapshot));
-            let encode = async move {
-                let plain = views.identity(&snapshot, format, identity).await.prepared;
-                views.tasks.off_thread(move || encoded(&plain, coding)).await
+            let encode = async {
+                let plain = self.identity(snapshot, format, identity).await.prepared;
+                self.tasks.off_thread(move || encoded(&plain, coding)).await
             };
             self.once(key, encode).await
         };
         self.counts.looked_up(found.kept);
-        if is_first || !found.kept && found.prepared.body.len() as u64 >= self.max_bytes / LARGE_PART {
-            // Of its own accord the cache does this when it is asked again, which may be never.
-            self.bodies.run_pending_tasks().await;
-        }
         found.prepared
     }
 
-    /// The answer that is kept, or under way to somebody, or made now: once for all who ask for it at the same time.
-    async fn once(&self, key: Key, make: impl Future<Output = Prepared> + Send + 'static) -> Found {
-        if let Some(prepared) = self.find(&key).await {
-            return Found { prepared, kept: true };
-        }
-        let (views, own) = (self.clone(), key.clone());
-        let make = async move {
-            // It may have come in between.
-            if let Some(kept) = views.find(&own).await {
-                return kept;
-            }
-            let prepared = make.await;
-            if u64::from(weight(&own, &prepared)) > views.max_bytes {
-                return views.underway.sent(&own, prepared);
-            }
-            let prepared = Arc::new(prepared);
-            views.bodies.insert(own, Arc::new(ArcSwapOption::new(Some(Arc::clone(&prepared))))).await;
-            prepared
+    /// The answer that is kept or is being made, or else the one that `make` gives.
+    async fn once(&self, key: Key, make: impl Future<Output = Prepared>) -> Found {
+        let make = async {
+            let prepared = Arc::new(make.await);
+            // An error is shared with the requests that wait, like a value, and is not kept.
+            if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
         };
-        let (making, is_this) = self.underway.join(&key, make.boxed());
-        Found { prepared: making.await, kept: !is_this }
-    }
-
-    async fn find(&self, key: &Key) -> Option<Arc<Prepared>> {
-        self.bodies.get(key).await?.load_full()
+        match self.bodies.entry_by_ref(&key).or_try_insert_with(make).await {
+            Ok(entry) => Found { kept: !entry.is_fresh(), prepared: entry.into_value() },
+            Err(too_large) => Found { kept: false, prepared: Arc::clone(&too_large) },
+        }
     }
 
     /// The body as it is, from which the codings are made.
@@ -277,7 +248,7 @@ impl Views {
         self.once(key, async move { tasks.off_thread(render).await }).await
     }
 
-    /// Has what was made of older contents freed as soon as a newer one is asked for. Whether this is the first who asks for it.
+    /// Drops the bodies of older contents. Returns whether this is the first request for the content.
     fn forget_older(&self, sequence: u64, stamp: Stamp) -> bool {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if sequence <= newest.sequence {
@@ -286,8 +257,8 @@ impl Views {
         let changed = newest.stamp != stamp;
         *newest = Newest { sequence, stamp };
         if changed {
-            // It fails only without `support_invalidation_closures`; then the bound in bytes still holds.
-            let _ = self.bodies.invalidate_entries_if(move |key, _| key.stamp != stamp);
+            // Before the lock is released, so that no body of this content is dropped.
+            self.bodies.invalidate_all();
         }
         changed
     }

@@ -13,6 +13,7 @@ use callsheet::model::{Digest, FindingCode, PreferenceSet, ScenarioName, Scope, 
 use callsheet::runtime::Tasks;
 use callsheet::views::{Coding, Prepared, Views, render};
 use futures_util::FutureExt;
+use futures_util::future::join;
 use serde_json::Value;
 
 use crate::support::counting::Counting;
@@ -119,46 +120,56 @@ async fn concurrent_askers_share_one_rendering() {
     assert_eq!(counting.take(), 50);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_larger_than_the_bound_is_shared_and_let_go() {
-    let (counting, tasks) = (Counting::leaked(), Tasks::new());
-    let views = Views::new(1_000, tasks.clone());
-    let snapshot = snapshot(catalog(&[("a", 20), ("b", 30)]), 1);
-    let ask = || {
-        let (views, snapshot) = (views.clone(), Arc::clone(&snapshot));
-        tasks.spawn(async move { views.prepare(&snapshot, &ViewQuery::default(), counting, Coding::Identity).await })
-    };
-    let mut askers: Vec<_> = (0..20).map(|_| ask()).collect();
-    let first = askers.pop().unwrap().await.unwrap();
-    for asker in askers {
-        assert_eq!(whole(&asker.await.unwrap()).as_ptr(), whole(&first).as_ptr());
+#[tokio::test]
+async fn a_body_larger_than_the_bound_is_shared_while_it_is_made_and_not_kept() {
+    let counting = Counting::leaked();
+    let views = Views::new(1_000, Tasks::new());
+    let (snapshot, query) = (snapshot(catalog(&[("a", 20), ("b", 30)]), 1), ViewQuery::default());
+    let ask = || views.prepare(&snapshot, &query, counting, Coding::Identity);
+    let (first, second) = join(ask(), ask()).await;
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!((first.tools, counting.take(), views.kept().await), (50, 50, (0, 0)));
+    drop((first, second));
+    let mut made = Vec::new();
+    for _ in 0..20 {
+        made.push(Arc::downgrade(&ask().await));
+        assert_eq!(counting.take(), 50, "it is made for each request");
     }
-    // Of a response under way only the body is left.
-    let body = whole(&first).slice(1..);
-    drop(first);
-    let late = ask().await.unwrap();
-    assert_eq!((whole(&late).slice(1..).as_ptr(), late.tools, counting.take()), (body.as_ptr(), 50, 50));
-    assert_eq!(Arc::strong_count(&late), 1, "nobody else has it");
-    drop((late, body));
-    assert_eq!(views.kept(), (0, 0));
-    assert_eq!((ask().await.unwrap().tools, counting.take()), (50, 50));
+    // The cache frees what it has dropped a moment later.
+    let left = made.iter().filter(|body| body.strong_count() > 0).count();
+    assert!(left <= 4, "{left} of {} are in memory", made.len());
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_let_go_with_the_answer_that_made_it_so() {
-    let before = snapshot(catalog(&[("a", 20), ("b", 20)]), 1);
+async fn the_bodies_used_last_are_kept_within_the_bound() {
+    let snapshot = snapshot(catalog(&[("a", 20), ("b", 20), ("c", 20)]), 1);
     let of = |scenario: &str| ViewQuery { scenarios: [scenario.parse().unwrap()].into(), ..ViewQuery::default() };
-    let plain = render(&View::select(&before.catalog, &of("a")), then(), &Native).body;
-    // One of them fits, two do not.
-    let views = Views::new(plain.len() as u64 * 3 / 2, Tasks::new());
-    let first = Arc::downgrade(&views.prepare(&before, &of("a"), &Native, Coding::Identity).await);
-    assert!(first.upgrade().is_some(), "it is kept");
-    let second = Arc::downgrade(&views.prepare(&before, &of("b"), &Native, Coding::Identity).await);
-    assert!(first.upgrade().is_none() && second.upgrade().is_some(), "the older one makes room");
-    let after = snapshot(before.catalog.with(Change::Offer("a".parse().unwrap(), Some(offer("a", 1, 1)))), 2);
-    views.prepare(&after, &of("a"), &Native, Coding::Identity).await;
-    assert!(second.upgrade().is_none(), "and what was made of another content goes at once");
-    assert_eq!(views.kept().0, 1);
+    let body = render(&View::select(&snapshot.catalog, &of("a")), then(), &Native).body;
+    // Two of them fit, three do not.
+    let views = Views::new(body.len() as u64 * 5 / 2, Tasks::new());
+    for (scenario, kept) in [("a", 1), ("b", 2), ("a", 2), ("c", 2)] {
+        views.prepare(&snapshot, &of(scenario), &Native, Coding::Identity).await;
+        assert_eq!(views.kept().await.0, kept, "after {scenario}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_of_older_contents_do_not_pile_up() {
+    const CHANGES: u64 = 60;
+    let views = Views::new(MANY, Tasks::new());
+    let before = catalog(&[("a", 20), ("b", 20)]);
+    let mut made = Vec::new();
+    for version in 1..=CHANGES {
+        let change = Change::Offer("a".parse().unwrap(), Some(offer("a", 20, version)));
+        let after = snapshot(before.with(change), version);
+        for coding in [Coding::Identity, Coding::Gzip] {
+            made.push(Arc::downgrade(&views.prepare(&after, &ViewQuery::default(), &Native, coding).await));
+        }
+        assert_eq!(views.kept().await.0, 2, "version {version}");
+    }
+    let left = made.iter().filter(|body| body.strong_count() > 0).count();
+    // The cache frees what it has dropped a moment later.
+    assert!(left <= 8, "{left} of {} are in memory", made.len());
 }
 
 #[tokio::test]
