@@ -219,7 +219,11 @@ impl Views {
             // An error is shared with the requests that wait, like a value, and is not kept.
             if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
         };
-        match self.bodies.entry_by_ref(&key).or_try_insert_with(make).await {
+        if let Some(prepared) = self.bodies.get(&key).await {
+            return Found { kept: true, prepared };
+        }
+        // In a box: this future has 40 KB, and a body is made much more rarely than it is found.
+        match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
             Ok(entry) => Found { kept: !entry.is_fresh(), prepared: entry.into_value() },
             Err(too_large) => Found { kept: false, prepared: Arc::clone(&too_large) },
         }
