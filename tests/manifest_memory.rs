@@ -147,7 +147,7 @@ fn lists(size: usize) -> Vec<Case> {
         }
     }
     cases.push(document(size, &format!("{}{}", OPENS[0], LISTS[9]), |text, at| {
-        write!(text, "\"{}\"", short(at)).unwrap()
+        write!(text, "\"{}\"", short(at)).unwrap();
     }));
     cases
 }

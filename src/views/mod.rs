@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
@@ -206,23 +208,24 @@ impl Views {
                 let plain = self.identity(snapshot, format, identity).await.prepared;
                 self.tasks.off_thread(move || encoded(&plain, coding)).await
             };
-            self.once(key, encode).await
+            self.once(key, || encode.boxed()).await
         };
         self.counts.looked_up(found.kept);
         found.prepared
     }
 
     /// The answer that is kept or is being made, or else the one that `make` gives.
-    async fn once(&self, key: Key, make: impl Future<Output = Prepared>) -> Found {
+    async fn once<'a>(&self, key: Key, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> Found {
+        if let Some(prepared) = self.bodies.get(&key).await {
+            return Found { kept: true, prepared };
+        }
+        let make = make();
         let make = async {
             let prepared = Arc::new(make.await);
             // An error is shared with the requests that wait, like a value, and is not kept.
             if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
         };
-        if let Some(prepared) = self.bodies.get(&key).await {
-            return Found { kept: true, prepared };
-        }
-        // In a box: this future has 40 KB, and a body is made much more rarely than it is found.
+        // In a box: it is large, and a body is made much more rarely than it is found.
         match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
             Ok(entry) => Found { kept: !entry.is_fresh(), prepared: entry.into_value() },
             Err(too_large) => Found { kept: false, prepared: Arc::clone(&too_large) },
@@ -249,7 +252,7 @@ impl Views {
             prepared
         };
         let tasks = self.tasks.clone();
-        self.once(key, async move { tasks.off_thread(render).await }).await
+        self.once(key, || async move { tasks.off_thread(render).await }.boxed()).await
     }
 
     /// Drops the bodies of older contents. Returns whether this is the first request for the content.
