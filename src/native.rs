@@ -1,6 +1,6 @@
 //! Native tools: Rust functions of the program that embeds callsheet, as a scenario inside the process.
 //!
-//! They are described as [`provide`] describes tools and pass through the same decoding, merging and preferences as all
+//! They are described as [`provide`](callsheet_provide) describes tools and pass through the same decoding, merging and preferences as all
 //! others, but nothing is sent anywhere: [`Native`] answers for them. A function runs when it is called, by whoever calls tools or by the
 //! program itself ([`Callsheet::run_native`](crate::Callsheet::run_native)), never because it was listed.
 

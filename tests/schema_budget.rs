@@ -53,7 +53,7 @@ fn listed(number: usize, mut piece: impl FnMut(usize) -> String) -> String {
 /// Parameters that all refer to a list of values.
 fn multiplied(values: usize, references: usize) -> String {
     format!(
-        r##"{{"type":"object","$defs":{{"b":{{"enum":[{}]}}}},"properties":{{{}}}}}"##,
+        r#"{{"type":"object","$defs":{{"b":{{"enum":[{}]}}}},"properties":{{{}}}}}"#,
         listed(values, |_| "1".into()),
         listed(references, |at| format!(r##""p{at}":{{"$ref":"#/$defs/b"}}"##)),
     )
@@ -294,16 +294,16 @@ fn a_long_pointer_is_not_written_for_each_place_within_it() {
     let tool = deep_pointers();
     let bytes = tool.tool.parameters.get().len();
     for format in variants() {
-        let (encoded, took) = took(|| format.encode(&tool));
-        assert_within(took, bytes, format.id());
+        let (encoded, used) = took(|| format.encode(&tool));
+        assert_within(used, bytes, format.id());
         let pointers = encoded.findings.iter().filter_map(|finding| finding.pointer.as_deref());
         assert!(pointers.clone().all(|pointer| pointer.len() <= 400), "{}", format.id());
-        let told: usize = encoded.findings.iter().map(|finding| finding.message.len()).sum();
-        assert!(told <= 20_000, "{}: {told}", format.id());
+        let messages: usize = encoded.findings.iter().map(|finding| finding.message.len()).sum();
+        assert!(messages <= 20_000, "{}: {messages}", format.id());
     }
     let entry = part("scenario", vec![tool], Vec::new()).entry;
-    let (findings, took) = took(|| lint::content(&entry.manifest));
-    assert_within(took, bytes, "lint");
+    let (findings, used) = took(|| lint::content(&entry.manifest));
+    assert_within(used, bytes, "lint");
     assert!(findings.len() > 100);
     let pointers: usize = findings.iter().filter_map(|finding| finding.pointer.as_ref()).map(String::len).sum();
     assert!(pointers < 400 * findings.len());

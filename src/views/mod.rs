@@ -216,16 +216,13 @@ impl Views {
 
     /// The answer that is kept or is being made, or else the one that `make` gives.
     async fn once<'a>(&self, key: Key, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> Found {
-        if let Some(prepared) = self.bodies.get(&key).await {
-            return Found { kept: true, prepared };
-        }
-        let make = make();
         let make = async {
-            let prepared = Arc::new(make.await);
+            let prepared = Arc::new(make().await);
             // An error is shared with the requests that wait, like a value, and is not kept.
             if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
         };
-        // In a box: it is large, and a body is made much more rarely than it is found.
+        // In a box, since the cache's own future is large. Looking for the body before would let two requests for one that is not kept
+        // make it twice.
         match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
             Ok(entry) => Found { kept: !entry.is_fresh(), prepared: entry.into_value() },
             Err(too_large) => Found { kept: false, prepared: Arc::clone(&too_large) },

@@ -26,7 +26,9 @@ const THEN: &str = "2026-11-23T02:40:00Z";
 fn copied(home: &Home) -> [PathBuf; 2] {
     let lists = [".lists", ".lists.new"].map(|ending| PathBuf::from(format!("{}{ending}", home.state().display())));
     fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/state").join(SCHEMA_7), home.state()).unwrap();
-    lists.iter().for_each(|path| fs::write(path, "callsheet lists\n").unwrap());
+    for path in &lists {
+        fs::write(path, "callsheet lists\n").unwrap();
+    }
     lists
 }
 

@@ -49,7 +49,7 @@ pub fn router(registry: Registry) -> Router {
 /// and gives requests under way five seconds to finish.
 ///
 /// # Errors
-/// None from the network: accepting is tried again (see [`axum::serve`]).
+/// None from the network: accepting is tried again (see [`axum::serve()`]).
 pub async fn serve(
     listener: TcpListener,
     registry: Registry,

@@ -21,6 +21,8 @@ pub(super) const MOST_WORK: u64 = 20_000_000;
 const MOST_VISITS: u32 = 1_000_000;
 /// Schemas applied one within the other. Both the meter and the validator recurse.
 const DEEPEST: u32 = 1_000;
+/// Embedded schemas with an identifier of their own.
+const MOST_RESOURCES: usize = 4;
 /// How often a check of unevaluated members applies the branches beside it: once for itself, and twice to see what they evaluated.
 const UNEVALUATED: u64 = 3;
 
@@ -33,6 +35,12 @@ pub(super) enum TooExpensive {
     /// Deeper than [`DEEPEST`].
     #[error("its references lead through more than {DEEPEST} schemas, one within the other")]
     Depth,
+    /// References that lead back to where they began without going on in the arguments.
+    #[error("its references lead back to themselves on one value")]
+    Circle,
+    /// Further embedded resources than a check takes. The validator compiles them anew for each order in which they are entered.
+    #[error("it embeds more than {MOST_RESOURCES} schemas with an `$id` of their own")]
+    Resources,
     /// A reference to what is not within the schema.
     #[error("it refers to `{0}`, which is not within it")]
     Reference(String),
@@ -50,9 +58,8 @@ enum Instance<'a> {
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     references: References<'a>,
-    /// The work of a referenced schema (its address) on a value (its address). Zero while it is being counted: the validator does
-    /// not enter such a pair a second time either.
-    counted: HashMap<(usize, usize), u64>,
+    /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
+    counted: HashMap<(usize, usize), Option<u64>>,
     /// The size of a pattern or of a list of values (its address).
     sizes: HashMap<usize, u64>,
     visits: u32,
@@ -66,6 +73,9 @@ impl<'a> Meter<'a> {
 
     /// The work of checking these arguments, at most [`MOST_WORK`].
     pub(super) fn measure(mut self, arguments: &'a Value) -> Result<u64, TooExpensive> {
+        if self.references.resources() > MOST_RESOURCES {
+            return Err(TooExpensive::Resources);
+        }
         let work = self.schema(self.references.root(), Instance::Value(arguments), 0)?;
         if work > MOST_WORK { Err(TooExpensive::Work) } else { Ok(work) }
     }
@@ -132,11 +142,12 @@ impl<'a> Meter<'a> {
         for target in targets {
             let pair = (std::ptr::from_ref(target).addr(), instance.address());
             let counted = if let Some(counted) = self.counted.get(&pair) {
-                *counted
+                // How often a validator goes around a circle depends on the way in, so that no sum could be remembered.
+                counted.ok_or(TooExpensive::Circle)?
             } else {
-                self.counted.insert(pair, 0);
+                self.counted.insert(pair, None);
                 let counted = self.schema(target, instance, depth + 1)?;
-                self.counted.insert(pair, counted);
+                self.counted.insert(pair, Some(counted));
                 counted
             };
             work = work.saturating_add(counted);
@@ -212,7 +223,12 @@ impl<'a> Meter<'a> {
     fn compared(&mut self, keyword: &str, held: &'a Value, instance: Instance<'a>) -> Option<u64> {
         Some(match (keyword, held, instance) {
             ("enum" | "const" | "required" | "dependentRequired", _, _) => {
-                *self.sizes.entry(std::ptr::from_ref(held).addr()).or_insert_with(|| weight(held))
+                let held = *self.sizes.entry(std::ptr::from_ref(held).addr()).or_insert_with(|| weight(held));
+                held.saturating_add(instance.text_weight())
+            }
+            // Each of them reads the whole text.
+            ("minLength" | "maxLength" | "format" | "contentMediaType" | "contentEncoding", _, _) => {
+                instance.text_weight() + 1
             }
             // Few items are compared each with each, many by their hashes.
             ("uniqueItems", _, Instance::Value(Value::Array(items))) => {
@@ -247,6 +263,15 @@ fn weight(value: &Value) -> u64 {
 }
 
 impl Instance<'_> {
+    /// How much there is to read in a text; zero for anything else.
+    fn text_weight(self) -> u64 {
+        match self {
+            Self::Value(Value::String(text)) => text.len() as u64 / 8,
+            Self::Name(name) => name.len() as u64 / 8,
+            Self::Value(_) => 0,
+        }
+    }
+
     fn address(self) -> usize {
         match self {
             Self::Value(value) => std::ptr::from_ref(value).addr(),
@@ -343,8 +368,50 @@ mod tests {
         };
         assert!(measure(&links(100), &json!({})).is_ok());
         assert_eq!(measure(&links(5_000), &json!({})), Err(TooExpensive::Depth));
-        assert!(measure(&json!({"$ref": "#"}), &json!({})).is_ok());
-        assert!(measure(&json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}), &json!({})).is_ok());
+        // Every way through such a circle is another one for the validator.
+        let circle = |size: usize| {
+            let others = |own| (0..size).filter(move |n| *n != own).map(|n| json!({"$ref": format!("#/$defs/d{n}")}));
+            let defs: Map<String, Value> =
+                (0..size).map(|n| (format!("d{n}"), json!({"allOf": others(n).collect::<Vec<_>>()}))).collect();
+            json!({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs})
+        };
+        for schema in [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]}), circle(14)] {
+            assert_eq!(measure(&schema, &json!({"x": "s"})), Err(TooExpensive::Circle), "{schema}");
+        }
+    }
+
+    #[test]
+    fn texts_are_read_by_each_keyword_that_looks_at_them() {
+        for keyword in [json!({"minLength": 1}), json!({"contentMediaType": "application/json"}), json!({"const": "a"})]
+        {
+            let mut defs: Map<String, Value> = (0..17)
+                .map(|n| {
+                    let next = json!({"$ref": format!("#/$defs/l{}", n + 1)});
+                    (format!("l{n}"), json!({"allOf": [next, next]}))
+                })
+                .collect();
+            defs.insert("l17".to_owned(), keyword);
+            let schema = json!({"properties": {"x": {"$ref": "#/$defs/l0"}}, "$defs": defs});
+            assert!(measure(&schema, &json!({"x": "a"})).is_ok());
+            assert_eq!(measure(&schema, &json!({"x": "a".repeat(900_000)})), Err(TooExpensive::Work));
+        }
+    }
+
+    #[test]
+    fn few_embedded_resources_are_followed_whatever_their_addresses_look_like() {
+        let mut defs: Map<String, Value> = (0..40)
+            .map(|n| {
+                let next = json!({"$ref": format!("http://x/d/foo/..#/$defs/l{}", n + 1)});
+                (format!("l{n}"), json!({"allOf": [next, next]}))
+            })
+            .collect();
+        defs.insert("l40".to_owned(), json!({"type": "string"}));
+        let decoy: Map<String, Value> = (0..41).map(|n| (format!("l{n}"), json!({}))).collect();
+        let schema = json!({"properties": {"x": {"$ref": "http://x/d/foo/..#/$defs/l0"}}, "$defs": {
+            "decoy": {"$id": "http://x/q/zz/..", "$defs": decoy}, "real": {"$id": "http://x/d/", "$defs": defs}}});
+        assert_eq!(measure(&schema, &json!({"x": "s"})), Err(TooExpensive::Work));
+        let many: Map<String, Value> = (0..5).map(|n| (format!("r{n}"), json!({"$id": format!("r{n}")}))).collect();
+        assert_eq!(measure(&json!({"$defs": many}), &json!({})), Err(TooExpensive::Resources));
     }
 
     #[test]

@@ -57,20 +57,18 @@ impl<'a> References<'a> {
         if !fragment.is_empty() && !fragment.starts_with('/') {
             return self.anchors.iter().filter(|(name, _)| *name == fragment).map(|(_, schema)| *schema).collect();
         }
-        let own = address.is_empty().then_some(self.root);
-        let embedded =
-            self.resources.iter().filter(|(id, _)| address.is_empty() || last_segment(id) == last_segment(address));
-        own.into_iter()
-            .chain(embedded.map(|(_, schema)| *schema))
-            .filter_map(|schema| schema.pointer(&fragment))
-            .collect()
+        if !address.is_empty() && self.resources.is_empty() {
+            return Vec::new();
+        }
+        // Addresses are not resolved here, so that each resource may be the one that is meant.
+        let resources = self.resources.iter().map(|(_, schema)| *schema).chain([self.root]);
+        resources.filter_map(|schema| schema.pointer(&fragment)).collect()
     }
-}
 
-/// The part of an identifier that stays the same whether it is written relative or absolute.
-fn last_segment(id: &str) -> &str {
-    let id = id.split_once('#').map_or(id, |(address, _)| address);
-    id.rsplit('/').next().unwrap_or(id)
+    /// How many embedded schemas have an identifier of their own.
+    pub(super) fn resources(&self) -> usize {
+        self.resources.iter().filter(|(_, schema)| !std::ptr::eq(*schema, self.root)).count()
+    }
 }
 
 fn percent_decoded(fragment: &str) -> std::borrow::Cow<'_, str> {
@@ -97,11 +95,10 @@ mod tests {
             ("#/$defs/t~0u", vec!["escaped"]),
             ("#here", vec!["anchor"]),
             ("#there", vec!["old anchor"]),
-            ("tree.json", vec!["tree"]),
             ("https://example.com/tree.json", vec!["tree"]),
             ("tree.json#/$defs/leaf", vec!["leaf"]),
             ("#/$defs/leaf", vec!["leaf"]),
-            ("other.json", vec![]),
+            ("other.json", vec!["tree"]),
             ("#missing", vec![]),
         ] {
             let found: Vec<&str> =
@@ -109,5 +106,6 @@ mod tests {
             assert_eq!(found, titles, "{reference}");
         }
         assert_eq!(references.targets("#").len(), 2, "the root and the embedded resource");
+        assert!(References::new(&json!({})).targets("other.json").is_empty());
     }
 }

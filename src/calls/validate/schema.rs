@@ -20,6 +20,8 @@ const LONGEST_MESSAGE: usize = 300;
 const LONGEST_LIST: usize = 16 * 1024;
 /// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred bytes in memory.
 const MOST_EXPLAINED: u64 = 100_000;
+/// The same of work times the bytes of the arguments: the validator copies the value that does not fit into each error.
+const MOST_EXPLAINED_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1024 * 1024;
 /// Bytes of all compiled patterns of one schema.
@@ -89,6 +91,7 @@ impl Schema {
 
     /// Checks arguments.
     pub(super) fn check(&self, arguments: &JsonText) -> Verdict {
+        let bytes = arguments.get().len() as u64;
         let arguments: Value = match serde_json::from_str(arguments.get()) {
             Ok(arguments @ Value::Object(_)) => arguments,
             Ok(_) => return Verdict::whole("they must be one JSON object".to_owned()),
@@ -107,7 +110,7 @@ impl Schema {
         if usable.validator.is_valid(&arguments) {
             return Verdict::Fits;
         }
-        if work > MOST_EXPLAINED {
+        if work > MOST_EXPLAINED || work.saturating_mul(bytes) > MOST_EXPLAINED_BYTES {
             return Verdict::whole("they do not fit, and are too large to say where".to_owned());
         }
         usable.violations(&arguments)
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn violations_are_bounded_in_number_and_length() {
         let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
-        let many: Value = (0..200).map(|n| (format!("m{n}"), json!("é".repeat(5000)))).collect::<Map<_, _>>().into();
+        let many: Value = (0..200).map(|n| (format!("m{n}"), json!("é".repeat(300)))).collect::<Map<_, _>>().into();
         let (listed, more) = unfit(&schema, &many);
         assert!(more && listed.len() <= MOST_VIOLATIONS);
         assert!(listed.iter().all(|violation| violation.message.len() <= LONGEST_MESSAGE + '…'.len_utf8()));
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn long_names_do_not_make_the_list_long() {
         let schema = json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}});
-        let (listed, more) = unfit(&schema, &json!({"k".repeat(900_000): vec![1; 60]}));
+        let (listed, more) = unfit(&schema, &json!({"k".repeat(9_000): vec![1; 60]}));
         let bytes: usize = listed.iter().map(|violation| violation.pointer.len() + violation.message.len()).sum();
         assert!(more && bytes <= LONGEST_LIST, "{bytes}");
         assert!(!listed.is_empty());
@@ -239,6 +242,10 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"x": {"items": {"type": "string"}}}});
         let (listed, more) = unfit(&schema, &json!({"x": vec![1; 60_000]}));
         assert_eq!((listed.len(), more), (1, false));
+        assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
+        // Each error would hold a copy of the value.
+        let branches = json!({"properties": {"x": {"anyOf": vec![json!({"type": "integer"}); 200]}}});
+        let (listed, _) = unfit(&branches, &json!({"x": "a".repeat(900_000)}));
         assert!(listed[0].message.contains("too large to say where"), "{listed:?}");
     }
 
