@@ -7,6 +7,7 @@ use callsheet::protocols::module;
 use callsheet::protocols::tool_discovery::{Decoded, decode, decode_stored, decode_within, encode};
 use serde_json::{Map, Value, json};
 
+#[expect(clippy::needless_pass_by_value, reason = "tools are written where they are handed in")]
 fn manifest(tools: Value) -> Value {
     json!({"protocol_version": "1.0", "scenario": {"name": "full"}, "tools": tools, "generated_at": "2026-02-03T04:05:06Z"})
 }
