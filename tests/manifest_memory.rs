@@ -2,13 +2,10 @@
 //! asks the allocator for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-#![allow(unsafe_code, reason = "counting what the allocator is asked for needs an allocator around it")]
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,49 +13,16 @@ use callsheet::model::{Accept, Bounds};
 use callsheet::protocols::{ListError, module, tool_discovery};
 use serde_json::json;
 
+use support::allocated::{Counted, Took, took};
 use support::found::{Home, announced};
 use support::scripted::{Reply, Scripted};
 use support::upstream_server::gzip;
 
-/// Counts the bytes that are in use, and the most there were.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// What one test takes must not show in another.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn more(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-    PEAK.fetch_max(live, Relaxed);
-}
-
-// SAFETY: everything is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // What cannot grow where it is lies in two places while it is copied.
-        more(size);
-        // SAFETY: the caller's promise.
-        let moved = unsafe { System.realloc(block, layout, size) };
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        moved
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counted = Counted;
 
 const MIB: usize = 1024 * 1024;
 /// The largest answer that is read.
@@ -271,18 +235,10 @@ fn modules(size: usize) -> Vec<Case> {
     cases
 }
 
-/// The most bytes that were in use at once while `work` ran, beyond those before, and what came of it.
-fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let done = work();
-    (PEAK.load(Relaxed).saturating_sub(before), done)
-}
-
 /// Reads a document, and holds what it costs to the promise: eight times its bytes and one MiB.
 fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_discovery::Decoded, ListError>) {
     let (what, text) = case;
-    let (peak, decoded) = peak_of(|| read(text.as_bytes()));
+    let (decoded, Took { peak, .. }) = took(|| read(text.as_bytes()));
     assert!(peak <= 8 * text.len() + MIB, "{peak} bytes for {} of {what}", text.len());
     let tools = decoded.map_or(0, |decoded| decoded.manifest.tools.len());
     assert!(tools <= most, "{tools} tools of {what}");
@@ -323,7 +279,7 @@ fn many_small_answers_that_become_large_are_borne() {
     let packed = gzip(empty.as_bytes());
     assert!(packed.len() < 3_000, "{} bytes", packed.len());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (peak, ()) = peak_of(|| {
+    let ((), Took { peak, .. }) = took(|| {
         runtime.block_on(async {
             let reply = Reply::text(packed).header("Content-Encoding: gzip").header("Cache-Control: max-age=3600");
             let servers: Vec<_> = (0..TRUSTED + STRANGERS).map(|_| Scripted::saying(reply.clone())).collect();

@@ -24,6 +24,7 @@ fuzz_target!(|text: &str| {
     let (Ok(schema), Ok(arguments)) = (JsonText::read(schema), JsonText::read(arguments)) else { return };
     let (verdict, took) = allocated::took(|| check(&schema, &arguments));
     assert!(took.peak <= MEMORY, "{} bytes at once: {text}", took.peak);
+    assert!(took.total <= 16 * MEMORY, "{} bytes in all: {text}", took.total);
     if let Verdict::Unfit(violations, _) = verdict {
         assert!((1..=MOST_VIOLATIONS).contains(&violations.len()), "{violations:?}");
         let bytes: usize = violations.iter().map(|one| one.pointer.len() + one.message.len()).sum();

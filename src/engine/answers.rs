@@ -251,7 +251,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
     record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
 }
 
-/// What is told of an answer that is too large only because its scenario waits for a yes.
+/// The reason in health of an answer that is too large only because its scenario waits for approval.
 fn unread_while_pending(record: &Record, error: &ListError, config: &Config) -> Option<String> {
     let ListError::Ask(AskError::TooLarge { limit, .. }) = error else { return None };
     let unread = !record.is_trusted() && *limit < config.refresh.max_body;

@@ -73,7 +73,7 @@ impl Core {
             return;
         }
         let Some(upstream) = record.upstream.clone() else { return };
-        // Anybody on the network can be found and wait for a yes, so little is read of them.
+        // Anyone on the network can be found and wait for approval, so little of their answers is read.
         let most = (!record.is_trusted()).then_some(self.parts.config.refresh.max_pending_body);
         record.last_attempt = Some((now.mono, now.wall));
         let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);

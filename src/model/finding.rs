@@ -216,7 +216,7 @@ impl CappedFindings {
         self.push_with(finding.code, || finding);
     }
 
-    /// The same of one with this code, which is made only if it is told.
+    /// Adds a finding with this code. It is made only if it is among those that are kept.
     pub fn push_with(&mut self, code: FindingCode, finding: impl FnOnce() -> Finding) {
         let count = self.counts.entry(code).or_default();
         *count += 1;

@@ -1,8 +1,9 @@
-//! Announcing a scenario on the local network, and saying goodbye.
+//! Announcing a scenario on the local network, and withdrawing the announcement.
 //!
-//! The record says where the list is and who offers it: `txtvers=1 path=... proto=1.0 id=<id> boot=<random>`. `boot` is new for each
-//! announcement that is started, so that whoever listens sees a restart. What listens on loopback only is announced on loopback only, and
-//! what listens on one address is announced on its interface: nobody is told an address where nothing answers.
+//! The record has the path of the list and the identity of the scenario: `txtvers=1 path=... proto=1.0 id=<id> boot=<random>`.
+//! `boot` is new for each announcement that is started, so that consumers notice a restart. A scenario that listens on loopback
+//! only is announced on loopback only, and one that listens on one address is announced on the interface of that address, so that
+//! no client gets an address at which it cannot be reached.
 //!
 //! ```no_run
 //! use callsheet_provide::Announcement;
@@ -150,7 +151,7 @@ impl Announcement {
 }
 
 impl Announced {
-    /// Takes it back, so that whoever listens hears it at once, and waits for that at most about a second.
+    /// Withdraws the announcement, so that consumers notice at once. Waits at most about a second.
     pub async fn goodbye(self) {
         let Self { mdns, fullname } = self;
         let said = async {

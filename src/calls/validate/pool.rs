@@ -73,7 +73,7 @@ struct State {
     closed: bool,
 }
 
-/// A queued check. `start` is told that it starts; when nobody waits for that any more, it is not started.
+/// A queued check. It reports its start by `start`; if the receiver is gone, it is not started.
 struct Check {
     start: oneshot::Sender<()>,
     work: Box<dyn FnOnce() + Send>,

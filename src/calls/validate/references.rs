@@ -10,8 +10,10 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// Schemas with an identifier of their own: `$id`, or `id` in draft 4.
-    resources: Vec<(&'a str, &'a Value)>,
+    /// Whether the root has an identifier, so that an address may mean it.
+    has_address: bool,
+    /// Schemas within the root with an identifier of their own: `$id`, or `id` in draft 4.
+    resources: Vec<&'a Value>,
     /// Schemas that an anchor names.
     anchors: Vec<(&'a str, &'a Value)>,
 }
@@ -19,7 +21,7 @@ pub(super) struct References<'a> {
 impl<'a> References<'a> {
     /// Goes over the schema once.
     pub(super) fn new(root: &'a Value) -> Self {
-        let mut references = Self { root, resources: Vec::new(), anchors: Vec::new() };
+        let mut references = Self { root, has_address: false, resources: Vec::new(), anchors: Vec::new() };
         references.index(root);
         references
     }
@@ -39,7 +41,9 @@ impl<'a> References<'a> {
                         ("$id" | "id", Value::String(id)) => match id.strip_prefix('#') {
                             // How anchors were written before 2019-09.
                             Some(anchor) => self.anchors.push((anchor, value)),
-                            None => self.resources.push((id, value)),
+                            // The root is a target by itself.
+                            None if std::ptr::eq(value, self.root) => self.has_address = true,
+                            None => self.resources.push(value),
                         },
                         ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => self.anchors.push((anchor, value)),
                         _ => self.index(held),
@@ -57,17 +61,16 @@ impl<'a> References<'a> {
         if !fragment.is_empty() && !fragment.starts_with('/') {
             return self.anchors.iter().filter(|(name, _)| *name == fragment).map(|(_, schema)| *schema).collect();
         }
-        if !address.is_empty() && self.resources.is_empty() {
+        if !address.is_empty() && !self.has_address && self.resources.is_empty() {
             return Vec::new();
         }
         // Addresses are not resolved here, so that each resource may be the one that is meant.
-        let resources = self.resources.iter().map(|(_, schema)| *schema).chain([self.root]);
-        resources.filter_map(|schema| schema.pointer(&fragment)).collect()
+        self.resources.iter().copied().chain([self.root]).filter_map(|schema| schema.pointer(&fragment)).collect()
     }
 
     /// How many embedded schemas have an identifier of their own.
     pub(super) fn resources(&self) -> usize {
-        self.resources.iter().filter(|(_, schema)| !std::ptr::eq(*schema, self.root)).count()
+        self.resources.len()
     }
 }
 
@@ -107,5 +110,9 @@ mod tests {
         }
         assert_eq!(references.targets("#").len(), 2, "the root and the embedded resource");
         assert!(References::new(&json!({})).targets("other.json").is_empty());
+        let named = json!({"$id": "https://example.com/root.json", "$defs": {"a": {}}});
+        let references = References::new(&named);
+        assert_eq!((references.resources(), references.targets("#/$defs/a").len()), (0, 1), "the root counts once");
+        assert_eq!(references.targets("https://example.com/root.json#/$defs/a").len(), 1);
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Fold<'a> {
             shape.and(either);
         }
         self.settle(&mut shape, "allOf")?;
-        // Whoever takes it over moves each name once more.
+        // Each caller that takes the names over moves each of them once more.
         self.budget.charge((shape.properties.len() + shape.required.len()) * MEMBER)?;
         self.within.pop();
         Ok(shape)

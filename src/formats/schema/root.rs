@@ -54,6 +54,6 @@ mod tests {
         for mut other in [json!({"type": "string"}), json!(true), json!([]), json!({"type": ["array"]})] {
             assert!(matches!(object_root(&mut other, &mut context), Err(Refused::NotAnObject(_))), "{other}");
         }
-        assert_eq!(context.finish().0.len(), 1, "only the second is told");
+        assert_eq!(context.finish().0.len(), 1, "only the second is noted");
     }
 }

@@ -149,7 +149,7 @@ impl Upstream {
         self.ask(path, validators, Take::Success).await
     }
 
-    /// The same, but an answer of any status counts as one: for whoever wants to see how something is refused.
+    /// The same, but an answer of any status counts as one, for callers that show how a request was refused.
     pub async fn look(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
         self.ask(path, validators, Take::Any).await
     }
