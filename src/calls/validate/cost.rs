@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::pattern;
 use super::references::References;
+use super::weight::{self, Weights};
 
 /// Work that a check may cost at most. A unit is about one keyword applied to one value, or a few bytes compared.
 pub(super) const MOST_WORK: u64 = 20_000_000;
@@ -54,21 +55,37 @@ enum Instance<'a> {
     Name(&'a str),
 }
 
+/// What a meter adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// The work of a check.
+    Work,
+    /// The same, and for each keyword of a schema the weight of the value that it is applied to: what a list of errors may hold in
+    /// memory, because the validator copies the value that does not fit into an error.
+    Copies,
+}
+
 /// Counts the work of checks against one schema.
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     references: References<'a>,
+    counts: Counted,
     /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
     counted: HashMap<(usize, usize), Option<u64>>,
-    /// The size of a pattern or of a list of values (its address).
-    sizes: HashMap<usize, u64>,
+    weights: Weights<'a>,
     visits: u32,
 }
 
 impl<'a> Meter<'a> {
     /// Counts for this schema.
     pub(super) fn new(schema: &'a Value) -> Self {
-        Self { references: References::new(schema), counted: HashMap::new(), sizes: HashMap::new(), visits: 0 }
+        let references = References::new(schema);
+        Self { references, counts: Counted::Work, counted: HashMap::new(), weights: Weights::default(), visits: 0 }
+    }
+
+    /// Counts what the errors of a check may hold in memory, each unit at most some ten bytes.
+    pub(super) fn of_errors(schema: &'a Value) -> Self {
+        Self { counts: Counted::Copies, ..Self::new(schema) }
     }
 
     /// The work of checking these arguments, at most [`MOST_WORK`].
@@ -88,8 +105,13 @@ impl<'a> Meter<'a> {
         if depth > DEEPEST {
             return Err(TooExpensive::Depth);
         }
-        let Some(keywords) = schema.as_object() else { return Ok(1) };
-        let (mut own, mut branches) = (1_u64, 0_u64);
+        let copies = match (self.counts, instance) {
+            (Counted::Work, _) => 0,
+            (Counted::Copies, Instance::Value(value)) => self.weights.of(value),
+            (Counted::Copies, Instance::Name(name)) => weight::text(name) + 1,
+        };
+        let Some(keywords) = schema.as_object() else { return Ok(copies.saturating_add(1)) };
+        let (mut own, mut branches) = (copies.saturating_mul(keywords.len() as u64).saturating_add(1), 0_u64);
         for (keyword, held) in keywords {
             match keyword.as_str() {
                 "$ref" | "$dynamicRef" | "$recursiveRef" => {
@@ -191,7 +213,7 @@ impl<'a> Meter<'a> {
             ("patternProperties", Value::Object(patterns)) => {
                 let mut work = 0_u64;
                 for (pattern, schema) in patterns {
-                    let states = self.states(pattern);
+                    let states = self.weights.states(pattern);
                     let names = each.clone().map(|(name, _)| pattern::work(states, name)).fold(0, u64::saturating_add);
                     let values = self.sum(each.clone().map(|(_, value)| (schema, Instance::Value(value))), depth)?;
                     work = work.saturating_add(names).saturating_add(values);
@@ -223,8 +245,7 @@ impl<'a> Meter<'a> {
     fn compared(&mut self, keyword: &str, held: &'a Value, instance: Instance<'a>) -> Option<u64> {
         Some(match (keyword, held, instance) {
             ("enum" | "const" | "required" | "dependentRequired", _, _) => {
-                let held = *self.sizes.entry(std::ptr::from_ref(held).addr()).or_insert_with(|| weight(held));
-                held.saturating_add(instance.text_weight())
+                self.weights.of(held).saturating_add(instance.text_weight())
             }
             // Each of them reads the whole text.
             ("minLength" | "maxLength" | "format" | "contentMediaType" | "contentEncoding", _, _) => {
@@ -233,32 +254,17 @@ impl<'a> Meter<'a> {
             // Few items are compared each with each, many by their hashes.
             ("uniqueItems", _, Instance::Value(Value::Array(items))) => {
                 let times = items.len().clamp(1, 16) as u64;
-                items.iter().map(weight).fold(1, u64::saturating_add).saturating_mul(times)
+                items.iter().map(|item| self.weights.of(item)).fold(1, u64::saturating_add).saturating_mul(times)
             }
             ("pattern", Value::String(pattern), Instance::Value(Value::String(text))) => {
-                pattern::work(self.states(pattern), text)
+                pattern::work(self.weights.states(pattern), text)
             }
-            ("pattern", Value::String(pattern), Instance::Name(name)) => pattern::work(self.states(pattern), name),
+            ("pattern", Value::String(pattern), Instance::Name(name)) => {
+                pattern::work(self.weights.states(pattern), name)
+            }
             ("uniqueItems" | "pattern", _, _) => 1,
             _ => return None,
         })
-    }
-
-    fn states(&mut self, pattern: &'a str) -> u64 {
-        *self.sizes.entry(pattern.as_ptr().addr()).or_insert_with(|| pattern::states(pattern))
-    }
-}
-
-/// How much there is to compare in a value: one for each value within it, and one for each eight bytes of text.
-fn weight(value: &Value) -> u64 {
-    let text = |text: &str| text.len() as u64 / 8;
-    match value {
-        Value::String(own) => 1 + text(own),
-        Value::Array(items) => items.iter().map(weight).fold(1, u64::saturating_add),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| text(name) + weight(value)).fold(1, u64::saturating_add)
-        }
-        _ => 1,
     }
 }
 
@@ -266,8 +272,8 @@ impl Instance<'_> {
     /// How much there is to read in a text; zero for anything else.
     fn text_weight(self) -> u64 {
         match self {
-            Self::Value(Value::String(text)) => text.len() as u64 / 8,
-            Self::Name(name) => name.len() as u64 / 8,
+            Self::Value(Value::String(text)) => weight::text(text),
+            Self::Name(name) => weight::text(name),
             Self::Value(_) => 0,
         }
     }

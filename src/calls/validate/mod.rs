@@ -27,6 +27,7 @@ mod pool;
 mod references;
 mod schema;
 mod unchecked;
+mod weight;
 
 use pool::{CheckPool, PoolError, PoolLimits};
 use schema::Schema;
@@ -89,7 +90,7 @@ impl Validators {
             (schema, verdict)
         };
         let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
-        let verdict = match self.pool.run(limits, work).await {
+        let verdict = match self.pool.run(&tool.id.scenario, limits, work).await {
             Ok((schema, verdict)) => {
                 self.keep(digest, schema, rules);
                 verdict

@@ -1,7 +1,8 @@
 //! The threads on which arguments are checked, apart from those that serve.
 //!
 //! A check applies a scenario's schema to a caller's text, and once started it cannot be cancelled. So there are few threads, a
-//! bounded queue and a deadline. A check past its deadline keeps its thread, which is replaced, at most [`MAX_OVERDUE`] times. A
+//! bounded queue and a deadline. A check past its deadline keeps its thread, which is replaced, at most [`MAX_OVERDUE`] times, and
+//! until it ends no other check of the same scenario is run, so that one scenario cannot take every thread. A
 //! check whose caller has gone away is not started. The threads are detached: the process ends without waiting for them.
 //!
 //! Knows nothing of schemas: work is a closure.
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::model::ScenarioName;
 use crate::runtime::Clock;
 use crate::runtime::tasks::{self, panic_text};
 
@@ -45,7 +47,7 @@ pub(super) enum PoolError {
     NotStarted,
     /// It runs, and is past its deadline.
     Overdue,
-    /// No thread is left: all are past their deadline, or the system allows no more.
+    /// No thread is left for it: all are past their deadline, one of the same scenario is, or the system allows no more.
     NoThread,
     /// It panicked, with this text.
     Panicked(String),
@@ -62,19 +64,25 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Check>,
-    /// Checks that run, by number, each with its deadline.
-    running: HashMap<u64, Instant>,
+    /// Checks that run, by number.
+    running: HashMap<u64, Running>,
     /// Checks started so far; the number of the next one.
     started: u64,
     /// Threads that take checks from the queue.
     live: usize,
-    /// Threads whose check is past its deadline. One that comes back takes checks again if its place is free.
-    overdue: usize,
+    /// The owners of checks past their deadline, by number. A thread that comes back takes checks again if its place is free.
+    overdue: HashMap<u64, ScenarioName>,
     closed: bool,
+}
+
+struct Running {
+    owner: ScenarioName,
+    deadline: Instant,
 }
 
 /// A queued check. It reports its start by `start`; if the receiver is gone, it is not started.
 struct Check {
+    owner: ScenarioName,
     start: oneshot::Sender<()>,
     work: Box<dyn FnOnce() + Send>,
     timeout: Duration,
@@ -91,8 +99,8 @@ impl CheckPool {
         Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
     }
 
-    /// Runs `work` and gives its result. Cancel-safe: work that was not started by then never is.
-    pub(super) async fn run<T, F>(&self, limits: PoolLimits, work: F) -> Result<T, PoolError>
+    /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not started by then never is.
+    pub(super) async fn run<T, F>(&self, owner: &ScenarioName, limits: PoolLimits, work: F) -> Result<T, PoolError>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
@@ -104,7 +112,7 @@ impl CheckPool {
             // The caller may have gone away meanwhile.
             _ = finish.send(result.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
         });
-        self.0.queue(Check { start, work, timeout: limits.timeout }, limits.queue)?;
+        self.0.queue(Check { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
             Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
             Ok(Err(_closed)) => return Err(PoolError::NoThread),
@@ -137,6 +145,9 @@ impl Shared {
         if state.queue.len() >= most {
             return Err(PoolError::QueueFull);
         }
+        if state.is_overdue(&check.owner) {
+            return Err(PoolError::NoThread);
+        }
         if state.live < self.threads && state.live == state.running.len() {
             self.start_thread(&mut state);
         }
@@ -152,18 +163,17 @@ impl Shared {
     fn replace_overdue(self: &Arc<Self>, state: &mut State) {
         let now = self.clock.now();
         let late: Vec<u64> =
-            state.running.iter().filter(|(_, deadline)| **deadline <= now).map(|(number, _)| *number).collect();
-        for number in late {
-            state.running.remove(&number);
+            state.running.iter().filter(|(_, check)| check.deadline <= now).map(|(number, _)| *number).collect();
+        for (number, check) in late.into_iter().filter_map(|number| Some((number, state.running.remove(&number)?))) {
             state.live -= 1;
-            state.overdue += 1;
+            state.overdue.insert(number, check.owner);
         }
-        let missing = usize::from(!state.queue.is_empty() && state.live == 0 && state.overdue <= MAX_OVERDUE);
+        let missing = usize::from(!state.queue.is_empty() && state.live == 0 && state.overdue.len() <= MAX_OVERDUE);
         (0..missing).for_each(|_| self.start_thread(state));
     }
 
     fn start_thread(self: &Arc<Self>, state: &mut State) {
-        if state.overdue > MAX_OVERDUE {
+        if state.overdue.len() > MAX_OVERDUE {
             return;
         }
         let shared = Arc::clone(self);
@@ -194,9 +204,13 @@ impl Shared {
                 return None;
             }
             if let Some(check) = state.queue.pop_front() {
+                if state.is_overdue(&check.owner) {
+                    continue;
+                }
                 let number = state.started;
                 state.started += 1;
-                state.running.insert(number, self.clock.now() + check.timeout);
+                let deadline = self.clock.now() + check.timeout;
+                state.running.insert(number, Running { owner: check.owner.clone(), deadline });
                 return Some((number, check));
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -209,10 +223,16 @@ impl Shared {
         if state.running.remove(&number).is_some() {
             return true;
         }
-        state.overdue -= 1;
+        state.overdue.remove(&number);
         let returns = state.live < self.threads;
         state.live += usize::from(returns);
         returns
+    }
+}
+
+impl State {
+    fn is_overdue(&self, owner: &ScenarioName) -> bool {
+        self.overdue.values().any(|overdue| overdue == owner)
     }
 }
 
@@ -222,7 +242,7 @@ impl fmt::Debug for Shared {
         f.debug_struct("CheckPool")
             .field("threads", &self.threads)
             .field("live", &state.live)
-            .field("overdue", &state.overdue)
+            .field("overdue", &state.overdue.len())
             .field("queue", &state.queue.len())
             .finish_non_exhaustive()
     }
@@ -238,6 +258,10 @@ mod tests {
     const PATIENT: PoolLimits = PoolLimits { timeout: Duration::from_secs(60), queue: 10 };
     const BRIEF: PoolLimits = PoolLimits { timeout: Duration::from_millis(20), queue: 10 };
 
+    fn owner(number: usize) -> ScenarioName {
+        format!("owner-{number}").parse().unwrap()
+    }
+
     fn pool() -> Arc<CheckPool> {
         Arc::new(CheckPool::with_threads(1, Clock::system()))
     }
@@ -245,6 +269,7 @@ mod tests {
     /// Starts work that lasts until the sender is dropped, and waits until it runs.
     async fn occupy(
         pool: &Arc<CheckPool>,
+        number: usize,
         limits: PoolLimits,
     ) -> (mpsc::SyncSender<()>, tokio::task::JoinHandle<Result<(), PoolError>>) {
         // On a busy machine a brief limit may be over before a thread is free.
@@ -253,7 +278,7 @@ mod tests {
             let (runs, running) = oneshot::channel();
             let pool = Arc::clone(pool);
             let check = crate::runtime::Tasks::new().spawn(async move {
-                pool.run(limits, move || {
+                pool.run(&owner(number), limits, move || {
                     _ = runs.send(());
                     _ = open.recv();
                 })
@@ -269,31 +294,31 @@ mod tests {
     #[tokio::test]
     async fn work_gives_its_result_and_a_panic_costs_that_work_only() {
         let pool = pool();
-        assert_eq!(pool.run(PATIENT, || 7).await, Ok(7));
-        let panicked = pool.run(PATIENT, || assert!(std::hint::black_box(false), "as expected")).await;
+        assert_eq!(pool.run(&owner(0), PATIENT, || 7).await, Ok(7));
+        let panicked = pool.run(&owner(0), PATIENT, || assert!(std::hint::black_box(false), "as expected")).await;
         assert_eq!(panicked, Err(PoolError::Panicked("panic: as expected".to_owned())));
-        assert_eq!(pool.run(PATIENT, || 8).await, Ok(8));
+        assert_eq!(pool.run(&owner(0), PATIENT, || 8).await, Ok(8));
         assert_eq!(pool.0.state().live, 1);
     }
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_a_caller_that_left_has_its_work_never_started() {
         let pool = pool();
-        let (gate, running) = occupy(&pool, PATIENT).await;
+        let (gate, running) = occupy(&pool, 0, PATIENT).await;
         let ran = Arc::new(AtomicUsize::new(0));
         let waiting: Vec<_> = (0..PATIENT.queue)
             .map(|_| {
                 let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
                 let work = move || _ = ran.fetch_add(1, Ordering::SeqCst);
-                let mut check = Box::pin(async move { pool.run(PATIENT, work).await });
+                let mut check = Box::pin(async move { pool.run(&owner(0), PATIENT, work).await });
                 assert!(futures_util::FutureExt::now_or_never(check.as_mut()).is_none());
                 check
             })
             .collect();
-        assert_eq!(pool.run(PATIENT, || ()).await, Err(PoolError::QueueFull));
+        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::QueueFull));
         drop(waiting);
         let (last, pool) = (Arc::clone(&pool), pool);
-        let last = crate::runtime::Tasks::new().spawn(async move { last.run(PATIENT, || ()).await });
+        let last = crate::runtime::Tasks::new().spawn(async move { last.run(&owner(0), PATIENT, || ()).await });
         drop(gate);
         assert_eq!(running.await.unwrap(), Ok(()));
         assert_eq!(last.await.unwrap(), Ok(()), "those that left make room");
@@ -305,27 +330,41 @@ mod tests {
     async fn overdue_threads_are_replaced_a_few_times_and_come_back() {
         let pool = pool();
         let mut gates = Vec::new();
-        for _ in 0..=MAX_OVERDUE {
-            let (gate, running) = occupy(&pool, BRIEF).await;
+        for number in 0..=MAX_OVERDUE {
+            let (gate, running) = occupy(&pool, number, BRIEF).await;
             assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
             gates.push(gate);
         }
-        assert_eq!(pool.run(BRIEF, || ()).await, Err(PoolError::NoThread));
+        assert_eq!(pool.run(&owner(9), BRIEF, || ()).await, Err(PoolError::NoThread));
         drop(gates);
         while pool.0.state().live == 0 {
             std::thread::yield_now();
         }
-        assert_eq!(pool.run(PATIENT, || ()).await, Ok(()));
+        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_owner_with_a_check_past_its_deadline_has_no_other_until_it_ends() {
+        let pool = pool();
+        let (gate, running) = occupy(&pool, 0, BRIEF).await;
+        assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
+        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::NoThread));
+        assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
+        drop(gate);
+        while !pool.0.state().overdue.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Ok(()));
     }
 
     #[tokio::test]
     async fn a_running_check_whose_caller_left_is_still_held_to_its_deadline() {
         let pool = pool();
-        let (_gate, running) = occupy(&pool, BRIEF).await;
+        let (_gate, running) = occupy(&pool, 0, BRIEF).await;
         running.abort();
         assert!(running.await.is_err());
         // The first of these waits as long as the deadline, and the next finds it passed.
-        assert_eq!(pool.run(BRIEF, || ()).await, Err(PoolError::NotStarted));
-        assert_eq!(pool.run(PATIENT, || ()).await, Ok(()));
+        assert_eq!(pool.run(&owner(1), BRIEF, || ()).await, Err(PoolError::NotStarted));
+        assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
     }
 }

@@ -20,8 +20,8 @@ const LONGEST_MESSAGE: usize = 300;
 const LONGEST_LIST: usize = 16 * 1024;
 /// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred bytes in memory.
 const MOST_EXPLAINED: u64 = 100_000;
-/// The same of work times the bytes of the arguments: the validator copies the value that does not fit into each error.
-const MOST_EXPLAINED_BYTES: u64 = 64 * 1024 * 1024;
+/// What the errors may hold of the arguments, in values and in groups of eight bytes of text. A value takes up to about 72 bytes.
+const MOST_COPIED: u64 = 1_000_000;
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1024 * 1024;
 /// Bytes of all compiled patterns of one schema.
@@ -91,7 +91,6 @@ impl Schema {
 
     /// Checks arguments.
     pub(super) fn check(&self, arguments: &JsonText) -> Verdict {
-        let bytes = arguments.get().len() as u64;
         let arguments: Value = match serde_json::from_str(arguments.get()) {
             Ok(arguments @ Value::Object(_)) => arguments,
             Ok(_) => return Verdict::whole("they must be one JSON object".to_owned()),
@@ -110,7 +109,8 @@ impl Schema {
         if usable.validator.is_valid(&arguments) {
             return Verdict::Fits;
         }
-        if work > MOST_EXPLAINED || work.saturating_mul(bytes) > MOST_EXPLAINED_BYTES {
+        let copied = Meter::of_errors(&usable.source).measure(&arguments);
+        if work > MOST_EXPLAINED || copied.is_err() || copied.is_ok_and(|copied| copied > MOST_COPIED) {
             return Verdict::whole("they do not fit, and are too large to say where".to_owned());
         }
         usable.violations(&arguments)
