@@ -1,8 +1,10 @@
-//! What a bare hyper server needs to send the same bytes with the same headers: no routes, no decisions.
+//! What a bare server needs to send the same bytes with the same headers: no routes, no decisions. It is made with the builder and the
+//! timeouts of the daemon's own server.
 
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -11,14 +13,19 @@ use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
+use tokio_io_timeout::TimeoutStream;
 
 use crate::child::Child;
 use crate::raw::Answer;
 
 /// Headers that hyper writes by itself.
 const WRITTEN_BY_HYPER: [&str; 3] = ["date", "content-length", "connection"];
+
+/// How long a client may take for a request's head, and may read no byte of its answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A process with a bare server.
 pub(crate) struct Bare {
@@ -64,10 +71,15 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
     let tasks = Tasks::new();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(TIMEOUT).keep_alive_timeout(TIMEOUT);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let (headers, body) = (headers.clone(), body.clone());
+        let (headers, body, builder) = (headers.clone(), body.clone(), builder.clone());
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(TIMEOUT));
         tasks.spawn(async move {
             let answer = service_fn(move |_: Request<_>| {
                 let mut response = Response::new(Full::new(body.clone()));
@@ -76,7 +88,7 @@ async fn answer_all(status: StatusCode, headers: HeaderMap, body: Bytes) -> Resu
                 std::future::ready(Ok::<_, Infallible>(response))
             });
             // A client that goes away is no matter.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), answer).await;
         });
     }
 }

@@ -22,7 +22,7 @@ use crate::scenarios::Scenarios;
 use crate::{fleet, truth};
 
 /// Sizes of catalogs, in scenarios.
-const FLEETS: [usize; 3] = [50, 500, 5_000];
+const FLEETS: [usize; 3] = [50, 1_000, 5_000];
 /// Scenarios that change, one after the other.
 const MOVERS: usize = 40;
 /// They are asked more often than an operator would.

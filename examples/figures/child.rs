@@ -3,10 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child as Process, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
+
+/// The program whose daemon is measured, if it is not this one.
+pub(crate) static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// A running role; killed when dropped.
 pub(crate) struct Child {
@@ -17,7 +21,11 @@ pub(crate) struct Child {
 impl Child {
     /// Starts a role. On a machine with `taskset` it is held on `core`, if one is given.
     pub(crate) fn start(core: Option<usize>, arguments: &[String]) -> Result<Self> {
-        let program = std::env::current_exe()?;
+        Self::of(&std::env::current_exe()?, core, arguments)
+    }
+
+    /// Starts a program, held on `core` in the same way.
+    fn of(program: &Path, core: Option<usize>, arguments: &[String]) -> Result<Self> {
         let mut command = match core {
             Some(core) if Path::new("/usr/bin/taskset").exists() => {
                 let mut command = Command::new("/usr/bin/taskset");
@@ -129,7 +137,7 @@ impl Daemon {
         }
         std::fs::write(&config, text)?;
         let [config, state] = [config, state].map(|path| path.display().to_string());
-        let arguments = ["daemon", "--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
+        let arguments = ["--listen", "127.0.0.1:0", "--log", "error", "--config", &config, "--state", &state];
         let arguments = arguments.map(str::to_owned).to_vec();
         let (child, address) = listening(core, &arguments)?;
         Ok(Self { child, address, core, arguments, folder })
@@ -157,7 +165,10 @@ impl Daemon {
 
 /// A daemon, once it says where it listens.
 fn listening(core: Option<usize>, arguments: &[String]) -> Result<(Child, SocketAddr)> {
-    let mut child = Child::start(core, arguments)?;
+    let mut child = match PROGRAM.get() {
+        Some(program) => Child::of(program, core, &[&["serve".to_owned()], arguments].concat())?,
+        None => Child::start(core, &[&["daemon".to_owned()], arguments].concat())?,
+    };
     let line = child.line()?;
     let address = line.rsplit("http://").next().unwrap_or_default().parse().with_context(|| line.clone())?;
     Ok((child, address))

@@ -25,8 +25,7 @@ pub(crate) struct Plan {
 }
 
 /// What is understood.
-pub(crate) const USAGE: &str =
-    "[FIGURE ...] [--quick] [--scenarios N] [--churn MINUTES] [--steady SECONDS] [--json FILE] [--readme FILE]";
+pub(crate) const USAGE: &str = "[FIGURE ...] [--quick] [--scenarios N] [--churn MINUTES] [--steady SECONDS] [--daemon PROGRAM] [--json FILE] [--readme FILE]";
 
 impl Plan {
     pub(crate) fn read(arguments: &[String]) -> Result<Self> {
@@ -49,6 +48,8 @@ impl Plan {
                 "--scenarios" => plan.fleet = value()?.parse()?,
                 "--churn" => plan.churn = Duration::from_secs_f64(value()?.parse::<f64>()? * 60.0),
                 "--steady" => plan.steady = Duration::from_secs(value()?.parse()?),
+                // Set once: an option that stands twice counts as it stands first.
+                "--daemon" => _ = crate::child::PROGRAM.set(value()?.into()),
                 "--json" => plan.json = Some(value()?.into()),
                 "--readme" => plan.readme = Some(value()?.into()),
                 other if other.starts_with("--") => anyhow::bail!("what is {other}? {USAGE}"),
@@ -65,6 +66,6 @@ impl Plan {
 
     /// How often something is measured.
     pub(crate) fn rounds(&self) -> usize {
-        self.pick(3, 7)
+        self.pick(3, 9)
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 const MARKS: (&str, &str) = ("<!-- figures: begin -->\n", "<!-- figures: end -->");
 
 /// One figure.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Row {
     /// What it is found by in a later run.
     id: String,
@@ -24,6 +24,8 @@ pub(crate) struct Row {
     against: String,
     unit: &'static str,
     ratio: Option<f64>,
+    /// The lowest and the highest ratio of all turns.
+    spread: Option<(f64, f64)>,
     wanted: Option<Wanted>,
     holds: Option<bool>,
     better: Better,
@@ -58,6 +60,7 @@ impl Row {
             against: String::new(),
             unit,
             ratio: None,
+            spread: None,
             wanted: None,
             holds: None,
             better: if unit.ends_with("/s") { Better::Higher } else { Better::Lower },
@@ -70,9 +73,11 @@ impl Row {
         Self { against: what.into(), theirs: Some(theirs), ratio: Some(self.ours / theirs), ..self }
     }
 
-    /// The ratio as it was measured, where that is more than one value by another: the middle one of several rounds.
-    pub(crate) fn ratio(self, ratio: f64) -> Self {
-        Self { ratio: Some(ratio), ..self }
+    /// The ratios of several turns, each of two values measured side by side: the median counts, and the spread is shown.
+    pub(crate) fn ratios(self, ours: &[f64], theirs: &[f64]) -> Self {
+        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+        let (low, high) = (percentile(&ratios, 0), percentile(&ratios, 100));
+        Self { ratio: Some(median(&ratios)), spread: Some((low, high)), ..self }
     }
 
     pub(crate) fn at_least(self, bound: f64) -> Self {
@@ -98,7 +103,8 @@ impl Row {
         let note = if self.note.is_empty() { String::new() } else { format!(" ({})", self.note) };
         let theirs =
             self.theirs.map_or_else(String::new, |theirs| format!("{}: {}", self.against, shown(theirs, self.unit)));
-        let ratio = self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+        let spread = self.spread.map_or_else(String::new, |(low, high)| format!(" ({low:.2} to {high:.2})"));
+        let ratio = self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}{spread}"));
         let of = if self.ratio.is_some() { "" } else { self.unit };
         let wanted = match self.wanted {
             None => String::new(),
@@ -232,9 +238,4 @@ pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
-}
-
-/// The middle one of the ratios of values that were measured one beside the other.
-pub(crate) fn median_ratio(ours: &[f64], theirs: &[f64]) -> f64 {
-    median(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
 }
