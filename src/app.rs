@@ -108,7 +108,7 @@ impl Callsheet {
             calls: self.calls.clone(),
             events: self.events.clone(),
             readiness: self.readiness.clone(),
-            config: self.config.borrow().server.clone(),
+            config: self.config.subscribe(),
             settings: self.settings.subscribe(),
             clock: self.clock,
             tasks: self.tasks.clone(),

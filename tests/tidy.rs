@@ -206,6 +206,18 @@ fn each_library_lives_in_its_room() {
     assert_none(&problems, "each library's types stay in one room");
 }
 
+/// Whether a change loosens is judged in one place; a handler that went past it would let every caller loosen.
+#[test]
+fn requests_change_preferences_in_one_place() {
+    let changes = |path: &PathBuf| {
+        let code: String = code(path).concat().split_whitespace().collect();
+        code.contains("engine.prefer")
+    };
+    let places: Vec<_> =
+        files("src/server", "rs").iter().filter(|path| changes(path)).map(|path| shown(path)).collect();
+    assert_eq!(places, ["src/server/preferences.rs"], "only `Shared::prefer_all` hands changes to the engine");
+}
+
 #[test]
 fn every_fixture_is_used() {
     let tests: String = files("tests", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();

@@ -16,7 +16,7 @@ use crate::calls::Calls;
 use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValues, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
-use crate::model::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
+use crate::model::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 use crate::runtime::files::FileWatch;
 use crate::runtime::service::{ServiceManager, Telling};
 use crate::runtime::signal::Hangups;
@@ -65,6 +65,7 @@ impl Follower {
             changed: Vec::new(),
             scenarios: ScenarioChanges::default(),
             waiting: Vec::new(),
+            renamed: config.renamed_keys(),
             refused: None,
         };
         let (client, engine, tasks) = (Arc::clone(&app.client), app.engine.clone(), app.tasks.clone());
@@ -94,6 +95,7 @@ impl Follower {
     /// Runs until `stop`.
     pub(super) async fn run(mut self, mut hangups: Hangups, stop: Stop) {
         let mut files = FileWatch::new(self.options.places());
+        tell_renamed(&self.state.renamed);
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
         let (mut asked, mut watched) = (false, true);
@@ -210,6 +212,11 @@ impl Follower {
         }
         self.settings.send_replace(loaded.values);
         self.state.waiting = waiting;
+        let renamed = config.renamed_keys();
+        if renamed != self.state.renamed {
+            tell_renamed(&renamed);
+        }
+        self.state.renamed = renamed;
         self.state.file = loaded.file.as_ref().map(|path| path.display().to_string().into());
         self.file = loaded.file;
         let next = (!changed.is_empty()).then(|| self.exchange(config, &changed));
@@ -254,6 +261,13 @@ impl Follower {
         self.state.refused = Some(RefusedConfig { since, problems });
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
+    }
+}
+
+/// Logs which keys are written under an old name.
+fn tell_renamed(keys: &[RenamedKey]) {
+    for key in keys {
+        tracing::warn!(key = key.old, hint = key.hint(), "{key}");
     }
 }
 

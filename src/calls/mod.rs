@@ -20,7 +20,7 @@ use crate::catalog::{Catalog, CatalogReader, ViewQuery};
 use crate::config;
 use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts, Family};
-use crate::model::{Finding, JsonText, Party, ScenarioName, Secret, ToolId, ToolUsage, ViewTool};
+use crate::model::{Finding, JsonText, Party, ScenarioName, ToolId, ToolUsage, ViewTool};
 use crate::protocols::Outcome;
 use crate::runtime::{Clock, Tasks};
 
@@ -273,11 +273,6 @@ impl Calls {
     /// Whether metrics are to tell tools apart.
     pub fn tells_tools_apart(&self) -> bool {
         self.0.config.load().tool_metrics
-    }
-
-    /// What whoever decides about calls has to show; nothing where everybody may decide.
-    pub fn approval_token(&self) -> Option<Secret> {
-        self.0.config.load().approval_token.clone()
     }
 
     /// Ends the audit log: calls that are under way are still written, later ones are not.

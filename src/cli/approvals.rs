@@ -89,7 +89,7 @@ impl Approvals {
 
 /// Says yes or no, and prints what came of it.
 async fn decide(remote: &Remote, id: &str, verdict: &str, body: &Value) -> Result<(), Failure> {
-    let daemon = Daemon::deciding(remote)?;
+    let daemon = Daemon::for_operator(remote)?;
     let id = whole(&daemon, "approvals", id).await?;
     let path = ["approvals", &id, verdict];
     shown(&daemon.send(http::Method::POST, &path, Query::new(), Some(body), "state").await?, remote);

@@ -29,7 +29,7 @@ const REVISION: &str = "callsheet-revision";
 pub(super) struct Daemon {
     base: Url,
     http: reqwest::Client,
-    /// Shown with what decides about calls.
+    /// Shown with what an operator does.
     token: Option<Secret>,
 }
 
@@ -85,13 +85,14 @@ impl Daemon {
         Self::at(base)
     }
 
-    /// The same, to decide about calls: the token that this takes is that of the configuration, as the daemon's is. A daemon that is named
-    /// by its address needs no configuration here.
-    pub(super) fn deciding(remote: &Remote) -> Result<Self, Failure> {
+    /// The same for what an operator does: the token that this may need is that of the
+    /// configuration, as the daemon's is. A daemon that is named by its address needs no
+    /// configuration here.
+    pub(super) fn for_operator(remote: &Remote) -> Result<Self, Failure> {
         let daemon = Self::of(remote)?;
         let mut options = LoadOptions::from_process();
         options.file.clone_from(&remote.config);
-        let token = config::load(&options).ok().and_then(|loaded| loaded.config.calls.approval_token.clone());
+        let token = config::load(&options).ok().and_then(|loaded| loaded.config.operator_token().cloned());
         Ok(Self { token, ..daemon })
     }
 

@@ -43,7 +43,7 @@ impl Decide {
 
     /// Takes the decision that the daemon knows as `action`, or takes it back, and tells what came of it.
     async fn send(self, action: &str, query: Query<'_>) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+        let daemon = Daemon::for_operator(&self.remote)?;
         let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
         let answer = daemon.send(method, &["scenarios", &self.name, action], query, None, "state").await?;
         if self.remote.json {

@@ -55,7 +55,7 @@ impl Operations {
         match self.command {
             None => self.list.run().await,
             Some(Command::Cancel(Cancel { id, remote })) => {
-                let daemon = Daemon::of(&remote)?;
+                let daemon = Daemon::for_operator(&remote)?;
                 let id = whole(&daemon, "operations", &id).await?;
                 let path = ["operations", &id];
                 shown(&daemon.send(http::Method::DELETE, &path, Query::new(), None, "state").await?, &remote);

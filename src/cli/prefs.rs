@@ -151,7 +151,7 @@ impl Set {
                 body[key] = value;
             }
         }
-        let daemon = Daemon::deciding(&self.remote)?;
+        let daemon = Daemon::for_operator(&self.remote)?;
         let answer = daemon.send(http::Method::PUT, &["preferences"], Query::new(), Some(&body), "preference").await?;
         done(&answer, self.remote.json);
         Ok(())
@@ -162,7 +162,7 @@ impl Reset {
     async fn run(self) -> Result<(), Failure> {
         let mut query = vec![("scope", self.place.scope), ("target", self.place.target)];
         query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
-        let daemon = Daemon::deciding(&self.remote)?;
+        let daemon = Daemon::for_operator(&self.remote)?;
         let answer = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await?;
         done(&answer, self.remote.json);
         Ok(())

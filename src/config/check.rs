@@ -16,7 +16,7 @@ use super::{
 };
 use super::{modules, profiles};
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, ScenarioName, Secret};
+use crate::model::{Accept, RenamedKey, ScenarioName, Secret};
 use crate::protocols::PROTOCOLS;
 
 /// More than anybody needs, and far below what makes a semaphore or a table of this size fail.
@@ -24,7 +24,7 @@ const MOST_AT_ONCE: u64 = 10_000;
 const MOST_SCENARIOS: u64 = 1_000_000;
 const MOST_EVENTS: u64 = 1_000_000;
 const MOST_TOOLS: u64 = 1_000_000;
-/// Characters of a token that lets people decide.
+/// Characters of a token that makes its bearer an operator.
 const SHORTEST_TOKEN: usize = 16;
 /// Bodies are held in memory whole.
 const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
@@ -75,7 +75,18 @@ pub(super) fn apply(raw: Raw, config: &mut Config, to_path: ToPath<'_>) -> Vec<C
     Section::at("views", all).set("max_bytes", raw.views.max_bytes, &mut config.views.max_bytes, size(0..=most));
     events(raw.events, &mut config.events, Section::at("events", all));
     calls(raw.calls, &mut config.calls, to_path, Section::at("calls", all));
+    complaints.extend(config.contradicting_keys().into_iter().map(contradiction));
     complaints
+}
+
+/// A key has one value under its old name and another one under its new name.
+fn contradiction(key: RenamedKey) -> Complaint {
+    let RenamedKey { old, new } = key;
+    let wrong = Wrong::new(
+        format!("it is the old name of `{new}`, which has another value"),
+        format!("take `{old}` out, and keep `{new}`"),
+    );
+    Complaint { path: KeyPath::dotted(old), other: Some(KeyPath::dotted(new)), wrong }
 }
 
 /// One section: where it stands, and where its complaints go.
@@ -166,6 +177,7 @@ fn server(raw: raw::Server, server: &mut Server, mut at: Section<'_>) {
     at.set("max_connections", raw.max_connections, &mut server.max_connections, count(1..=MOST_EVENTS));
     at.set_text("stop_timeout", raw.stop_timeout, &mut server.stop_timeout, duration);
     at.set_text("ready_timeout", raw.ready_timeout, &mut server.ready_timeout, duration);
+    at.set("operator_token", raw.operator_token, &mut server.operator_token, |token| operator_token(token).map(Some));
 }
 
 fn scenarios(raw: Vec<raw::Scenario>, list: &mut Section<'_>) -> Vec<StaticScenario> {
@@ -319,7 +331,7 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
     at.set("validators", raw.validators, &mut calls.validators, count(1..=MOST_TOOLS));
     at.set("validators_bytes", raw.validators_bytes, &mut calls.validators_bytes, body_size);
     at.set_text("approval_expiry", raw.approval_expiry, &mut calls.approval_expiry, positive);
-    at.set("approval_token", raw.approval_token, &mut calls.approval_token, |token| approval_token(token).map(Some));
+    at.set("approval_token", raw.approval_token, &mut calls.approval_token, |token| operator_token(token).map(Some));
     at.set("approvals_max", raw.approvals_max, &mut calls.approvals_max, count(1..=MOST_AT_ONCE));
     at.set("operations_max", raw.operations_max, &mut calls.operations_max, count(1..=MOST_AT_ONCE));
     at.set("kept_bytes", raw.kept_bytes, &mut calls.kept_bytes, body_size);
@@ -341,7 +353,7 @@ fn calls(raw: raw::Calls, calls: &mut Calls, to_path: ToPath<'_>, mut at: Sectio
 }
 
 /// A bearer token that nobody guesses.
-fn approval_token(raw: raw::Secret) -> Result<Secret, Wrong> {
+fn operator_token(raw: raw::Secret) -> Result<Secret, Wrong> {
     let token = modules::bearer(raw)?;
     if token.expose().len() >= SHORTEST_TOKEN {
         return Ok(token);

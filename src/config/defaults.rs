@@ -54,6 +54,7 @@ impl Default for Server {
             max_connections: 4_096,
             stop_timeout: Duration::from_secs(10),
             ready_timeout: Duration::from_secs(1),
+            operator_token: None,
         }
     }
 }

@@ -30,6 +30,7 @@ mod origin;
 mod profiles;
 mod raw;
 mod reload;
+mod renamed;
 mod shown;
 mod suggest;
 mod units;
@@ -101,6 +102,9 @@ pub struct Server {
     pub stop_timeout: Duration,
     /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not asked yet.
     pub ready_timeout: Duration,
+    /// `operator_token`: the bearer token that operators have to show; without it every caller has
+    /// every right. What counts is [`Config::operator_token`].
+    pub operator_token: Option<Secret>,
 }
 
 /// One `[[scenarios]]` entry.
@@ -275,7 +279,7 @@ pub struct Calls {
     pub validators_bytes: usize,
     /// `approval_expiry`: how long a call waits for a human's yes.
     pub approval_expiry: Duration,
-    /// `approval_token`: what whoever decides about calls has to show; without it everybody may decide.
+    /// `approval_token`: the old name of `server.operator_token`.
     pub approval_token: Option<Secret>,
     /// `approvals_max`: calls that need a yes and are kept, whatever became of them.
     pub approvals_max: usize,

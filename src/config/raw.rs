@@ -41,6 +41,7 @@ pub(super) struct Server {
     pub(super) max_connections: Option<u64>,
     pub(super) stop_timeout: Option<String>,
     pub(super) ready_timeout: Option<String>,
+    pub(super) operator_token: Option<Secret>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

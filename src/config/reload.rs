@@ -51,6 +51,7 @@ rules! {
     "server.max_connections" restart server.max_connections;
     "server.stop_timeout" restart server.stop_timeout;
     "server.ready_timeout" restart server.ready_timeout;
+    "server.operator_token" live server.operator_token;
     "scenarios" live scenarios;
     "modules" live modules.services;
     "module_settings.slow_modules" live modules.slow;

@@ -1,5 +1,6 @@
 //! Whether the configuration in force is the one that is written.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -21,8 +22,19 @@ pub struct ConfigState {
     pub scenarios: ScenarioChanges,
     /// The keys that are written otherwise, but keep their value until a restart.
     pub waiting: Vec<Arc<str>>,
+    /// The keys that are written under an old name.
+    pub renamed: Vec<RenamedKey>,
     /// Set while what is written cannot be used.
     pub refused: Option<RefusedConfig>,
+}
+
+/// A key that has another name now. The old one is still read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RenamedKey {
+    /// The name that it had.
+    pub old: &'static str,
+    /// The name that it has.
+    pub new: &'static str,
 }
 
 /// How many entries of a list of scenarios changed.
@@ -72,6 +84,22 @@ impl ConfigState {
                 format!("`{key}` is written otherwise, but keeps its value: it cannot be changed while running");
             findings.push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
         }
+        for key in &self.renamed {
+            findings.push(Finding::new(FindingCode::ConfigDeprecated, key.to_string()).hint(key.hint()));
+        }
         findings.finish()
+    }
+}
+
+impl RenamedKey {
+    /// What to do about it.
+    pub fn hint(self) -> String {
+        format!("write `{}` instead: a later version will not read the old name", self.new)
+    }
+}
+
+impl fmt::Display for RenamedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is the old name of `{}`", self.old, self.new)
     }
 }

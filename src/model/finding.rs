@@ -136,6 +136,8 @@ codes! {
     ConfigRefused = "config-refused", Error;
     /// A key of the configuration was changed that keeps its value until the daemon is restarted.
     ConfigWaiting = "config-waiting", Warning;
+    /// A key of the configuration is written under its old name, which is still read.
+    ConfigDeprecated = "config-deprecated", Warning;
     /// A preference speaks of something that no scenario offers now, or of a profile that is not configured while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
     /// Something stored could not be read and was moved aside.

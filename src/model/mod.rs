@@ -23,7 +23,7 @@ pub mod view;
 
 pub use approval::{ApprovalRequest, ApprovalState, CallAnswer, Decided};
 pub use asker::Asker;
-pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, ScenarioChanges};
+pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::error::Problem;
 use super::findings::read_all;
 use super::params::{Param, Takes, grammar};
 use super::query::{NoQuery, Query, many, once};
-use super::{App, Shared, call_wire, decider, wire};
+use super::{App, Shared, call_wire, wire};
 use crate::calls::approval::{Approvals, DecideError, Refusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
@@ -42,7 +42,8 @@ pub(super) struct Listed<'a> {
     approvals: Vec<call_wire::ApprovalRow<'a>>,
     /// How many wait in all, whatever was asked for.
     waiting: usize,
-    /// Whether deciding takes the token of `calls.approval_token`; without it whoever calls may decide, too.
+    /// Whether deciding needs the token of `server.operator_token`; without one every caller may
+    /// decide, too.
     token_needed: bool,
 }
 
@@ -85,7 +86,7 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
             && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
     let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
-    let token_needed = shared.calls.approval_token().is_some();
+    let token_needed = shared.config.borrow().operator_token().is_some();
     wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
 }
 
@@ -100,11 +101,9 @@ pub(super) async fn one(State(shared): State<App>, Path(id): Path<String>, _: No
 pub(super) async fn approve(
     State(shared): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    decider::check(&shared, &headers)?;
     body.only(&["by", "digest"])?;
     let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
     if let Some(meant) = text(&body, "digest", BY_MAX)?
@@ -126,11 +125,9 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(shared): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    decider::check(&shared, &headers)?;
     body.only(&["by", "reason"])?;
     let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
     let request = shared.calls.reject(&id, by, reason).await?;

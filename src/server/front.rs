@@ -2,6 +2,8 @@
 //!
 //! The usual middleware halves the requests per second, so `GET` and `HEAD` of the list and of single tools, and calls of tools, are answered
 //! here, in a bare hyper service. Everything else goes on to the router. Both ways call the same handlers and give the same answers.
+//! Rights are not checked here, because every caller has those of these routes; a test in
+//! `server/auth/` holds the table to that.
 
 use std::any::Any;
 use std::convert::Infallible;

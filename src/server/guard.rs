@@ -280,6 +280,7 @@ mod tests {
             max_connections: 1,
             stop_timeout: Duration::ZERO,
             ready_timeout: Duration::ZERO,
+            operator_token: None,
         })
     }
 

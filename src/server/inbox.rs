@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
+use super::auth::Access;
 use super::body::{JsonBody, bad_member};
 use super::error::Problem;
 use super::inbox_wire::{CategoryJson, Done, EffectiveTool, ScenarioJson, Synced, ToolSet, status};
 use super::params::{Takes, grammar};
 use super::preferences::approval_override;
 use super::query::{NoQuery, Param, Query, bad_value, once};
-use super::{App, decider, wire};
+use super::{App, wire};
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::model::{Scope, SettingsPatch, Target, ToolId};
 
@@ -113,7 +113,12 @@ pub(super) async fn statuses(State(shared): State<App>, _: NoQuery) -> Result<Re
 }
 
 /// `POST /api/v1/tools/config` with `{chat_id?, scenario, tool_name, enabled}`: switches a tool on or off.
-pub(super) async fn set_enabled(State(shared): State<App>, _: NoQuery, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn set_enabled(
+    State(shared): State<App>,
+    access: Access,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
     let subject = Subject::of_body(&body)?;
     let enabled = match body.0.get("enabled") {
         Some(Value::Bool(enabled)) => *enabled,
@@ -121,7 +126,7 @@ pub(super) async fn set_enabled(State(shared): State<App>, _: NoQuery, body: Jso
         None => return Err(Problem::bad_request("`enabled` is missing from the body")),
     };
     let patch = SettingsPatch { enabled: Some(Some(enabled)), ..SettingsPatch::default() };
-    shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
+    shared.prefer(access, subject.scope.clone(), subject.target.clone(), patch).await?;
     wire::json(&Done { enabled: Some(enabled), ..subject.done })
 }
 
@@ -129,15 +134,14 @@ pub(super) async fn set_enabled(State(shared): State<App>, _: NoQuery, body: Jso
 /// original keeps; an alias or a priority stays.
 pub(super) async fn reset(
     State(shared): State<App>,
+    access: Access,
     RawQuery(raw): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), RESET)?;
     let chat = query.one("chat_id").unwrap_or_default();
     let subject = Subject::new(chat, query.required("scenario")?, query.required("tool_name")?)?;
     let patch = SettingsPatch { enabled: Some(None), approval: Some(None), ..SettingsPatch::default() };
-    decider::check_change(&shared, &headers, &patch)?;
-    shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
+    shared.prefer(access, subject.scope.clone(), subject.target.clone(), patch).await?;
     wire::json(&Done { reset: Some(true), ..subject.done })
 }
 
@@ -145,7 +149,7 @@ pub(super) async fn reset(
 /// to inherit.
 pub(super) async fn set_approval(
     State(shared): State<App>,
-    headers: HeaderMap,
+    access: Access,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
@@ -157,8 +161,7 @@ pub(super) async fn set_approval(
     };
     let approval = approval_override(text).map_err(|_| bad_value("approval_override", text, APPROVALS))?;
     let patch = SettingsPatch { approval: Some(approval), ..SettingsPatch::default() };
-    decider::check_change(&shared, &headers, &patch)?;
-    shared.engine.prefer(subject.scope.clone(), subject.target.clone(), patch).await?;
+    shared.prefer(access, subject.scope.clone(), subject.target.clone(), patch).await?;
     wire::json(&Done { approval_override: Some(text.clone()), ..subject.done })
 }
 

@@ -1,8 +1,9 @@
 //! The HTTP face: what the daemon knows, for programs and people, and the actions that operators and users take.
 //!
 //! A request passes the [`guard`] first. The list and single tools are then answered by [`front`], the thin way in; everything else
-//! goes through the table in [`routes`]. Each request is answered from one snapshot. Nothing here decides anything about tools:
-//! reading goes to `catalog` and `views`, changing goes to the engine, calling to `calls`.
+//! goes through the table in [`routes`], where the right of its operation is checked ([`auth`]). Each
+//! request is answered from one snapshot. Nothing here decides anything about tools: reading goes to
+//! `catalog` and `views`, changing goes to the engine, calling to `calls`.
 //!
 //! Never done here: asking scenarios, keeping state, telling a client the details of an unexpected failure (those go to the log).
 
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::calls::Calls;
 use crate::catalog::CatalogReader;
-use crate::config;
+use crate::config::{self, Config};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
@@ -24,13 +25,13 @@ use crate::views::Views;
 mod accept;
 mod api;
 mod approvals;
+mod auth;
 mod body;
 mod call_shapes;
 mod call_wire;
 mod calls;
 mod coding;
 mod dashboard;
-mod decider;
 mod error;
 mod event_wire;
 mod events;
@@ -70,8 +71,8 @@ pub struct Parts {
     pub events: Hub,
     /// What `/readyz` tells.
     pub readiness: Readiness,
-    /// `[server]` of the configuration.
-    pub config: config::Server,
+    /// The configuration in force.
+    pub config: watch::Receiver<Arc<Config>>,
     /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
     pub settings: watch::Receiver<config::ShownValues>,
     /// For ages and waits.
@@ -107,6 +108,7 @@ struct Shared {
     tasks: Tasks,
     repeats: repeats::Repeats,
     requests: Requests,
+    config: auth::InForce,
     dashboard: dashboard::Dashboard,
 }
 
@@ -123,9 +125,10 @@ type App = Arc<Shared>;
 pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
     let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
+    let server = config.borrow().server.clone();
     let limits = accept::Limits {
-        connections: config.max_connections,
-        stop_timeout: config.stop_timeout,
+        connections: server.max_connections,
+        stop_timeout: server.stop_timeout,
         ..accept::Limits::default()
     };
     let shared = Arc::new(Shared {
@@ -140,8 +143,9 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
         tasks: tasks.clone(),
         repeats: repeats::Repeats::default(),
         requests: routes::counted(),
+        config,
     });
-    let front = front::Front::new(guard::Guard::new(&config), shared, config.max_body);
+    let front = front::Front::new(guard::Guard::new(&server), shared, server.max_body);
     let serve = move |stream: &TcpStream, let_go| {
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
     };

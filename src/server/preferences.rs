@@ -2,16 +2,16 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::auth::Access;
 use super::body::{JsonBody, bad_member};
 use super::error::Problem;
 use super::params::{Takes, grammar};
 use super::query::{NoQuery, Param, Query, bad_value, many, once};
-use super::{App, decider, wire};
+use super::{App, Shared, wire};
 use crate::model::{Approval, InvalidPreference, PublishedName, Scope, Settings, SettingsPatch, Target};
 
 const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
@@ -78,6 +78,30 @@ pub(super) struct Changed {
     preference: wire::PreferenceJson,
 }
 
+/// A change of the settings of one target in one scope.
+pub(super) type Change = (Scope, Target, SettingsPatch);
+
+impl Shared {
+    /// Changes preferences, all of them or none. Every request that changes one comes through here:
+    /// a caller who may not loosen is refused. The settings after it, in the order of the changes.
+    pub(super) async fn prefer_all(&self, access: Access, changes: Vec<Change>) -> Result<Vec<Settings>, Problem> {
+        changes.iter().try_for_each(|(_, _, patch)| access.check_change(patch))?;
+        Ok(self.engine.prefer_all(changes).await?)
+    }
+
+    /// The same for one change.
+    pub(super) async fn prefer(
+        &self,
+        access: Access,
+        scope: Scope,
+        target: Target,
+        patch: SettingsPatch,
+    ) -> Result<Settings, Problem> {
+        let settings = self.prefer_all(access, vec![(scope, target, patch)]).await?;
+        Ok(settings.into_iter().next().unwrap_or_default())
+    }
+}
+
 /// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), FILTERS)?;
@@ -96,25 +120,23 @@ pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> R
 /// published. The tool or scenario need not exist now.
 pub(super) async fn change(
     State(shared): State<App>,
-    headers: HeaderMap,
+    access: Access,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = read_change(&body)?;
-    decider::check_change(&shared, &headers, &patch)?;
-    let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
+    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
     wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 
 /// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
 pub(super) async fn reset(
     State(shared): State<App>,
+    access: Access,
     RawQuery(raw): RawQuery,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = read_reset(raw.as_deref())?;
-    decider::check_change(&shared, &headers, &patch)?;
-    let settings = shared.engine.prefer(scope.clone(), target.clone(), patch).await?;
+    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
     wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 

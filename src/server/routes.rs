@@ -1,5 +1,6 @@
-//! The table of routes, and the router made from it. To add a route: a function in `server/` and an entry here, which also is all that
-//! `/openapi.json` and `/docs` need to describe it, but for its examples (`api/examples.json`).
+//! The table of routes, and the router made from it. To add a route: a function in `server/` and an
+//! entry here with the right that it needs, which also is all that `/openapi.json` and `/docs` need
+//! to describe it, but for its examples (`api/examples.json`).
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
@@ -13,6 +14,8 @@ use super::api::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenar
 use super::api::Verb::{Delete, Get, Post, Put};
 use super::api::shapes::{AnyTool, AnyToolList};
 use super::api::{self, Answer, Operation, Refusal, json, operation, refusal, streamed, text, within};
+use super::auth::Right::{Approve, Call, Operate, Prefer, Read};
+use super::auth::{InForce, guarded};
 use super::call_shapes::{Accepted, CallAnswer, CallBody};
 use super::error::{Problem, excerpt};
 use super::event_wire::Streamed;
@@ -71,9 +74,10 @@ impl Route {
         answers.join("; ")
     }
 
-    fn handler(&self) -> MethodRouter<App> {
-        let handlers = self.operations.iter().filter_map(|operation| operation.handler);
-        handlers.fold(MethodRouter::new(), |all, handler| all.merge(handler()))
+    /// The handlers of its methods, each behind its right.
+    fn handler(&self, config: &InForce) -> MethodRouter<App> {
+        let handlers = self.operations.iter().filter_map(|operation| Some((operation.handler?, operation.right)));
+        handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(guarded(handler(), right, config)))
     }
 }
 
@@ -101,148 +105,144 @@ const NO_OPERATION: Refusal =
 #[rustfmt::skip]
 pub(super) const ROUTES: &[Route] = &[
     route("/", &[], &[
-        operation(Get, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(dashboard::front))
+        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(dashboard::front))
             .about("Browsers, which ask for `text/html`, get the dashboard."),
     ]),
     route("/healthz", &[], &[
-        operation(Get, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live)),
+        operation(Get, Read, Daemon, "isAlive", "whether the daemon lives", json::<health::Live>("it does"), || get(health::live)),
     ]),
     route("/readyz", &[], &[
-        operation(Get, Daemon, "isReady", "whether every scenario that is configured was asked, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
+        operation(Get, Read, Daemon, "isReady", "whether every scenario that is configured was asked, else 503", json::<health::Ready<'_>>("it was"), || get(health::ready))
             .also(&[json::<health::Ready<'_>>("some are still awaited").status(503)]),
     ]),
     route("/metrics", &[], &[
-        operation(Get, Daemon, "scrapeMetrics", "what was counted, for Prometheus", text("application/openmetrics-text; version=1.0.0; charset=utf-8", "the metrics"), || get(metrics::scrape))
+        operation(Get, Read, Daemon, "scrapeMetrics", "what was counted, for Prometheus", text("application/openmetrics-text; version=1.0.0; charset=utf-8", "the metrics"), || get(metrics::scrape))
             .about("Who would rather have `text/plain` gets the older format of Prometheus."),
     ]),
     route("/openapi.json", &[], &[
-        operation(Get, Daemon, "describeApi", "this description", json::<Map<String, Value>>("an OpenAPI 3.1 document"), || get(api::serve::serve))
+        operation(Get, Read, Daemon, "describeApi", "this description", json::<Map<String, Value>>("an OpenAPI 3.1 document"), || get(api::serve::serve))
             .about("`/docs` shows it as a page.")
             .revalidates(),
     ]),
     route("/api/v1/tools", &[], &[
-        operation(Get, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the shape that was asked for").headers(tools::HEADERS), || get(tools::list_route))
+        operation(Get, Read, Tools, "listTools", "the list of tools", json::<AnyToolList<'_>>("the tools in the shape that was asked for").headers(tools::HEADERS), || get(tools::list_route))
             .about("Without parameters every tool that is published and enabled, as a manifest of the Tool Discovery Protocol. A filter that matches nothing gives an empty list.")
             .query(&ListQuery::KNOWN)
             .revalidates(),
     ]),
     route("/api/v1/tools/search", &[], &[
-        operation(Get, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::Answer<'_>>("the tools, the best first"), || get(search::search))
+        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::Answer<'_>>("the tools, the best first"), || get(search::search))
             .query(search::KNOWN)
             .revalidates(),
     ]),
     route("/api/v1/tools/{*name}", &[params::TOOL_NAME], &[
-        operation(Get, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the shape that was asked for").headers(tools::ONE_HEADERS), || get(tools::one_route))
+        operation(Get, Read, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the shape that was asked for").headers(tools::ONE_HEADERS), || get(tools::one_route))
             .about("A disabled tool is shown as such in the native format; formats for LLMs give only out what they list.")
             .query(tools::ONE)
             .refuses(&[NO_TOOL, UNSURE])
             .revalidates(),
-        within("/explain", Tools, "explainTool", "why a tool is or is not in the list", json::<tools::Explained<'_>>("every decision with its source"))
+        within("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<tools::Explained<'_>>("every decision with its source"))
             .about("Tools that are not published are explained, too.")
             .query(tools::EXPLAIN)
             .refuses(&[NO_TOOL, UNSURE]),
     ]),
     route("/api/v1/scenarios", &[], &[
-        operation(Get, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Everybody<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
+        operation(Get, Read, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Everybody<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
             .query(scenarios::STATES),
     ]),
     route("/api/v1/scenarios/{name}", &[params::SCENARIO_NAME], &[
-        operation(Get, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::Examined<'_>>("the scenario"), || get(scenarios::one))
+        operation(Get, Read, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::Examined<'_>>("the scenario"), || get(scenarios::one))
             .refuses(&[UNKNOWN]),
     ]),
     route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
-        operation(Post, Scenarios, "refreshScenario", "asks it now", json::<HealthJson<'_>>("its health after that, whatever came of it"), || post(scenarios::refresh))
+        operation(Post, Call, Scenarios, "refreshScenario", "asks it now", json::<HealthJson<'_>>("its health after that, whatever came of it"), || post(scenarios::refresh))
             .refuses(&[UNKNOWN, CANNOT_ASK]),
     ]),
     route("/api/v1/scenarios/{name}/trust", &[params::SCENARIO_NAME], &[
-        operation(Post, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))
+        operation(Post, Operate, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))
             .about("Its address may be used although its source does not vouch for it. Lifts a block.")
             .query(scenarios::ORIGIN)
             .refuses(&[UNKNOWN, NOT_ALLOWED])
             .stores(),
-        operation(Delete, Scenarios, "untrustScenario", "takes the trust back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::untrust))
+        operation(Delete, Operate, Scenarios, "untrustScenario", "takes the trust back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::untrust))
             .refuses(&[UNKNOWN, NOT_ALLOWED])
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/block", &[params::SCENARIO_NAME], &[
-        operation(Post, Scenarios, "blockScenario", "neither asks nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
+        operation(Post, Operate, Scenarios, "blockScenario", "neither asks nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
             .refuses(&[UNKNOWN])
             .stores(),
-        operation(Delete, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
+        operation(Delete, Operate, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
             .about("Changes nothing when it is not blocked, not even its trust.")
             .refuses(&[UNKNOWN])
             .stores(),
     ]),
     route("/api/v1/preferences", &[], &[
-        operation(Get, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::all))
+        operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::all))
             .query(preferences::FILTERS),
-        operation(Put, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::Changed>("the preference as it is now, durable and published"), || put(preferences::change))
+        operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::Changed>("the preference as it is now, durable and published"), || put(preferences::change))
             .about("The tool or scenario need not exist now.")
             .body::<preferences::ChangeBody>()
-            .decides()
             .refuses(&[TOO_MANY])
             .stores(),
-        operation(Delete, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::Changed>("the preference as it is now"), || delete(preferences::reset))
+        operation(Delete, Prefer, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::Changed>("the preference as it is now"), || delete(preferences::reset))
             .query(preferences::RESET)
-            .decides()
             .stores(),
     ]),
     route("/api/v1/findings", &[], &[
-        operation(Get, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::all))
+        operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::all))
             .query(findings::FILTERS),
     ]),
     route("/api/v1/events", &[], &[
-        operation(Get, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<Streamed>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))
+        operation(Get, Read, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<Streamed>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))
             .about("The first event is a `snapshot`, unless the cursor is known: then nothing was lost. `data` of each is that of the schema `Event`, `event` its kind, `id` its cursor. A comment shows now and then that the stream lives; an event `end` says why it ends.")
             .query(&events::KNOWN)
             .asked_with(events::RESUMED)
             .refuses(&[BUSY]),
     ]),
     route("/api/v1/ws", &[], &[
-        operation(Get, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", Answer { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
+        operation(Get, Read, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", Answer { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
             .about("Each message is one text frame that holds an `Event`. The socket only tells: it is closed with 1008 when the client says something, 1013 when it does not keep up, 1001 when the daemon stops.")
             .query(&events::KNOWN)
             .asked_with(events::RESUMED)
             .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), BUSY]),
     ]),
     route("/api/v1/tools/execute", &[], &[
-        operation(Post, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
+        operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
             .about("By the name that the asker's list has it under. What was not called, or came to nothing, is refused with `success`, `error` and `code`.")
             .body::<CallBody>()
             .also(&[json::<Accepted>("it goes on, or a human has to say yes first").status(202)])
             .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/approvals", &[], &[
-        operation(Get, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::Listed<'_>>("the calls, in the order in which they were asked for"), || get(approvals::all))
+        operation(Get, Read, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::Listed<'_>>("the calls, in the order in which they were asked for"), || get(approvals::all))
             .query(approvals::FILTERS),
     ]),
     route("/api/v1/approvals/{id}", &[params::APPROVAL_ID], &[
-        operation(Get, Calls, "getApproval", "one of them, with what came of it", json::<call_wire::ApprovalJson<'_>>("everything about it"), || get(approvals::one))
+        operation(Get, Read, Calls, "getApproval", "one of them, with what came of it", json::<call_wire::ApprovalJson<'_>>("everything about it"), || get(approvals::one))
             .refuses(&[NO_APPROVAL]),
     ]),
     route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
-        operation(Post, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_wire::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
+        operation(Post, Approve, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_wire::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
             .body::<approvals::ApproveBody>()
-            .decides()
             .also(&[json::<call_wire::ApprovalJson<'_>>("it is under way").status(202)])
             .refuses(&[NO_APPROVAL, DECIDED])
             .stores(),
     ]),
     route("/api/v1/approvals/{id}/reject", &[params::APPROVAL_ID], &[
-        operation(Post, Calls, "rejectCall", "says no", json::<call_wire::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
+        operation(Post, Approve, Calls, "rejectCall", "says no", json::<call_wire::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
             .body::<approvals::RejectBody>()
-            .decides()
             .refuses(&[NO_APPROVAL, DECIDED])
             .stores(),
     ]),
     route("/api/v1/operations", &[], &[
-        operation(Get, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::all))
+        operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::all))
             .query(operations::FILTERS),
     ]),
     route("/api/v1/operations/{id}", &[params::OPERATION_ID], &[
-        operation(Get, Calls, "getOperation", "one of them with its result", json::<call_wire::OperationJson<'_>>("everything about it"), || get(operations::one))
+        operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_wire::OperationJson<'_>>("everything about it"), || get(operations::one))
             .refuses(&[NO_OPERATION]),
-        operation(Delete, Calls, "cancelOperation", "calls it off", json::<call_wire::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
+        operation(Delete, Operate, Calls, "cancelOperation", "calls it off", json::<call_wire::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
             .also(&[json::<call_wire::OperationJson<'_>>("the scenario was told, and has not said that it did").status(202)])
             .refuses(&[
                 NO_OPERATION,
@@ -252,51 +252,50 @@ pub(super) const ROUTES: &[Route] = &[
             ]),
     ]),
     route("/api/v1/tools/set", &[], &[
-        operation(Get, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_wire::ToolSet<'_>>("every tool, whether enabled or not"), || get(inbox::tool_set))
+        operation(Get, Read, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_wire::ToolSet<'_>>("every tool, whether enabled or not"), || get(inbox::tool_set))
             .query(inbox::CHAT),
     ]),
     route("/api/v1/tools/scenarios", &[], &[
-        operation(Get, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_wire::Status<'_>>>("every known scenario, dead ones too"), || get(inbox::statuses)),
+        operation(Get, Read, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_wire::Status<'_>>>("every known scenario, dead ones too"), || get(inbox::statuses)),
     ]),
     route("/api/v1/tools/config", &[], &[
-        operation(Post, Inbox, "setToolEnabled", "switches a tool on or off", json::<inbox_wire::Done>("what was set"), || post(inbox::set_enabled))
+        operation(Post, Prefer, Inbox, "setToolEnabled", "switches a tool on or off", json::<inbox_wire::Done>("what was set"), || post(inbox::set_enabled))
             .body::<inbox::EnabledBody>()
             .refuses(&[TOO_MANY])
             .stores(),
-        operation(Delete, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_wire::Done>("what was reset"), || delete(inbox::reset))
+        operation(Delete, Prefer, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_wire::Done>("what was reset"), || delete(inbox::reset))
             .query(inbox::RESET)
-            .decides()
             .stores(),
     ]),
     route("/api/v1/tools/config/approval", &[], &[
-        operation(Post, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_wire::Done>("what was set"), || post(inbox::set_approval))
+        operation(Post, Prefer, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_wire::Done>("what was set"), || post(inbox::set_approval))
             .body::<inbox::ApprovalBody>()
-            .decides()
             .refuses(&[TOO_MANY])
             .stores(),
     ]),
     route("/api/v1/tools/sync", &[], &[
-        operation(Post, Inbox, "syncTools", "asks every scenario now", json::<inbox_wire::Synced>("what came of it"), || post(inbox::sync)),
+        operation(Post, Call, Inbox, "syncTools", "asks every scenario now", json::<inbox_wire::Synced>("what came of it"), || post(inbox::sync)),
     ]),
     route("/api/modules", &[], &[
-        operation(Get, Modules, "listModules", "how each module is and what it offers", json::<modules::All<'_>>("the modules, in order of their names"), || get(modules::all)),
+        operation(Get, Read, Modules, "listModules", "how each module is and what it offers", json::<modules::All<'_>>("the modules, in order of their names"), || get(modules::all)),
     ]),
     route("/api/modules/{module}/execute", &[params::MODULE], &[
-        operation(Post, Modules, "callModule", "calls a tool of one module", json::<modules::ToolResult>("what came of it, whatever it was"), || post(modules::execute))
+        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ToolResult>("what came of it, whatever it was"), || post(modules::execute))
             .about("By the way of every call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is no call is refused.")
             .body::<CallBody>()
             .also(&[json::<modules::ToolResult>("it goes on, or waits for a human's yes: `error` says under which id").status(202)]),
     ]),
     route("/refresh-tools", &[], &[
-        operation(Post, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
+        operation(Post, Call, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
 ];
 
 /// The router of all routes, with bodies of at most `max_body` bytes.
 pub(super) fn router(shared: App, max_body: usize) -> Router {
-    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler()));
+    let config = &shared.config;
+    let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));
     router
-        .merge(dashboard::router())
+        .merge(dashboard::router(config))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(max_body))

@@ -158,13 +158,13 @@ test('a call that was decided elsewhere leaves the page, and a late yes says so'
 
 test('with a token nobody decides without it, and the tab keeps it to itself', async (t) => {
   const token = '0123456789abcdef-hush';
-  const closed = await Daemon.start([mail], { refresh: CALM, sections: [`[calls]\napproval_token = "${token}"`] });
+  const closed = await Daemon.start([mail], { refresh: CALM, sections: [`[server]\noperator_token = "${token}"`] });
   t.after(() => closed.stop());
   const asked = await closed.send('POST', '/api/v1/tools/execute', { tool_name: 'send_mail', arguments: { to: 'hal@example.org' } });
   const calls = await open(browser, `${closed.url}/dashboard/calls`);
   const waiting = await card(calls, asked.approval_id);
-  const told = calls.locator('#decider-told');
-  const field = calls.getByLabel('Approval token');
+  const told = calls.locator('#operator-told');
+  const field = calls.getByLabel('Operator token');
   assert.deepEqual(await barriers(calls), []);
   await shoot(calls, 'calls-token');
   const approve = async () => {
@@ -199,7 +199,7 @@ test('with a token nobody decides without it, and the tab keeps it to itself', a
   assert.equal(await select(other).inputValue(), 'skip', 'it stays');
   await calls.goto(`${closed.url}/dashboard/calls`);
   await calls.getByRole('button', { name: 'Forget it' }).click();
-  assert.equal(await calls.evaluate(() => sessionStorage.getItem('approval-token')), null);
+  assert.equal(await calls.evaluate(() => sessionStorage.getItem('operator-token')), null);
   await close(calls);
   await close(other);
 });

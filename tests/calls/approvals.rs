@@ -136,6 +136,7 @@ async fn showing(daemon: &Daemon, method: &str, target: &str, shown: &[&str], bo
 async fn with_a_token_whoever_calls_may_not_decide() {
     let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let mut config = config(&home, &callee);
+    // The old name of `server.operator_token`.
     config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
     let daemon = Daemon::ready(config).await;
     let id = ask(&daemon, "sda1").await;
@@ -158,7 +159,7 @@ async fn with_a_token_whoever_calls_may_not_decide() {
             let problem = refused.json();
             assert_eq!(problem["code"], "token_needed");
             let told = problem["detail"].as_str().unwrap();
-            assert!(told.contains("`calls.approval_token`") && !told.contains("hush"), "{told}");
+            assert!(told.contains("`server.operator_token`") && !told.contains("hush"), "{told}");
         }
     }
     // Nobody learns by this whether an id is known.
@@ -172,63 +173,114 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     daemon.stop().await;
 }
 
-/// A yes that whoever calls could make needless were none.
-#[tokio::test]
-async fn with_a_token_whoever_calls_may_ask_for_more_approval_and_not_for_less() {
-    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
-    let mut config = config(&home, &callee);
-    config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
-    let daemon = Daemon::ready(config).await;
-    let target = "tool:disks/wipe";
-    let prefer = |scope: &str, settings: Value| {
-        let mut body = json!({"scope": scope, "target": target});
-        body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
-        ("PUT", "/api/v1/preferences".to_owned(), body)
-    };
-    let of_inbox = |way: &str| {
-        let body = json!({"scenario": "disks", "tool_name": "wipe", "approval_override": way});
-        ("POST", "/api/v1/tools/config/approval".to_owned(), body)
-    };
+/// Every change of preferences that a caller may only make with the token, on every route that changes them.
+fn loosening(target: &str) -> Vec<Change> {
     let reset = format!("/api/v1/preferences?scope=global&target={target}");
-    let page = json!({"scope": "global", "target": target, "approval": "skip"});
-    let bulk = |change: &str| {
-        let body = json!({"scope": "global", "change": change, "tools": ["disks/wipe"]});
-        ("POST", "/dashboard/tools/preferences".to_owned(), body)
-    };
-    let lifting = [
-        prefer("global", json!({"approval": "skip"})),
-        prefer("chat:7", json!({"approval": "skip", "enabled": true})),
-        prefer("profile:p", json!({"approval": null})),
+    let of_inbox = "/api/v1/tools/config?scenario=disks&tool_name=wipe";
+    vec![
+        prefer(target, "global", &json!({"approval": "skip"})),
+        prefer(target, "chat:7", &json!({"approval": "skip", "enabled": false})),
+        prefer(target, "profile:p", &json!({"approval": null})),
+        prefer(target, "global", &json!({"enabled": true, "priority": 3})),
+        prefer(target, "chat:7", &json!({"enabled": null})),
+        prefer(target, "global", &json!({"alias": "tidy"})),
         ("DELETE", reset.clone(), Value::Null),
-        ("DELETE", format!("{reset}&setting=enabled,approval"), Value::Null),
-        of_inbox("skip"),
-        of_inbox(""),
-        ("DELETE", "/api/v1/tools/config?scenario=disks&tool_name=wipe".to_owned(), Value::Null),
-        ("PUT", "/dashboard/tools/preference".to_owned(), page),
+        ("DELETE", format!("{reset}&setting=approval,priority"), Value::Null),
+        ("DELETE", format!("{reset}&setting=enabled"), Value::Null),
+        inbox_approval("skip"),
+        inbox_approval(""),
+        inbox_enabled(true),
+        ("DELETE", of_inbox.to_owned(), Value::Null),
+        row(target, &json!({"approval": "skip"})),
+        row(target, &json!({"enabled": true})),
+        row(target, &json!({"enabled": null})),
+        bulk("enable"),
         bulk("no-approval"),
         bulk("reset"),
-    ];
-    for (method, place, body) in &lifting {
-        let refused = showing(&daemon, method, place, &[], body).await;
-        assert_eq!((refused.status, &refused.json()["code"]), (401, &json!("token_needed")), "{method} {place} {body}");
+    ]
+}
+
+/// Every kind of change that needs no token.
+fn tightening(target: &str) -> Vec<Change> {
+    let reset = format!("/api/v1/preferences?scope=global&target={target}");
+    vec![
+        prefer(target, "global", &json!({"approval": "require"})),
+        prefer(target, "global", &json!({"enabled": false, "priority": 3, "pinned": true, "alias": null})),
+        ("DELETE", format!("{reset}&setting=priority,pinned,alias"), Value::Null),
+        inbox_approval("require"),
+        inbox_enabled(false),
+        row(target, &json!({"enabled": false})),
+        row(target, &json!({"approval": "require"})),
+        bulk("ask-first"),
+        bulk("disable"),
+    ]
+}
+
+/// A request that changes preferences: its method, target and body.
+type Change = (&'static str, String, Value);
+
+fn prefer(target: &str, scope: &str, settings: &Value) -> Change {
+    let mut body = json!({"scope": scope, "target": target});
+    body.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    ("PUT", "/api/v1/preferences".to_owned(), body)
+}
+
+fn row(target: &str, settings: &Value) -> Change {
+    let (method, _, body) = prefer(target, "global", settings);
+    (method, "/dashboard/tools/preference".to_owned(), body)
+}
+
+fn bulk(change: &str) -> Change {
+    let body = json!({"scope": "global", "change": change, "tools": ["disks/wipe"]});
+    ("POST", "/dashboard/tools/preferences".to_owned(), body)
+}
+
+fn inbox_approval(way: &str) -> Change {
+    let body = json!({"scenario": "disks", "tool_name": "wipe", "approval_override": way});
+    ("POST", "/api/v1/tools/config/approval".to_owned(), body)
+}
+
+fn inbox_enabled(enabled: bool) -> Change {
+    let body = json!({"scenario": "disks", "tool_name": "wipe", "enabled": enabled});
+    ("POST", "/api/v1/tools/config".to_owned(), body)
+}
+
+/// An approval that callers could make needless would be none.
+#[tokio::test]
+async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.server.operator_token = Some(callsheet::model::Secret::new(TOKEN));
+    let daemon = Daemon::ready(config).await;
+    let target = "tool:disks/wipe";
+    let twice = [&*format!("Bearer {TOKEN}"), &format!("Bearer {TOKEN}")];
+    for (method, place, body) in &loosening(target) {
+        for shown in [&[][..], &["Bearer 0123456789abcdef-hash"], &twice] {
+            let refused = showing(&daemon, method, place, shown, body).await;
+            let told = (refused.status, &refused.json()["code"]);
+            assert_eq!(told, (401, &json!("token_needed")), "{method} {place} {body}");
+        }
     }
     assert_eq!(daemon.json("/api/v1/preferences").await["preferences"], json!([]));
     ask(&daemon, "sda1").await;
 
-    let asking = [
-        prefer("global", json!({"approval": "require"})),
-        prefer("global", json!({"enabled": true, "priority": 3})),
-        ("DELETE", format!("{reset}&setting=enabled,priority"), Value::Null),
-        of_inbox("require"),
-        bulk("ask-first"),
-        bulk("enable"),
-    ];
-    for (method, place, body) in &asking {
+    for (method, place, body) in &tightening(target) {
         assert_eq!(showing(&daemon, method, place, &[], body).await.status, 200, "{method} {place} {body}");
     }
     let right = [&*format!("bearer {TOKEN}")];
-    for (method, place, body) in &lifting {
+    for (method, place, body) in &loosening(target) {
         assert_eq!(showing(&daemon, method, place, &right, body).await.status, 200, "{method} {place} {body}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_token_every_caller_changes_every_preference() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let target = "tool:disks/wipe";
+    for (method, place, body) in tightening(target).iter().chain(&loosening(target)) {
+        assert_eq!(showing(&daemon, method, place, &[], body).await.status, 200, "{method} {place} {body}");
     }
     daemon.stop().await;
 }

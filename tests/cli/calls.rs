@@ -101,11 +101,17 @@ async fn who_decides_shows_the_token_of_the_configuration() {
         &["approvals", "approve", &id][..],
         &["approvals", "reject", &id],
         &skip,
+        &["prefs", "set", "tool:works/wipe", "--enabled", "true"],
+        &["prefs", "set", "tool:works/wipe", "--alias", "tidy"],
         &["prefs", "reset", "tool:works/wipe"],
+        &["trust", "works"],
+        &["trust", "works", "--undo"],
+        &["block", "works"],
+        &["block", "works", "--undo"],
     ] {
         let told = run(&home, &daemon, args).failed(1);
         assert!(
-            told.contains("`calls.approval_token`") && told.contains("`CALLSHEET_CALLS__APPROVAL_TOKEN`"),
+            told.contains("`server.operator_token`") && told.contains("`CALLSHEET_SERVER__OPERATOR_TOKEN`"),
             "{told}"
         );
         assert!(!told.contains("hush"), "{told}");
@@ -118,15 +124,25 @@ async fn who_decides_shows_the_token_of_the_configuration() {
     };
     let wrong = showing(&["approvals", "approve", &id], "0123456789abcdef-hash").failed(1);
     assert!(wrong.contains("not the token"), "{wrong}");
+    run(&home, &daemon, &["prefs", "set", "tool:works/get", "--enabled", "false", "--priority", "3"]).ok();
     let approved = showing(&["approvals", "approve", &id], TOKEN).ok();
     assert!(approved.contains("answered"), "{approved}");
     assert_eq!(callee.ran().len(), 1);
     let file = home.write("decider.toml", &format!("[calls]\napproval_token = \"{TOKEN}\"\n"));
     run(&home, &daemon, &[&skip[..], &["--config", file.to_str().unwrap()]].concat()).ok();
+    let new = home.write("operator.toml", &format!("[server]\noperator_token = \"{TOKEN}\"\n"));
+    let going = call(&daemon, "build", &value!({"disk": "sda1"}))["operation_id"].as_str().unwrap().to_owned();
+    let told = run(&home, &daemon, &["operations", "cancel", &going]).failed(1);
+    assert!(told.contains("cancelling an operation needs the token of `server.operator_token`"), "{told}");
+    for args in
+        [&["operations", "cancel", &going][..], &["block", "works"], &["block", "works", "--undo"], &["trust", "works"]]
+    {
+        run(&home, &daemon, &[args, &["--config", new.to_str().unwrap()]].concat()).ok();
+    }
     let shown = home.run(&["config", "show", "--config", file.to_str().unwrap()]).ok();
     assert!(shown.contains("calls.approval_token") && !shown.contains("hush"), "{shown}");
     let doctor = run(&home, &daemon, &["doctor", "--json"]);
-    assert!(!doctor.out.contains("hush") && !doctor.out.contains("calls.approval_token`"), "{doctor:?}");
+    assert!(!doctor.out.contains("hush") && !doctor.out.contains("server.operator_token`"), "{doctor:?}");
     assert!(!std::str::from_utf8(&daemon.get("/dashboard/configuration").1).unwrap().contains("hush"));
 }
 

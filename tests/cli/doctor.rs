@@ -317,9 +317,11 @@ fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     let open = look(&disks, "");
     assert_eq!(open[0][0], "warning");
     assert!(open[0][2].starts_with("1 tool asks for a human's yes, and everybody"), "{open:?}");
-    assert!(open[0][3].contains("`calls.approval_token`"), "{open:?}");
-    let closed = look(&disks, "calls.approval_token = \"0123456789abcdef\"");
-    assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"));
+    assert!(open[0][3].contains("`server.operator_token`"), "{open:?}");
+    for key in ["server.operator_token", "calls.approval_token"] {
+        let closed = look(&disks, &format!("{key} = \"0123456789abcdef\""));
+        assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"), "{key}");
+    }
     assert!(look(&notes, "").is_empty(), "no tool asks for it");
 }
 

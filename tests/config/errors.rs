@@ -389,3 +389,23 @@ work/callsheet.toml:10:6: discovery.mdns.id: "a b" cannot be an id
          hint: write one text in double quotes, or several in brackets: `[\"a\", \"b\"]`",
     );
 }
+
+#[test]
+fn an_old_and_a_new_name_with_different_values_are_refused() {
+    let (one, other) = ("0123456789abcret", "0123456789abcret-2");
+    refuses(
+        &format!("[server]\noperator_token = \"{one}\"\n\n[calls]\napproval_token = \"{other}\"\n"),
+        "work/callsheet.toml:5:18: calls.approval_token: it is the old name of `server.operator_token`, which has another value\n  \
+         hint: take `calls.approval_token` out, and keep `server.operator_token`",
+    );
+    // Also when different layers give them.
+    let machine = Machine::new()
+        .file(&format!("[calls]\napproval_token = \"{other}\"\n"))
+        .env("CALLSHEET_SERVER__OPERATOR_TOKEN", one);
+    assert!(machine.error().contains("`server.operator_token`, which has another value"), "{}", machine.error());
+
+    let token = |file: String| Machine::new().file(&file).config().operator_token().unwrap().expose().to_owned();
+    assert_eq!(token(format!("server.operator_token = \"{one}\"\ncalls.approval_token = \"{one}\"\n")), one);
+    assert_eq!(token(format!("calls.approval_token = \"{other}\"\n")), other);
+    assert_eq!(token(format!("server.operator_token = \"{other}\"\n")), other);
+}

@@ -52,7 +52,7 @@ fn the_defaults_are_the_agreed_ones() {
 fn is_computed(key: &str) -> bool {
     is_listed(key)
         || ["state.path", "discovery.vrooli.path", "discovery.mdns.id"].contains(&key)
-        || ["module_settings.token", "calls.approval_token"].contains(&key)
+        || ["server.operator_token", "module_settings.token", "calls.approval_token"].contains(&key)
 }
 
 /// A key of which there may be several, or none.
@@ -116,7 +116,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert_eq!(config.modules.services.len(), 1);
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
     config.modules = Modules::default();
-    assert!(config.calls.approval_token.take().is_some());
+    assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
 
@@ -130,6 +130,7 @@ max_body = 101
 max_connections = 103
 stop_timeout = "102ms"
 ready_timeout = "0s"
+operator_token = "0123456789abcdef"
 [[scenarios]]
 name = "a"
 url = "http://127.0.0.1:1"
@@ -222,6 +223,7 @@ fn everything(machine: &Machine) -> Config {
     let mut expected = Config::for_state(machine.path("home/s.db"));
     let (secs, millis) = (Duration::from_secs, Duration::from_millis);
     let server = &mut expected.server;
+    server.operator_token = Some(Secret::new("0123456789abcdef"));
     server.listen = "[::1]:0".parse().unwrap();
     server.allowed_hosts = vec!["tools.example".into(), "[::2]".into()];
     server.allowed_origins = vec!["https://chat.example".into(), "http://localhost:3000".into()];
@@ -370,7 +372,7 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
     assert!(!format!("{values:?}").contains("cret"));
     let order: Vec<_> = values.iter().filter(|value| !is_listed(&value.key)).map(|v| v.key.clone()).collect();
     // The daemon's id has no value until the daemon has made one.
-    let unset = |key: &str| ["discovery.mdns.id", "module_settings.token", "calls.approval_token"].contains(&key);
+    let unset = |key: &str| key == "discovery.mdns.id" || key.ends_with("_token") || key == "module_settings.token";
     let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
     assert_eq!(order, expected);
     assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), Origin::Default));

@@ -129,3 +129,45 @@ fn a_longer_grace_keeps_what_fails() {
     following.until_tools(&[]);
     assert_eq!(following.health("notes")["state"], "down");
 }
+
+/// A request to block a scenario that is not there: 401 without the token, else 404.
+fn blocked(following: &Following, token: &str) -> u16 {
+    let address = following.daemon.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("POST /api/v1/scenarios/nobody/block HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    write!(stream, "{head}{shown}Content-Type: application/json\r\nContent-Length: 0\r\n\r\n").unwrap();
+    let first = BufReader::new(stream).lines().next().unwrap().unwrap();
+    first.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn another_token_holds_at_once_and_its_old_name_is_told() {
+    let following = Following::start(HEAD);
+    assert_eq!(blocked(&following, ""), 404);
+    let (one, other) = ("0123456789abcdef-one", "0123456789abcdef-two");
+    replace(&following.path, &format!("{HEAD}calls.approval_token = \"{one}\"\n"));
+    until("the token is needed", || blocked(&following, "") == 401);
+    assert_eq!((blocked(&following, one), blocked(&following, other)), (404, 401));
+    let findings = following.findings("config-deprecated");
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0]["message"], "`calls.approval_token` is the old name of `server.operator_token`");
+    assert!(findings[0]["hint"].as_str().unwrap().starts_with("write `server.operator_token` instead"));
+    assert!(following.json("/api/v1/scenarios").get("configuration").is_none(), "it is in force as written");
+
+    replace(&following.path, &format!("{HEAD}server.operator_token = \"{other}\"\n"));
+    until("the other token is in force", || blocked(&following, other) == 404);
+    assert_eq!((blocked(&following, one), blocked(&following, "")), (401, 401));
+    until("the finding is gone", || following.findings("config-deprecated").is_empty());
+    let log = following.log();
+    assert_eq!(log.matches("`calls.approval_token` is the old name of `server.operator_token`").count(), 1, "{log}");
+    assert!(!log.contains("0123456789abcdef"), "{log}");
+}
+
+#[test]
+fn an_old_name_is_told_at_the_start() {
+    let following = Following::start(&format!("{HEAD}calls.approval_token = \"0123456789abcdef\"\n"));
+    until("the finding is there", || following.findings("config-deprecated").len() == 1);
+    let log = following.log();
+    assert_eq!(log.matches("is the old name of").count(), 1, "{log}");
+}

@@ -121,7 +121,7 @@ impl Home {
             calls: Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone()),
             engine: engine.clone(),
             readiness,
-            config: config.server.clone(),
+            config: watch::Sender::new(Arc::clone(&config)).subscribe(),
             settings: tokio::sync::watch::Sender::default().subscribe(),
             clock,
             tasks: tasks.clone(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use callsheet::calls::Calls;
 use callsheet::catalog::{CatalogWriter, Inputs, Snapshot, Turns, build, catalog_store};
-use callsheet::config;
+use callsheet::config::{self, Config};
 use callsheet::engine::EngineHandle;
 use callsheet::events::Hub;
 use callsheet::model::{Finding, Health, ScenarioState, SourceId, ToolCounts};
@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A server under test.
@@ -50,6 +51,7 @@ pub(crate) fn configured() -> config::Server {
         max_connections: 4_096,
         stop_timeout: Duration::from_secs(10),
         ready_timeout: Duration::from_secs(10),
+        operator_token: None,
     }
 }
 
@@ -117,8 +119,9 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
         reader,
         views: Views::new(most, tasks.clone()),
         readiness: readiness.clone(),
-        config: configured(),
-        settings: tokio::sync::watch::Sender::default().subscribe(),
+        config: watch::Sender::new(Arc::new(Config { server: configured(), ..Config::for_state("state.db") }))
+            .subscribe(),
+        settings: watch::Sender::default().subscribe(),
         clock: Clock::system(),
         tasks: tasks.clone(),
     };

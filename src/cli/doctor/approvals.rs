@@ -12,13 +12,13 @@ pub(super) async fn check(daemon: Option<&Daemon>, report: &mut Report) {
     match look(daemon).await {
         Ok((0, _)) => {}
         Ok((tools, true)) => {
-            let message = format!("{}; saying it takes the token of calls.approval_token", asking(tools));
+            let message = format!("{}; saying it needs the token of server.operator_token", asking(tools));
             report.ok(Check::Approvals, daemon.shown(), message);
         }
         Ok((tools, false)) => {
             let message =
                 format!("{}, and everybody who reaches the daemon may say it, whoever calls included", asking(tools));
-            let hint = "set `calls.approval_token`, and keep it from whoever calls";
+            let hint = "set `server.operator_token`, and keep it from those who call";
             report.warning(Check::Approvals, daemon.shown(), message, hint);
         }
         Err(Failure::Refused { message, .. } | Failure::Unreachable { message, .. }) => {

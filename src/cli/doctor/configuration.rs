@@ -28,6 +28,9 @@ pub(super) fn check(options: &LoadOptions, report: &mut Report) -> Option<Loaded
     layers.push("all else by default".to_owned());
     let subject = loaded.file.as_deref().map_or_else(|| "no file".to_owned(), shown);
     report.ok(Check::Configuration, &subject, layers.join(", "));
+    for key in loaded.config.renamed_keys() {
+        report.warning(Check::Configuration, &subject, key.to_string(), key.hint());
+    }
     Some(loaded)
 }
 

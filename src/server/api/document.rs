@@ -16,7 +16,8 @@ use crate::server::routes::Route;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
-/// What deciding about calls may take, among the parts of the document.
+/// The operator's token among the parts of the document, under the name that it had first:
+/// generated clients use it.
 const TOKEN: &str = "approvalToken";
 const ABOUT: &str = "One always-current list of every tool that AI agents may call.\n\n\
     Whatever is refused is answered with problem details (RFC 9457) that name the thing, the place and the next step. A query parameter \
@@ -24,7 +25,7 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
     commas between. Every `GET` is a `HEAD`, too. A method that a path does not take is answered 405 with `Allow`, a path that is not \
     there 404. Lists and this description come with a strong `ETag`, answer 304 to an `If-None-Match` that names it, and are sent in \
     `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out. \
-    Only where `calls.approval_token` is configured, whoever decides about calls shows that token.";
+    Where `server.operator_token` is configured, operations that approve, operate or loosen need that token; they name it in `security`.";
 
 /// The whole description of these routes.
 pub(in super::super) fn document(routes: &[Route]) -> Value {
@@ -58,7 +59,7 @@ pub(in super::super) fn document(routes: &[Route]) -> Value {
             "securitySchemes": {TOKEN: {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The token of `calls.approval_token`. Where none is configured, nobody needs one.",
+                "description": "The token of `server.operator_token`. Where none is configured, no caller needs one.",
             }},
         },
     })
@@ -110,8 +111,9 @@ impl Making {
             "description": operation.about,
             "parameters": parameters,
         });
-        if operation.decides {
-            // Either none or this one: whether it is needed is a matter of the configuration.
+        if operation.right.reserved().is_some() {
+            // Either none or this one: whether it is needed is a matter of the configuration and,
+            // for preferences, of the change.
             described["security"] = json!([{}, {TOKEN: []}]);
         }
         if let Some(body) = operation.body {
@@ -218,6 +220,7 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::auth::Right;
     use crate::server::routes::ROUTES;
     use std::collections::BTreeSet;
 
@@ -273,6 +276,22 @@ mod tests {
                 .map(|p| (p["in"].to_string(), p["name"].to_string()))
                 .collect();
             assert_eq!(names.len(), operation["parameters"].as_array().unwrap().len(), "{method} {path}: one twice");
+        }
+    }
+
+    #[test]
+    fn what_may_need_the_token_says_so_and_nothing_else_does() {
+        let document = document(ROUTES);
+        for operation in ROUTES.iter().flat_map(|route| route.operations) {
+            let told = operations(&document).into_iter().find(|(_, _, told)| told["operationId"] == operation.id);
+            let (_, _, told) = told.unwrap();
+            let refusal = match operation.right {
+                Right::Read | Right::Call => Value::Null,
+                Right::Prefer => json!("#/components/responses/TokenNeededToLoosen"),
+                Right::Approve | Right::Operate => json!("#/components/responses/TokenNeeded"),
+            };
+            assert_eq!(told["responses"]["401"]["$ref"], refusal, "{}", operation.id);
+            assert_eq!(told.get("security").is_some(), !refusal.is_null(), "{}", operation.id);
         }
     }
 

@@ -9,6 +9,7 @@ use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::App;
+use super::auth::Right;
 use super::error::Problem;
 use super::params::Param;
 
@@ -22,6 +23,8 @@ pub(super) mod shapes;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     pub(super) verb: Verb,
+    /// What its caller needs.
+    pub(super) right: Right,
     /// Unique among all; generated clients name their functions after it.
     pub(super) id: &'static str,
     pub(super) tag: Tag,
@@ -46,8 +49,6 @@ pub(super) struct Operation {
     pub(super) refuses: &'static [Refusal],
     /// Whether what it changes is stored.
     pub(super) stores: bool,
-    /// Whether it decides about calls, which may take a token.
-    pub(super) decides: bool,
     /// Whether it answers 304 to who has the content.
     pub(super) revalidates: bool,
 }
@@ -152,18 +153,21 @@ impl Answer {
 /// What a method of a path does, answers and is answered by.
 pub(super) const fn operation(
     verb: Verb,
+    right: Right,
     tag: Tag,
     id: &'static str,
     summary: &'static str,
     answer: Answer,
     handler: fn() -> MethodRouter<App>,
 ) -> Operation {
-    Operation { handler: Some(handler), ..within("", tag, id, summary, answer).verb(verb) }
+    Operation { handler: Some(handler), ..within("", right, tag, id, summary, answer).verb(verb) }
 }
 
-/// What a `GET` of a path below that of its route answers, when the handler of the route answers that, too.
+/// What a `GET` of a path below that of its route answers, when the handler of the route answers
+/// that, too. The right that is checked is that of the handler; a test holds this one equal.
 pub(super) const fn within(
     below: &'static str,
+    right: Right,
     tag: Tag,
     id: &'static str,
     summary: &'static str,
@@ -171,6 +175,7 @@ pub(super) const fn within(
 ) -> Operation {
     Operation {
         verb: Verb::Get,
+        right,
         id,
         tag,
         summary,
@@ -184,7 +189,6 @@ pub(super) const fn within(
         also: &[],
         refuses: &[],
         stores: false,
-        decides: false,
         revalidates: false,
     }
 }
@@ -227,11 +231,6 @@ impl Operation {
     /// Is answered when the change is durable.
     pub(super) const fn stores(self) -> Self {
         Self { stores: true, ..self }
-    }
-
-    /// Takes the token of `calls.approval_token` where there is one, at least for some of what may be asked.
-    pub(super) const fn decides(self) -> Self {
-        Self { decides: true, ..self }
     }
 
     /// Has a strong `ETag`, and answers 304 to who names it.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Operation, Verb};
 use crate::engine::EngineError;
+use crate::server::auth::{self, Right};
 use crate::server::error::Problem;
 use crate::server::query::Query;
 use crate::state::Trouble;
@@ -39,9 +40,17 @@ pub(super) const COMMON: &[Common] = &[
     Common {
         status: 401,
         name: "TokenNeeded",
-        about: "Deciding about calls, and asking for less approval, takes the token of `calls.approval_token`. Nothing changed.",
-        of: |operation| operation.decides,
-        made: crate::server::decider::missing,
+        about: "A token is configured (`server.operator_token`), and this needs it. Nothing changed.",
+        of: |operation| operation.right.is_reserved(),
+        made: || auth::example(Right::Approve),
+    },
+    Common {
+        status: 401,
+        name: "TokenNeededToLoosen",
+        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval or giving it an alias needs it. \
+                So does resetting whether a tool is enabled or needs approval. Nothing changed.",
+        of: |operation| operation.right == Right::Prefer,
+        made: || auth::example(Right::Prefer),
     },
     Common {
         status: 403,

@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use super::super::auth::Access;
 use super::super::body::{JsonBody, bad_member};
 use super::super::error::{Problem, excerpt};
-use super::super::{App, decider, wire};
+use super::super::{App, wire};
 use super::text::count;
 use super::tools::{FILTERS, Wanted};
 use crate::catalog::Catalog;
@@ -61,7 +61,7 @@ pub(super) fn bar() -> Markup {
 
 /// `POST /dashboard/tools/preferences`: one of [`CHANGES`] in `scope` for `tools`, or with `matching` for all that the filter shows, whose
 /// number the page has told (409 when it is another one by now). Answers how many changed, and in a sentence what was done.
-pub(super) async fn change(State(shared): State<App>, asked: HeaderMap, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn change(State(shared): State<App>, access: Access, body: JsonBody) -> Result<Response, Problem> {
     let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
     body.only(&known)?;
     let scope: Scope = body.text("scope")?.parse()?;
@@ -69,7 +69,6 @@ pub(super) async fn change(State(shared): State<App>, asked: HeaderMap, body: Js
     let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == wanted) else {
         return Err(bad_member("change", &wanted.into(), &CHANGES.map(|(change, ..)| change).join(", ")));
     };
-    decider::check_change(&shared, &asked, &patch(change))?;
     let snapshot = shared.reader.snapshot();
     let (tools, gone) = match body.0.get("matching") {
         Some(told) => (matching(&snapshot.catalog, &body, told)?, Vec::new()),
@@ -77,7 +76,7 @@ pub(super) async fn change(State(shared): State<App>, asked: HeaderMap, body: Js
     };
     let number = tools.len();
     let changes = tools.into_iter().map(|tool| (scope.clone(), Target::Tool(tool), patch(change))).collect();
-    shared.engine.prefer_all(changes).await?;
+    shared.prefer_all(access, changes).await?;
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
         let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();

@@ -28,7 +28,7 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
     let main = html! {
         h1 { "Calls" }
         p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
-        (decider(shared.calls.approval_token().is_some()))
+        (operator(shared.config.borrow().operator_token().is_some()))
         // A stream of its own: what becomes of calls is in no snapshot.
         div sse-connect="/api/v1/events?kind=approval,operation" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
@@ -70,19 +70,20 @@ fn present(shared: &Shared, now: Timestamp) -> Markup {
     }
 }
 
-/// Where whoever decides shows the token. It is kept by this tab alone (`app.js`): a cookie would go to every port of the host, and scenarios
-/// live there.
-fn decider(needed: bool) -> Markup {
+/// Where an operator gives the token to this tab, for the actions of all pages. It is kept by the
+/// tab alone (`app.js`): a cookie would go to every port of the host, and scenarios live there.
+fn operator(needed: bool) -> Markup {
     html! {
         @if needed {
-            form id="decider" class="card filter" autocomplete="off" {
-                label { "Approval token" input type="password" name="token" required autocomplete="off" spellcheck="false" aria-describedby="decider-told"; }
+            form id="operator" class="card filter" autocomplete="off" {
+                label { "Operator token" input type="password" name="token" required autocomplete="off" spellcheck="false" aria-describedby="operator-told"; }
                 button type="submit" { "Use it in this tab" }
                 button type="button" data-forget { "Forget it" }
-                p id="decider-told" class="quiet" role="status" { "Deciding takes the token of " code { "calls.approval_token" } "." }
+                p id="operator-told" class="quiet" role="status" { "These need the token of " code { "server.operator_token" }
+                    ", on every page: approving and rejecting calls, cancelling operations, trusting and blocking scenarios, and enabling tools or lifting their approval." }
             }
         } @else {
-            p class="quiet" id="open" { "Everybody who reaches this daemon may decide, whoever calls included; with " code { "calls.approval_token" } " only who knows that token." }
+            p class="quiet" id="open" { "Every caller of this daemon may also approve its own calls. Set " code { "server.operator_token" } " so that only those who know that token may." }
         }
     }
 }

@@ -14,6 +14,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
+use super::auth::Right::{self, Call, Prefer, Read};
+use super::auth::{InForce, guarded};
 use super::{App, health, routes, wire};
 use crate::catalog::CatalogReader;
 use crate::config::ShownValues;
@@ -67,44 +69,54 @@ impl Dashboard {
     }
 }
 
-/// What a path answers.
-type Handler = fn() -> MethodRouter<App>;
+/// One path with what it answers.
+pub(super) struct Entry {
+    pub(super) path: &'static str,
+    /// What its caller needs.
+    pub(super) right: Right,
+    handler: fn() -> MethodRouter<App>,
+}
 
-/// Every page, part of a page and file.
-const PAGES: &[(&str, Handler)] = &[
-    ("/dashboard/assets/{name}", || get(assets::serve)),
-    ("/dashboard/live", || get(live::follow)),
-    ("/dashboard/scenarios", || get(scenarios::part)),
-    ("/dashboard/scenarios/{name}", || get(scenario::page)),
-    ("/dashboard/scenarios/{name}/now", || get(scenario::now)),
-    ("/dashboard/scenarios/{name}/offer", || get(scenario::offer_part)),
-    ("/dashboard/scenarios/{name}/model", || get(scenario::model)),
-    ("/dashboard/scenarios/{name}/raw", || post(raw::look)),
-    ("/dashboard/tools", || get(tools::page)),
-    ("/dashboard/tools/rows", || get(tools::part)),
-    ("/dashboard/tools/formats", || get(tools::formats)),
-    ("/dashboard/tools/preference", || put(tools::prefer)),
-    ("/dashboard/tools/preferences", || post(bulk::change)),
-    ("/dashboard/tool", || get(tool::page)),
-    ("/dashboard/tool/format", || get(tool::format)),
-    ("/dashboard/calls", || get(calls::page)),
-    ("/dashboard/calls/now", || get(calls::part)),
-    ("/dashboard/findings", || get(findings::page)),
-    ("/dashboard/findings/now", || get(findings::part)),
-    ("/dashboard/preferences", || get(preferences::page)),
-    ("/dashboard/preferences/now", || get(preferences::part)),
-    ("/dashboard/configuration", || get(configuration::page)),
-    ("/docs", || get(docs::page)),
+const fn entry(path: &'static str, right: Right, handler: fn() -> MethodRouter<App>) -> Entry {
+    Entry { path, right, handler }
+}
+
+/// Every page, part of a page, action and file.
+pub(super) const ENTRIES: &[Entry] = &[
+    entry("/dashboard/assets/{name}", Read, || get(assets::serve)),
+    entry("/dashboard/live", Read, || get(live::follow)),
+    entry("/dashboard/scenarios", Read, || get(scenarios::part)),
+    entry("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
+    entry("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),
+    entry("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
+    entry("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
+    entry("/dashboard/scenarios/{name}/raw", Call, || post(raw::look)),
+    entry("/dashboard/tools", Read, || get(tools::page)),
+    entry("/dashboard/tools/rows", Read, || get(tools::part)),
+    entry("/dashboard/tools/formats", Read, || get(tools::formats)),
+    entry("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
+    entry("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
+    entry("/dashboard/tool", Read, || get(tool::page)),
+    entry("/dashboard/tool/format", Read, || get(tool::format)),
+    entry("/dashboard/calls", Read, || get(calls::page)),
+    entry("/dashboard/calls/now", Read, || get(calls::part)),
+    entry("/dashboard/findings", Read, || get(findings::page)),
+    entry("/dashboard/findings/now", Read, || get(findings::part)),
+    entry("/dashboard/preferences", Read, || get(preferences::page)),
+    entry("/dashboard/preferences/now", Read, || get(preferences::part)),
+    entry("/dashboard/configuration", Read, || get(configuration::page)),
+    entry("/docs", Read, || get(docs::page)),
 ];
 
 /// The paths of all of them, by which requests are counted.
 pub(super) fn paths() -> impl Iterator<Item = &'static str> {
-    PAGES.iter().map(|(path, _)| *path)
+    ENTRIES.iter().map(|entry| entry.path)
 }
 
-/// The router of all of them.
-pub(super) fn router() -> Router<App> {
-    PAGES.iter().fold(Router::new(), |router, (path, handler)| router.route(path, handler()))
+/// The router of all of them, each behind its right.
+pub(super) fn router(config: &InForce) -> Router<App> {
+    let guarded = |entry: &Entry| guarded((entry.handler)(), entry.right, config);
+    ENTRIES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
 }
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.

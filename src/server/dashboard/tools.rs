@@ -10,10 +10,11 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::auth::Access;
 use super::super::body::JsonBody;
 use super::super::error::Problem;
 use super::super::preferences::read_change;
-use super::super::{App, decider, lookup};
+use super::super::{App, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
 use super::{bulk, tool};
@@ -274,14 +275,18 @@ fn counted(found: usize, shown: usize) -> Markup {
 }
 
 /// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` of one tool, but answers its row as it is then.
-pub(super) async fn prefer(State(shared): State<App>, asked: HeaderMap, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn prefer(
+    State(shared): State<App>,
+    access: Access,
+    asked: HeaderMap,
+    body: JsonBody,
+) -> Result<Response, Problem> {
     let (scope, target, patch) = read_change(&body)?;
     let Target::Tool(id) = &target else {
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };
     let id = id.clone();
-    decider::check_change(&shared, &asked, &patch)?;
-    shared.engine.prefer(scope.clone(), target, patch).await?;
+    shared.prefer(access, scope.clone(), target, patch).await?;
     let snapshot = shared.reader.snapshot();
     let found = lookup::tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
     let published = snapshot.catalog.entry(&id.scenario).is_some_and(|entry| entry.is_published());

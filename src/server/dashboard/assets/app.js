@@ -71,8 +71,8 @@
     toast('That did not work: the daemon cannot be reached.');
   });
 
-  // The token that deciding about calls may take. It is kept by this tab alone: a cookie would go to every port of this host.
-  var TOKEN = 'approval-token', decider = document.getElementById('decider');
+  // The operator's token. It is kept by this tab alone: a cookie would go to every port of this host.
+  var TOKEN = 'operator-token', operator = document.getElementById('operator');
   function token(text) {
     try {
       if (text === undefined) return sessionStorage.getItem(TOKEN);
@@ -80,22 +80,22 @@
     } catch (error) { /* A browser may be told to keep nothing. */ }
     return text;
   }
-  function decides(words) {
-    if (decider) document.getElementById('decider-told').textContent = words;
+  function operates(words) {
+    if (operator) document.getElementById('operator-told').textContent = words;
   }
-  if (decider) {
-    if (token()) decides('This tab shows a token with what is decided in it.');
-    decider.addEventListener('submit', function (event) {
+  if (operator) {
+    if (token()) operates('This tab sends a token with every action, on every page.');
+    operator.addEventListener('submit', function (event) {
       event.preventDefault();
-      var text = decider.elements.token.value.trim();
-      decider.reset();
-      if (!/^[\x21-\x7e]+$/.test(text)) return decides('That can be no token: it has visible ASCII characters only.');
+      var text = operator.elements.token.value.trim();
+      operator.reset();
+      if (!/^[\x21-\x7e]+$/.test(text)) return operates('That can be no token: it has visible ASCII characters only.');
       token(text);
-      decides('This tab shows that token with what is decided in it, until it is closed.');
+      operates('This tab sends that token with every action, on every page, until it is closed.');
     });
-    decider.querySelector('[data-forget]').addEventListener('click', function () {
+    operator.querySelector('[data-forget]').addEventListener('click', function () {
       token('');
-      decides('Forgotten. Deciding takes the token again.');
+      operates('Forgotten. Write the token again before the next action that needs it.');
     });
   }
   document.addEventListener('htmx:configRequest', function (event) {
@@ -104,9 +104,9 @@
   });
   document.addEventListener('htmx:responseError', function (event) {
     if (event.detail.xhr.status !== 401) return;
-    decides(token() ? 'That is not the token: write the right one.' : 'Write the token first.');
+    operates(token() ? 'That is not the token: write the right one.' : 'Write the token first.');
     token('');
-    if (decider) decider.elements.token.focus();
+    if (operator) operator.elements.token.focus();
   });
 
   var link = document.getElementById('link');

@@ -1,0 +1,350 @@
+//! Rights: what an operation needs, and what the caller of a request may do.
+//!
+//! Every row of the tables of routes names its [`Right`]. [`guarded`] puts one middleware in front
+//! of the handler: it refuses a caller without the right before the handler or the body is looked
+//! at, and gives the handler the caller's [`Access`]. Every caller has every right, unless
+//! `server.operator_token` is configured: then some need that token (see [`Right::reserved`]).
+//!
+//! Never done here: telling persons apart (all who know the token are one), logging or keeping what
+//! a caller shows.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
+use http::HeaderMap;
+use http::request::Parts;
+use tokio::sync::watch;
+
+use self::token::Shown;
+use super::error::Problem;
+use crate::config::Config;
+use crate::model::{Approval, SettingsPatch};
+
+mod token;
+
+/// How a caller shows the token.
+const NEXT: &str = "the command line takes it from its configuration or from `CALLSHEET_SERVER__OPERATOR_TOKEN`, the dashboard on its page \
+                    Calls, and other clients send it as `Authorization: Bearer TOKEN`";
+
+/// The configuration in force: a reload may bring another token.
+pub(super) type InForce = watch::Receiver<Arc<Config>>;
+
+/// What a caller needs for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    /// To read what the daemon knows.
+    Read,
+    /// To call tools and to have scenarios polled.
+    Call,
+    /// To change preferences.
+    Prefer,
+    /// To approve and reject calls.
+    Approve,
+    /// To decide about scenarios and to cancel operations.
+    Operate,
+}
+
+impl Right {
+    /// What of it needs the token where one is configured, as the subject of a sentence; `None` if
+    /// every caller has all of it.
+    pub(super) fn reserved(self) -> Option<&'static str> {
+        match self {
+            Self::Read | Self::Call => None,
+            Self::Prefer => Some("enabling a tool, lifting its approval or giving it an alias"),
+            Self::Approve => Some("approving or rejecting a call"),
+            Self::Operate => Some("deciding about a scenario or cancelling an operation"),
+        }
+    }
+
+    /// Whether all operations with this right need the token. For [`Self::Prefer`] it depends on
+    /// the change.
+    pub(super) fn is_reserved(self) -> bool {
+        matches!(self, Self::Approve | Self::Operate)
+    }
+}
+
+/// What the caller of one request may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Everything: no token is configured, or the caller has shown it.
+    Full,
+    /// What needs no token, because the caller has shown none.
+    WithoutToken,
+    /// What needs no token, because the caller has shown something else.
+    WrongToken,
+}
+
+impl Access {
+    fn new(config: &Config, headers: &HeaderMap) -> Self {
+        match config.operator_token().map(|token| token::shown(headers, token)) {
+            None | Some(Shown::Token) => Self::Full,
+            Some(Shown::Nothing) => Self::WithoutToken,
+            Some(Shown::Other) => Self::WrongToken,
+        }
+    }
+
+    /// Refuses a caller without this right: 401.
+    fn check(self, right: Right) -> Result<(), Problem> {
+        if right.is_reserved() { self.check_reserved(right) } else { Ok(()) }
+    }
+
+    /// Refuses a caller who may not make this change of preferences: 401 if it loosens and the token
+    /// was not shown.
+    pub(super) fn check_change(self, patch: &SettingsPatch) -> Result<(), Problem> {
+        if loosens(patch) { self.check_reserved(Right::Prefer) } else { Ok(()) }
+    }
+
+    fn check_reserved(self, right: Right) -> Result<(), Problem> {
+        let what = right.reserved().unwrap_or("this");
+        match self {
+            Self::Full => Ok(()),
+            Self::WithoutToken => Err(Problem::unauthorized(
+                format!("{what} needs the token of `server.operator_token`; {NEXT}"),
+                "Bearer realm=\"callsheet\"",
+            )),
+            Self::WrongToken => Err(Problem::unauthorized(
+                format!("this is not the token of `server.operator_token`, which {what} needs; {NEXT}"),
+                "Bearer realm=\"callsheet\", error=\"invalid_token\"",
+            )),
+        }
+    }
+}
+
+/// What a caller without the token is answered, as an example.
+pub(super) fn example(right: Right) -> Problem {
+    Access::WithoutToken.check_reserved(right).err().unwrap_or_else(Problem::failed)
+}
+
+/// Whether a change may let callers do more than before. A reset counts like the loosest value that
+/// may be inherited, because that may change later. An alias changes which tool a name means.
+fn loosens(patch: &SettingsPatch) -> bool {
+    // Named one by one, so that a new setting is judged, too.
+    let SettingsPatch { enabled, approval, alias, priority: _, pinned: _ } = patch;
+    matches!(enabled, Some(None | Some(true)))
+        || matches!(approval, Some(None | Some(Approval::Skip)))
+        || matches!(alias, Some(Some(_)))
+}
+
+/// A handler that only callers with this right reach.
+pub(super) fn guarded<S>(handler: MethodRouter<S>, right: Right, config: &InForce) -> MethodRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    handler.route_layer(from_fn_with_state((right, config.clone()), authorize))
+}
+
+/// Refuses a request without the right of its operation; tells its handler what the caller may do.
+async fn authorize(State((right, config)): State<(Right, InForce)>, mut request: Request, next: Next) -> Response {
+    let access = Access::new(&config.borrow(), request.headers());
+    match access.check(right) {
+        Ok(()) => {
+            request.extensions_mut().insert(access);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Access {
+    type Rejection = Problem;
+
+    /// Fails for a handler that is in no table: what its caller may do is not known.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let access = parts.extensions.get::<Self>().copied();
+        access.ok_or_else(|| Problem::internal(&"a handler without a right asks what its caller may do"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::SocketAddr;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::Callsheet;
+    use crate::model::{PublishedName, Secret};
+    use crate::runtime::Clock;
+    use crate::server::dashboard::ENTRIES;
+    use crate::server::routes::ROUTES;
+
+    const TOKEN: &str = "0123456789abcdef-hush";
+
+    /// What is reserved where a token is configured, by the ids of the operations.
+    const RESERVED: [&str; 7] = [
+        "approveCall",
+        "blockScenario",
+        "cancelOperation",
+        "rejectCall",
+        "trustScenario",
+        "unblockScenario",
+        "untrustScenario",
+    ];
+
+    /// A path of the tables with a value in place of each parameter.
+    fn target(path: &str) -> String {
+        let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+        path.split('/').map(filled).collect::<Vec<_>>().join("/")
+    }
+
+    /// The head of an answer; the body of some never ends.
+    async fn head(address: SocketAddr, method: &str, target: &str, shown: &[&str]) -> String {
+        let lines: Vec<String> = shown.iter().map(|line| format!("Authorization: {line}\r\n")).collect();
+        let body = if method == "GET" { "" } else { "{}" };
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{body}",
+            body.len(),
+            lines.concat(),
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    async fn status(address: SocketAddr, method: &str, target: &str, shown: &[&str]) -> u16 {
+        head(address, method, target, shown).await.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Runs a check against a daemon with this token.
+    async fn with_daemon(token: Option<&str>, check: impl AsyncFnOnce(SocketAddr)) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::for_state(folder.path().join("state.db"));
+        config.discovery.vrooli.enabled = false;
+        config.discovery.environment.enabled = false;
+        config.server.operator_token = token.map(Secret::new);
+        let app = Callsheet::start(config, Clock::system()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::select! {
+            served = app.serve(listener) => panic!("it ended: {served:?}"),
+            () = check(address) => {}
+        }
+        app.finish().await;
+    }
+
+    /// Every method and target of both tables, with its right.
+    async fn operations(address: SocketAddr) -> Vec<(String, String, Right)> {
+        let mut all = Vec::new();
+        for route in ROUTES {
+            for operation in route.operations {
+                let target = format!("{}{}", target(route.path), operation.below);
+                all.push((operation.verb.as_str().to_owned(), target, operation.right));
+            }
+        }
+        for entry in ENTRIES {
+            let target = target(entry.path);
+            let answer = head(address, "PATCH", &target, &[]).await.to_lowercase();
+            let allowed = answer.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap().to_uppercase();
+            let methods = allowed.split(',').map(str::trim).filter(|method| *method != "HEAD");
+            all.extend(methods.map(|method| (method.to_owned(), target.clone(), entry.right)));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn with_a_token_exactly_what_is_reserved_needs_it() {
+        let (right, wrong) = (&*format!("Bearer {TOKEN}"), &*format!("Bearer {TOKEN}!"));
+        with_daemon(Some(TOKEN), async |address| {
+            let operations = operations(address).await;
+            assert!(operations.len() > 50, "both tables: {}", operations.len());
+            for (method, target, needed) in operations {
+                for shown in [&[][..], &[wrong], &[TOKEN], &[right, right]] {
+                    let refused = status(address, &method, &target, shown).await == 401;
+                    assert_eq!(refused, needed.is_reserved(), "{method} {target} {shown:?}");
+                }
+                assert_ne!(status(address, &method, &target, &[right]).await, 401, "{method} {target}");
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn without_a_token_every_caller_has_every_right() {
+        with_daemon(None, async |address| {
+            for (method, target, _) in operations(address).await {
+                for shown in [&[][..], &["Bearer some-other-token"]] {
+                    assert_ne!(status(address, &method, &target, shown).await, 401, "{method} {target}");
+                }
+            }
+        })
+        .await;
+    }
+
+    #[test]
+    fn the_reserved_operations_are_the_known_ones() {
+        let operations = ROUTES.iter().flat_map(|route| route.operations);
+        let reserved: BTreeSet<&str> =
+            operations.filter(|operation| operation.right.is_reserved()).map(|operation| operation.id).collect();
+        assert_eq!(reserved, BTreeSet::from(RESERVED));
+    }
+
+    #[test]
+    fn reading_takes_no_more_than_the_right_to_read_and_changing_takes_another() {
+        for route in ROUTES {
+            for operation in route.operations {
+                assert_eq!(operation.right == Right::Read, operation.is_safe(), "{}", operation.id);
+            }
+        }
+    }
+
+    /// One handler answers for several operations, and is behind one right.
+    #[test]
+    fn operations_of_one_handler_have_one_right() {
+        for route in ROUTES {
+            for within in route.operations.iter().filter(|operation| operation.handler.is_none()) {
+                let handler =
+                    route.operations.iter().find(|other| other.handler.is_some() && other.verb == within.verb);
+                assert_eq!(handler.unwrap().right, within.right, "{}", within.id);
+            }
+        }
+    }
+
+    /// These are answered in front of the router, where nothing is authorized.
+    #[test]
+    fn what_passes_by_the_router_is_open_to_every_caller() {
+        let operations = ROUTES.iter().flat_map(|route| route.operations);
+        let short: Vec<_> = operations
+            .filter(|operation| ["listTools", "getTool", "callTool"].contains(&operation.id))
+            .map(|operation| operation.right.reserved())
+            .collect();
+        assert_eq!(short, [None; 3]);
+    }
+
+    #[test]
+    fn loosening_is_told_from_the_rest() {
+        let patch = SettingsPatch::default;
+        let alias = || Some(PublishedName::alias("reader").unwrap());
+        for loosening in [
+            SettingsPatch { enabled: Some(Some(true)), ..patch() },
+            SettingsPatch { enabled: Some(None), ..patch() },
+            SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch() },
+            SettingsPatch { approval: Some(None), ..patch() },
+            SettingsPatch { alias: Some(alias()), ..patch() },
+            SettingsPatch { enabled: Some(Some(false)), approval: Some(None), ..patch() },
+            SettingsPatch::reset(),
+        ] {
+            assert!(loosens(&loosening), "{loosening:?}");
+            assert!(Access::Full.check_change(&loosening).is_ok());
+            assert!(Access::WithoutToken.check_change(&loosening).is_err());
+            assert!(Access::WrongToken.check_change(&loosening).is_err());
+        }
+        for other in [
+            patch(),
+            SettingsPatch { enabled: Some(Some(false)), ..patch() },
+            SettingsPatch { approval: Some(Some(Approval::Require)), ..patch() },
+            SettingsPatch { alias: Some(None), priority: Some(Some(9)), pinned: Some(Some(true)), ..patch() },
+        ] {
+            assert!(!loosens(&other), "{other:?}");
+            assert!(Access::WithoutToken.check_change(&other).is_ok());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads one bearer token from a request (RFC 6750 section 2.1) and compares it with the configured
+//! one, in the same time whatever was shown.
+//!
+//! Never done here: deciding what the token is for, logging or keeping it.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::model::Secret;
+
+/// What a request shows in place of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The token.
+    Token,
+    /// Another token, more than one, or something that is no bearer token.
+    Other,
+    /// No `Authorization` at all.
+    Nothing,
+}
+
+/// Compares what a request shows with the token.
+pub(super) fn shown(headers: &HeaderMap, token: &Secret) -> Shown {
+    match bearer(headers) {
+        None => Shown::Nothing,
+        Some(bearer) if same(&bearer, token.expose().as_bytes()) => Shown::Token,
+        Some(_) => Shown::Other,
+    }
+}
+
+/// The bearer token of a request; an empty one, which is never the token, if it is malformed or
+/// there are several.
+fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let line = lines.next()?;
+    let (scheme, token) = line.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
+    let proper = lines.next().is_none() && scheme.eq_ignore_ascii_case(b"Bearer ");
+    Some(if proper { token.trim_ascii().to_vec() } else { Vec::new() })
+}
+
+/// Compares digests, which all have one length, so the time does not depend on the length of the
+/// token either.
+fn same(bearer: &[u8], token: &[u8]) -> bool {
+    Sha256::digest(bearer).ct_eq(&Sha256::digest(token)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(lines: &[&str]) -> Shown {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(AUTHORIZATION, line.parse().unwrap());
+        }
+        shown(&headers, &Secret::new("hush"))
+    }
+
+    #[test]
+    fn only_one_bearer_token_is_one() {
+        assert_eq!(with(&[]), Shown::Nothing);
+        for line in ["Bearer hush", "bearer hush", "BEARER  hush "] {
+            assert_eq!(with(&[line]), Shown::Token, "{line}");
+        }
+        for lines in [&["Basic hush"][..], &["hush"], &["Bearer"], &["Bearer "], &["Bearer hush", "Bearer hush"]] {
+            assert_eq!(with(lines), Shown::Other, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn equal_is_equal_and_nothing_else() {
+        assert!(same(b"hush", b"hush"));
+        for other in [&b""[..], b"hus", b"hushh", b"Hush"] {
+            assert!(!same(other, b"hush"));
+        }
+    }
+}
