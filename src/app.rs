@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use crate::calls::{self, Answered, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, LoadOptions, Loaded, ShownValues};
+use crate::config::{Config, LoadOptions, Loaded, ShownValue};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
@@ -61,7 +61,7 @@ pub struct Callsheet {
     /// What is in force. Another one is put here by a reload.
     config: watch::Sender<Arc<Config>>,
     /// Every value of it with its origin, where it was loaded from files; for showing.
-    settings: watch::Sender<ShownValues>,
+    settings: watch::Sender<Vec<ShownValue>>,
     /// Who this daemon is to others.
     id: Arc<str>,
     client: Arc<Client>,
@@ -147,7 +147,7 @@ impl Callsheet {
     }
 
     /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
-    /// put together again then. What is valid is put in force as far as that can be done while running ([`RULES`](crate::config::RULES)); what is not changes
+    /// put together again then. What is valid is put in force as far as that can be done while running ([`Reload`](crate::config::Reload)); what is not changes
     /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
     ///
     /// # Errors

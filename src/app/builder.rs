@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{Callsheet, StartError};
 use crate::calls::{self, Calls};
-use crate::config::{Config, ShownValues};
+use crate::config::Config;
 use crate::discovery::embedded::Embedded;
 use crate::discovery::mdns::identity;
 use crate::discovery::{SOURCES, Source};
@@ -143,7 +143,7 @@ impl Builder {
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
         Ok(Callsheet {
             config,
-            settings: watch::Sender::new(ShownValues::default()),
+            settings: watch::Sender::new(Vec::new()),
             id,
             client,
             reader,

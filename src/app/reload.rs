@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::Callsheet;
 use crate::calls::Calls;
-use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValues, StaticScenario};
+use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
@@ -41,7 +41,7 @@ pub(super) struct Follower {
     state: ConfigState,
     id: Arc<str>,
     in_force: watch::Sender<Arc<Config>>,
-    settings: watch::Sender<ShownValues>,
+    settings: watch::Sender<Vec<ShownValue>>,
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,

@@ -3,24 +3,25 @@
 //! The only module that knows figment. It writes nothing and reads no process state but the configuration file: the rest comes in
 //! [`LoadOptions`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map};
 use figment::{Figment, Metadata, Profile};
 use toml::{Table, Value};
 
-use super::check::{self, Complaint};
+use super::check;
 use super::defaults::DEFAULT_TOML;
 use super::error::{ConfigError, Problem};
 use super::file::{End, SourceFile};
-use super::key::{KeyPath, Shape};
+use super::keys::{KEYS, WHOLE};
 use super::layer::{Findings, Layer, Source};
 use super::options::LoadOptions;
-use super::origin::Origin;
-use super::raw::{self, Raw};
-use super::shown::{Paths, ShownValues};
+use super::origin::{Origin, ShownValue};
+use super::path::KeyPath;
+use super::read::Complaint;
+use super::shape::Shape;
 use super::suggest::nearest;
-use super::units::Wrong;
 use super::{Config, shown};
 
 const PREFIX: &str = "CALLSHEET_";
@@ -32,44 +33,27 @@ const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHE
 pub struct Loaded {
     /// What was decided.
     pub config: Config,
-    /// Every effective value. A key without any value (a path with no home folder) is left out.
-    pub values: ShownValues,
+    /// Every effective value, in the order of `config/default.toml`. A key without a value is left
+    /// out, such as a path that needs a home folder where there is none.
+    pub values: Vec<ShownValue>,
     /// The file that was read, absolute.
     pub file: Option<PathBuf>,
 }
 
 /// Loads the configuration. The error holds every problem there is, not just the first.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
-    let whole = Shape::whole();
     let mut found = Findings::default();
     let file = options.find_file();
-    let layers = layers(options, file.as_deref(), &whole, &mut found);
-    let merged = Merged::of(layers);
+    let merged = Merged::new(layers(options, file.as_deref(), &mut found));
 
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
     let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, End::Value));
-    match merged.raw() {
-        Ok(raw) => {
-            for complaint in check::apply(raw, &mut config, &to_path) {
-                merged.report(complaint, &mut found);
-            }
-        }
-        // Every layer fits the shape of `Raw`, so this would be a slip of ours; it is still told like one of the user's.
-        Err(error) => {
-            let path = KeyPath::dotted(&error.path.join("."));
-            let wrong = Wrong::new(error.kind.to_string(), "compare it with `config/default.toml`");
-            found.add(merged.origin(&path, End::Value), &path, wrong);
-        }
+    for complaint in check::apply(&merged.values, &mut config, &to_path) {
+        merged.report(complaint, &mut found);
     }
     if found.problems.is_empty() {
-        let paths = Paths::of(&config);
-        // Of ten thousand scenarios the merged values take thirty megabytes, and hardly anybody looks at them.
-        let layers: Vec<Layer> = merged.into_layers().map(Layer::spared).collect();
-        let values = ShownValues::new(move || {
-            let merged = Merged::of(layers.into_iter().map(|layer| layer.again(&whole)).collect());
-            shown::values(&whole, &merged.values(), &paths, |path| merged.origin(path, End::Key))
-        });
+        let values = shown::values(&merged.values, &config, &|path| merged.origin(path, End::Key));
         return Ok(Loaded { config, values, file });
     }
     let mut problems = found.problems;
@@ -93,29 +77,29 @@ pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded
 }
 
 /// The layers that fit, lowest first.
-fn layers(options: &LoadOptions, file: Option<&Path>, whole: &Shape, found: &mut Findings) -> Vec<Layer> {
+fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Findings) -> Vec<Layer> {
     // That the built-in text parses is for a test to prove; were it not to, `Config::for_state` says the same.
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
-    let mut layers = vec![Layer::fitting(Source::Default, defaults, whole, found)];
+    let mut layers = vec![Layer::fitting(Source::Default, defaults, found)];
     match file.map(SourceFile::read) {
         Some(Ok((file, values))) => {
-            layers.push(Layer::fitting(Source::File(Box::new(file)), values, whole, found));
+            layers.push(Layer::fitting(Source::File(Box::new(file)), values, found));
         }
         Some(Err(problem)) => found.problems.push(problem),
         None => {}
     }
-    layers.extend(variables(options, whole, found));
+    layers.extend(variables(options, found));
     for (key, value, flag) in &options.flags {
         let path = KeyPath::dotted(key);
         // A flag for an unknown key is refused with the rest of its layer.
-        let values = nested(&path, typed(value, whole.at(&path).unwrap_or(&Shape::Text)));
-        layers.push(Layer::fitting(Source::Flag(flag.clone()), values, whole, found));
+        let values = nested(&path, typed(value, WHOLE.at(&path).unwrap_or(Shape::Text)));
+        layers.push(Layer::fitting(Source::Flag(flag.clone()), values, found));
     }
     layers
 }
 
 /// One layer for each environment variable, by name, so that a value can be traced to its variable.
-fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<Layer> {
+fn variables(options: &LoadOptions, found: &mut Findings) -> Vec<Layer> {
     let mut layers = Vec::new();
     let mut variables: Vec<_> = options.env.iter().collect();
     variables.sort();
@@ -126,14 +110,14 @@ fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<
         }
         let path = KeyPath::dotted(&key.to_lowercase().replace("__", "."));
         let source = Source::Environment(name.clone());
-        if let Some(shape) = whole.at(&path) {
-            layers.push(Layer::fitting(source, nested(&path, typed(value, shape)), whole, found));
+        if let Some(shape) = WHOLE.at(&path) {
+            layers.push(Layer::fitting(source, nested(&path, typed(value, shape)), found));
         } else {
             found.problems.push(Problem {
                 origin: source.origin(&path, End::Key),
                 key: None,
                 message: "there is no such key".to_owned(),
-                hint: near_variable(name, whole),
+                hint: near_variable(name),
             });
         }
     }
@@ -141,14 +125,14 @@ fn variables(options: &LoadOptions, whole: &Shape, found: &mut Findings) -> Vec<
 }
 
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
-fn typed(text: &str, shape: &Shape) -> Value {
+fn typed(text: &str, shape: Shape) -> Value {
     let value = match shape {
         Shape::Text | Shape::Secret | Shape::Size => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
         Shape::Number => text.trim().parse().ok().map(Value::Integer),
         Shape::Switch => text.trim().parse().ok().map(Value::Boolean),
         // figment's own notation: `[a, b]`, `{key = value}`.
-        Shape::List(_) | Shape::Section(_) | Shape::Map(_) | Shape::Words => {
+        Shape::List(_) | Shape::Table(_) | Shape::Map(_) | Shape::Words => {
             text.parse::<figment::value::Value>().ok().and_then(|value| Value::try_from(value).ok())
         }
     };
@@ -167,10 +151,10 @@ fn nested(path: &KeyPath, value: Value) -> Table {
     table
 }
 
-fn near_variable(name: &str, whole: &Shape) -> String {
+fn near_variable(name: &str) -> String {
     // Compared without the prefix, which would make all of them look alike.
     let rest = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
-    let keys = whole.leaves().into_iter().map(|leaf| leaf.tables().join("__").to_uppercase());
+    let keys = KEYS.iter().map(|key| key.path.replace('.', "__").to_uppercase());
     let known: Vec<String> = keys.chain(NOT_CONFIGURATION.into_iter().map(rest)).collect();
     // An attempt to reach into a list, whose elements have no variables of their own.
     if let Some(list) = known.iter().find(|known| rest(name).starts_with(&format!("{known}__"))) {
@@ -182,72 +166,35 @@ fn near_variable(name: &str, whole: &Shape) -> String {
     }
 }
 
-/// The list that may have thousands of entries.
-const SCENARIOS: &str = "scenarios";
-
-/// The layers as one.
+/// The merged layers.
 struct Merged {
-    layers: Vec<Layer>,
+    /// Where each layer comes from, by the name that figment has for the layer.
+    sources: BTreeMap<String, Source>,
     figment: Figment,
-    /// The list of the highest layer that has one. figment has an empty one in its place, since it copies what it merges some ten times.
-    scenarios: Vec<Value>,
-    /// Which layer that is.
-    scenarios_of: Option<usize>,
-    /// What figment would merge anew each time it is asked where a value comes from.
-    whole: figment::value::Value,
+    /// The merged values with the tags by which figment knows their layers.
+    tagged: figment::value::Value,
+    /// The merged values.
+    values: Table,
 }
 
 impl Merged {
-    fn of(mut layers: Vec<Layer>) -> Self {
-        let (mut scenarios, mut scenarios_of) = (Vec::new(), None);
-        for (at, layer) in layers.iter_mut().enumerate() {
-            if let Some(Value::Array(list)) = layer.values.get_mut(SCENARIOS) {
-                (scenarios, scenarios_of) = (std::mem::take(list), Some(at));
-            }
-        }
+    /// Merges the layers, lowest first.
+    fn new(layers: Vec<Layer>) -> Self {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
-        // The empty path is the root, and dictionaries always merge.
-        let whole = figment.find_value("").unwrap_or_else(|_| Dict::new().into());
-        Self { layers, figment, scenarios, scenarios_of, whole }
+        // Tables always merge, and the empty path is the root, so there is always a value.
+        let tagged = figment.find_value("").unwrap_or_else(|_| Dict::new().into());
+        let values = Table::try_from(&tagged).unwrap_or_default();
+        let sources = layers.into_iter().map(|layer| (layer.source.name(), layer.source)).collect();
+        Self { sources, figment, tagged, values }
     }
 
-    /// The layers as they came, but for lists of scenarios that a higher one replaced.
-    fn into_layers(mut self) -> impl Iterator<Item = Layer> {
-        if let Some(Value::Array(list)) =
-            self.scenarios_of.and_then(|at| self.layers.get_mut(at)?.values.get_mut(SCENARIOS))
-        {
-            *list = self.scenarios;
-        }
-        self.layers.into_iter()
-    }
-
-    fn values(&self) -> Table {
-        let mut values: Table = self.figment.extract().unwrap_or_default();
-        if let Some(list) = values.get_mut(SCENARIOS) {
-            *list = Value::Array(self.scenarios.clone());
-        }
-        values
-    }
-
-    fn raw(&self) -> Result<Raw, Box<figment::Error>> {
-        let text = |scenario: &Value, key: &str| scenario.get(key).and_then(Value::as_str).map(str::to_owned);
-        let scenario = |scenario| raw::Scenario {
-            name: text(scenario, "name"),
-            url: text(scenario, "url"),
-            protocol: text(scenario, "protocol"),
-        };
-        Ok(Raw {
-            scenarios: self.scenarios.iter().map(scenario).collect(),
-            ..self.figment.extract().map_err(Box::new)?
-        })
-    }
-
-    /// Where the effective value at `path` comes from. A list is the work of one layer as a whole.
+    /// Where the effective value at `path` comes from. One layer gives a list as a whole.
     fn origin(&self, path: &KeyPath, end: End) -> Origin {
-        let value = self.whole.find_ref(&path.tables().join("."));
+        let tables = path.tables();
+        let value = tables.iter().try_fold(&self.tagged, |value, key| value.as_dict()?.get(*key));
         let metadata = value.and_then(|value| self.figment.get_metadata(value.tag()));
-        let layer = metadata.and_then(|metadata| self.layers.iter().find(|layer| layer.source.name() == metadata.name));
-        layer.map_or(Origin::Default, |layer| layer.source.origin(path, end))
+        let source = metadata.and_then(|metadata| self.sources.get(metadata.name.as_ref()));
+        source.map_or(Origin::Default, |source| source.origin(path, end))
     }
 
     /// Notes a broken rule, unless its value was refused already: then its default would be blamed. A rule about two values is told

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::Config;
+use super::read::Reader;
 use super::units::Wrong;
 
 /// Bytes of an instance name at most (RFC 6763 section 4.1.1: one DNS label).
@@ -130,8 +132,20 @@ fn glob(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// Reads `trust`: one word or a list.
+pub(super) fn read_trust(written: &mut Reader<'_>, config: &mut Config) {
+    let field = &mut config.discovery.mdns.trust;
+    if written.value.is_some_and(toml::Value::is_array) {
+        let mut patterns = Vec::new();
+        written.texts(&mut patterns, pattern);
+        *field = MdnsTrust::Listed(patterns);
+    } else {
+        written.text(field, trust);
+    }
+}
+
 /// Reads `trust` where it is one word.
-pub(super) fn trust(text: &str) -> Result<MdnsTrust, Wrong> {
+fn trust(text: &str) -> Result<MdnsTrust, Wrong> {
     match text {
         "none" => Ok(MdnsTrust::None),
         "local" => Ok(MdnsTrust::Local),
@@ -144,7 +158,7 @@ pub(super) fn trust(text: &str) -> Result<MdnsTrust, Wrong> {
 }
 
 /// Reads one element of `trust` where it is a list.
-pub(super) fn pattern(text: &str) -> Result<TrustPattern, Wrong> {
+fn pattern(text: &str) -> Result<TrustPattern, Wrong> {
     if let Some(name) = text.strip_prefix("name:") {
         return if name.is_empty() {
             Err(Wrong::new("this pattern names nobody", "write a name after `name:`, such as \"name:lab-*\""))

@@ -1,8 +1,9 @@
 //! The configuration, valid by construction.
 //!
-//! `raw` is what may be written, `load` puts the layers together, `check` judges every value; this is what was decided. What is wrong
-//! is told all at once, each problem with its key, its place and a hint. `reload` says what of another configuration a running daemon can
-//! take. Nothing here writes, watches, or reads the process except [`LoadOptions::from_process`].
+//! `keys` lists every key with its shape, its rule and its field; `load` merges the layers, `check`
+//! applies the rules, and [`Config`] holds the result. All problems are reported at once, each with
+//! its key, its place and a hint. `reload` compares two configurations for a running daemon. Nothing
+//! here writes, watches, or reads the process except [`LoadOptions::from_process`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,17 +21,21 @@ mod check;
 mod defaults;
 mod error;
 mod file;
-mod key;
+mod keys;
 mod layer;
 mod load;
 mod mdns;
 mod modules;
 mod options;
 mod origin;
+mod path;
 mod profiles;
-mod raw;
+mod read;
 mod reload;
 mod renamed;
+mod rules;
+mod scenarios;
+mod shape;
 mod shown;
 mod suggest;
 mod units;
@@ -39,7 +44,7 @@ mod web;
 pub use cache::Cache;
 pub use defaults::DEFAULT_TOML;
 pub use error::{ConfigError, Problem};
-pub use key::keys;
+pub use keys::{KEYS, Key, Reload, keys};
 pub use load::{Loaded, load, load_again};
 pub(crate) use mdns::is_id;
 pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
@@ -47,8 +52,7 @@ pub(crate) use modules::MODULE;
 pub use modules::Modules;
 pub use options::LoadOptions;
 pub use origin::{Origin, Position, ShownValue};
-pub use reload::{RULES, Reloaded, Rule};
-pub use shown::ShownValues;
+pub use reload::Reloaded;
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]

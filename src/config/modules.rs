@@ -6,9 +6,10 @@ use std::time::Duration;
 use url::Url;
 
 use super::address::address;
-use super::check::{Section, scenario_name};
-use super::units::{Wrong, positive};
-use super::{Config, StaticScenario, raw};
+use super::read::Reader;
+use super::rules::{bearer, scenario_name};
+use super::units::Wrong;
+use super::{Config, StaticScenario};
 use crate::model::{ScenarioName, Secret};
 use crate::protocols::module;
 
@@ -70,77 +71,41 @@ impl Config {
 }
 
 /// Reads the map of modules.
-pub(super) fn services(
-    raw: BTreeMap<String, String>,
-    scenarios: &[StaticScenario],
-    modules: &mut Modules,
-    mut at: Section<'_>,
-) {
-    for (text, url) in raw {
-        let (name, mut read) = (scenario_name(&text), None);
-        at.set_text(&text, Some(url), &mut read, |text| address(text).map(Some));
-        match name {
-            Err(wrong) => at.complain(&text, wrong),
-            Ok(name) => match scenarios.iter().position(|scenario| scenario.name == name) {
+pub(super) fn services(written: &mut Reader<'_>, config: &mut Config) {
+    written.each_key(|text, mut at| {
+        let mut url: Option<Url> = None;
+        at.text(&mut url, address);
+        match scenario_name(text) {
+            Err(wrong) => at.complain(wrong),
+            Ok(name) => match config.scenarios.iter().position(|scenario| scenario.name == name) {
                 Some(first) => {
                     let message = format!("`{name}` is already the name of scenarios[{first}]");
-                    at.complain(&text, Wrong::new(message, "give each scenario a name of its own"));
+                    at.complain(Wrong::new(message, "give each scenario a name of its own"));
                 }
-                None => modules.services.extend(read.map(|url| (name, url))),
+                None => config.modules.services.extend(url.map(|url| (name, url))),
             },
         }
-    }
+    });
 }
 
-/// Reads how modules are called.
-pub(super) fn settings(
-    raw: raw::ModuleSettings,
-    scenarios: &[StaticScenario],
-    modules: &mut Modules,
-    mut at: Section<'_>,
-) {
-    // Those that are not configured are no slip: the original's list names every module that it ever had.
-    let mut slow = Vec::new();
-    at.set_list("slow_modules", raw.slow_modules.map(words), &mut slow, scenario_name);
-    modules.slow = slow.into_iter().collect();
-    at.set_text("tool_execution_timeout", raw.tool_execution_timeout, &mut modules.slow_timeout, positive);
-    at.set_text("default_timeout", raw.default_timeout, &mut modules.timeout, positive);
-    at.set("token", raw.token, &mut modules.token, |token| bearer(token).map(Some));
-    let mut tokens = Section { path: at.path.key("tokens"), complaints: at.complaints };
-    for (text, secret) in raw.tokens {
-        let mut token = None;
-        tokens.set(&text, Some(secret), &mut token, |token| bearer(token).map(Some));
-        let spoken = |name: &ScenarioName| {
-            let speaks = |scenario: &StaticScenario| scenario.protocol.as_deref() == Some(MODULE);
-            modules.services.contains_key(name)
-                || scenarios.iter().any(|scenario| scenario.name == *name && speaks(scenario))
-        };
-        match scenario_name(&text) {
-            Err(wrong) => tokens.complain(&text, wrong),
-            Ok(name) if !spoken(&name) => {
+/// Reads the tokens of single modules.
+pub(super) fn tokens(written: &mut Reader<'_>, config: &mut Config) {
+    written.each_key(|text, mut at| {
+        let mut token: Option<Secret> = None;
+        at.secret(&mut token, bearer);
+        match scenario_name(text) {
+            Err(wrong) => at.complain(wrong),
+            Ok(name) if !is_module(&name, config) => {
                 let hint = "name it in `[modules]`, or take its token out";
-                tokens.complain(&text, Wrong::new(format!("there is no module called `{name}`"), hint));
+                at.complain(Wrong::new(format!("there is no module called `{name}`"), hint));
             }
-            Ok(name) => modules.tokens.extend(token.map(|token| (name, token))),
+            Ok(name) => config.modules.tokens.extend(token.map(|token| (name, token))),
         }
-    }
+    });
 }
 
-/// The texts of a list, also of one that is written as one text: with commas between, or as a list in JSON.
-pub(super) fn words(raw: raw::Words) -> Vec<String> {
-    match raw {
-        raw::Words::List(list) => list,
-        raw::Words::Text(text) => serde_json::from_str(&text).unwrap_or_else(|_| {
-            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        }),
-    }
-}
-
-/// A token that a header can hold (RFC 6750 section 2.1, and whatever else is visible).
-pub(super) fn bearer(raw: raw::Secret) -> Result<Secret, Wrong> {
-    let raw::Secret(token) = raw;
-    if !token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(token);
-    }
-    Err(Wrong::new("it can be no bearer token", "write visible ASCII characters without blanks"))
+/// Whether a scenario of this name is configured that speaks the module protocol.
+fn is_module(name: &ScenarioName, config: &Config) -> bool {
+    let speaks = |scenario: &StaticScenario| scenario.name == *name && scenario.protocol.as_deref() == Some(MODULE);
+    config.modules.services.contains_key(name) || config.scenarios.iter().any(speaks)
 }

@@ -43,33 +43,6 @@ pub struct ShownValue {
     pub origin: Origin,
 }
 
-impl Position {
-    /// The place of the byte at `offset` in `text`; an offset beyond the end, or within a character, means the nearest before.
-    pub(super) fn of(text: &str, offset: usize) -> Self {
-        Lines::of(text).position(text, offset)
-    }
-}
-
-/// Where the lines of a text begin: a file of a thousand scenarios is asked for thousands of places.
-#[derive(Debug)]
-pub(super) struct Lines(Vec<usize>);
-
-impl Lines {
-    /// The lines of `text`.
-    pub(super) fn of(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Self(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
-    }
-
-    /// See [`Position::of`]; `text` is the one that this was made of.
-    pub(super) fn position(&self, text: &str, offset: usize) -> Position {
-        let line = self.0.partition_point(|start| *start <= offset);
-        let start = line.checked_sub(1).map_or(0, |index| self.0[index]);
-        let column = text[start..].char_indices().take_while(|(at, _)| start + at < offset).count() + 1;
-        Position { line, column }
-    }
-}
-
 /// `text` with the user name and password of an address replaced by `***`. In a text that is no address, but has an `@`, everything
 /// before it is masked: it may be one with a slip in it.
 pub(super) fn masked(text: &str) -> String {

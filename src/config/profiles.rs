@@ -2,33 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use super::check::{Section, scenario_name};
-use super::modules::words;
-use super::raw;
+use super::Config;
+use super::read::Reader;
+use super::rules::scenario_name;
+use super::shape::Shape;
 use super::units::Wrong;
-use crate::model::{Permission, Profile, Scope, UnknownLevel};
+use crate::model::{Permission, Profile, ScenarioName, Scope, UnknownLevel};
 
-/// The profiles that keep the rules, by name.
-pub(super) fn read(raw: Vec<raw::Profile>, unknown: UnknownLevel, list: &mut Section<'_>) -> BTreeMap<String, Profile> {
-    let mut profiles = BTreeMap::new();
-    for (i, raw) in raw.into_iter().enumerate() {
-        let mut at = Section { path: list.path.index(i), complaints: &mut *list.complaints };
+/// The shape of the list.
+pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
+    ("name", Shape::Text),
+    ("scenarios", Shape::TEXTS),
+    ("allowed_modules", Shape::Words),
+    ("permission", Shape::Text),
+]));
+
+/// Reads the profiles, and takes those that keep the rules.
+pub(super) fn read(written: &mut Reader<'_>, config: &mut Config) {
+    let unknown = config.unknown_level;
+    written.each(|_, mut at| {
         let (mut name, mut profile) = (None, Profile { unknown, ..Profile::default() });
-        if raw.name.is_none() {
-            at.complain("name", Wrong::new("this profile has no name", "add `name = \"...\"` to it"));
-        }
-        at.set_text("name", raw.name, &mut name, |text| profile_name(text, &profiles).map(Some));
+        at.require("name", Wrong::new("this profile has no name", "add `name = \"...\"` to it"));
+        at.key("name").text(&mut name, |text| profile_name(text, &config.profiles));
         // One key under two names: what either says is allowed.
-        for (key, listed) in [("scenarios", raw.scenarios), ("allowed_modules", raw.allowed_modules.map(words))] {
-            let Some(listed) = listed else { continue };
-            let mut allowed = Vec::new();
-            at.set_list(key, Some(listed), &mut allowed, scenario_name);
-            profile.scenarios.get_or_insert_default().extend(allowed);
+        for key in ["scenarios", "allowed_modules"] {
+            if at.key(key).value.is_some() {
+                let mut allowed: Vec<ScenarioName> = Vec::new();
+                at.key(key).words(&mut allowed, scenario_name);
+                profile.scenarios.get_or_insert_default().extend(allowed);
+            }
         }
-        at.set_text("permission", raw.permission, &mut profile.permission, |text| level(text, unknown).map(Some));
-        profiles.extend(name.map(|name| (name, profile)));
-    }
-    profiles
+        at.key("permission").text(&mut profile.permission, |text| level(text, unknown));
+        config.profiles.extend(name.map(|name: String| (name, profile)));
+    });
 }
 
 /// How a level is read that nobody knows.

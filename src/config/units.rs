@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::raw::Size;
-
 /// A year. Deadlines are sums of clock readings and durations, and a duration without bounds would make such a sum overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const KIB: u64 = 1024;
@@ -52,22 +50,17 @@ pub(super) fn positive(text: &str) -> Result<Duration, Wrong> {
     }
 }
 
-/// Reads a size: a number of bytes, or a text of a whole number with `B`, `KiB`, `MiB` or `GiB` (no unit: bytes), within `range`.
-pub(super) fn size(range: RangeInclusive<u64>) -> impl FnOnce(Size) -> Result<u64, Wrong> {
-    move |size| {
-        let bytes = match &size {
-            Size::Bytes(bytes) => *bytes,
-            Size::Text(text) => in_bytes(text).ok_or_else(|| {
-                Wrong::new(
-                    format!("{text:?} is no size"),
-                    "write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
-                )
-            })?,
-        };
-        if range.contains(&bytes) { Ok(bytes) } else { Err(out_of(&range, bytes, " bytes")) }
-    }
+/// Reads a size: a whole number with `B`, `KiB`, `MiB` or `GiB`; without a unit it is bytes.
+pub(super) fn bytes(text: &str) -> Result<u64, Wrong> {
+    in_bytes(text).ok_or_else(|| {
+        Wrong::new(
+            format!("{text:?} is no size"),
+            "write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
+        )
+    })
 }
 
+/// The number of bytes that a text means.
 fn in_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -81,14 +74,11 @@ fn in_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Reads a number within `range`.
-pub(super) fn count<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl FnOnce(u64) -> Result<T, Wrong> {
-    move |number| {
-        let fits = if range.contains(&number) { T::try_from(number).ok() } else { None };
-        fits.ok_or_else(|| out_of(&range, number, ""))
-    }
-}
-
-fn out_of(range: &RangeInclusive<u64>, found: u64, unit: &str) -> Wrong {
-    Wrong::new(format!("{found}{unit} is out of range"), format!("write {} to {}{unit}", range.start(), range.end()))
+/// The number, if it is within `range`.
+pub(super) fn within<V: TryFrom<u64>>(number: u64, range: &RangeInclusive<u64>, unit: &str) -> Result<V, Wrong> {
+    let fits = if range.contains(&number) { V::try_from(number).ok() } else { None };
+    fits.ok_or_else(|| {
+        let hint = format!("write {} to {}{unit}", range.start(), range.end());
+        Wrong::new(format!("{number}{unit} is out of range"), hint)
+    })
 }

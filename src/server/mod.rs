@@ -74,7 +74,7 @@ pub struct Parts {
     /// The configuration in force.
     pub config: watch::Receiver<Arc<Config>>,
     /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
-    pub settings: watch::Receiver<config::ShownValues>,
+    pub settings: watch::Receiver<Vec<config::ShownValue>>,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the connections.

@@ -92,7 +92,7 @@ fn documented() -> Vec<(String, bool)> {
 fn every_key_is_documented_with_a_sentence_and_every_documented_key_exists() {
     let documented = documented();
     let names: Vec<_> = documented.iter().map(|(key, _)| key.clone()).collect();
-    assert_eq!(names, keys(), "config/default.toml and raw.rs name the same keys in the same order");
+    assert_eq!(names, keys(), "config/default.toml and keys.rs name the same keys in the same order");
     let silent: Vec<_> = documented.iter().filter(|(_, sentence)| !sentence).collect();
     assert!(silent.is_empty(), "without a sentence above them: {silent:?}");
     assert_eq!(keys().len(), keys().into_iter().collect::<BTreeSet<_>>().len());
@@ -345,6 +345,9 @@ fn origins_read_well() {
     assert_eq!(text("health.failures"), "environment CALLSHEET_HEALTH__FAILURES");
     assert_eq!(text("naming.style"), "flag --naming");
     assert_eq!(text("state.path"), "default");
+    // A name may have dots in it.
+    let machine = Machine::new().file("[modules]\n\"a.b\" = \"http://h\"\n");
+    assert_eq!(machine.shown("modules.\"a.b\"").1.to_string().rsplit(':').next(), Some("2"));
 }
 
 #[test]

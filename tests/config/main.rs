@@ -4,6 +4,7 @@
 mod support;
 
 mod errors;
+mod keys;
 mod layers;
 mod reload;
 mod reload_mdns;

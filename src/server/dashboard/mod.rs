@@ -18,7 +18,7 @@ use super::auth::Right::{self, Call, Prefer, Read};
 use super::auth::{InForce, guarded};
 use super::{App, health, routes, wire};
 use crate::catalog::CatalogReader;
-use crate::config::ShownValues;
+use crate::config::ShownValue;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
@@ -51,14 +51,14 @@ pub(super) struct Dashboard {
     streams: Arc<Semaphore>,
     looks: Semaphore,
     stop: Stop,
-    settings: watch::Receiver<ShownValues>,
+    settings: watch::Receiver<Vec<ShownValue>>,
 }
 
 impl Dashboard {
     /// Begins to remember what pages show of the past. `settings` is the configuration in force.
     pub(super) fn start(
         reader: CatalogReader,
-        settings: watch::Receiver<ShownValues>,
+        settings: watch::Receiver<Vec<ShownValue>>,
         clock: Clock,
         tasks: &Tasks,
         stop: Stop,

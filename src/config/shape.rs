@@ -1,0 +1,54 @@
+//! What kind of value may stand at a key: its shape. Rules on the value itself are not part of it.
+
+use super::path::{KeyPath, Step};
+
+/// What may stand at a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A table with these keys, in this order.
+    Table(&'static [(&'static str, Shape)]),
+    /// A table of these under keys of the user's own.
+    Map(&'static Shape),
+    /// A list of these.
+    List(&'static Shape),
+    /// A text.
+    Text,
+    /// A text that is never shown.
+    Secret,
+    /// A whole number, 0 or more.
+    Number,
+    /// `true` or `false`.
+    Switch,
+    /// A number of bytes, or a text.
+    Size,
+    /// A text, or a list of texts.
+    Words,
+}
+
+impl Shape {
+    /// A list of texts.
+    pub(super) const TEXTS: Self = Self::List(&Self::Text);
+
+    /// The shape at `path` below a value of this shape, if anything may stand there.
+    pub(super) fn at(self, path: &KeyPath) -> Option<Self> {
+        path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
+            (Self::Table(keys), Step::Key(key)) => keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below),
+            (Self::List(each), Step::Index(_)) | (Self::Map(each), Step::Key(_)) => Some(*each),
+            _ => None,
+        })
+    }
+
+    /// What a value of this shape is called in a sentence.
+    pub(super) fn described(self) -> &'static str {
+        match self {
+            Self::Table(_) | Self::Map(_) => "a table",
+            Self::List(Self::Table(_)) => "a list of tables",
+            Self::List(_) => "a list of texts",
+            Self::Text | Self::Secret => "a text",
+            Self::Number => "a whole number, 0 or more",
+            Self::Switch => "true or false",
+            Self::Size => "a size",
+            Self::Words => "a text or a list of texts",
+        }
+    }
+}

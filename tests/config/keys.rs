@@ -1,0 +1,70 @@
+//! Each key of the configuration has a field of its own.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use callsheet::config::{DEFAULT_TOML, KEYS, Reload};
+
+use crate::support::config::Machine;
+
+/// Values for keys whose default is no number, switch, size or duration.
+const OTHERS: &[(&str, &str)] = &[
+    ("server.listen", "127.0.0.1:1"),
+    ("server.allowed_hosts", "[h]"),
+    ("server.allowed_origins", "[http://h]"),
+    ("server.operator_token", "0123456789abcdef"),
+    ("scenarios", "[{name = s, url = http://h}]"),
+    ("modules", "{other = http://h}"),
+    ("module_settings.slow_modules", "m, n"),
+    ("module_settings.token", "t"),
+    ("module_settings.tokens", "{m = t}"),
+    ("profiles", "[{name = p}]"),
+    ("permissions.unknown", "guest"),
+    ("discovery.vrooli.path", "/p"),
+    ("discovery.mdns.trust", "all"),
+    ("discovery.mdns.types", "[_x._tcp]"),
+    ("discovery.mdns.interfaces", "[lo]"),
+    ("discovery.mdns.name", "other"),
+    ("discovery.mdns.id", "me"),
+    ("cache.scope", "shared"),
+    ("protocol.accept", "<3"),
+    ("naming.style", "always"),
+    ("state.path", "/s.db"),
+    ("calls.approval_token", "0123456789abcdef"),
+    ("calls.audit", "/audit.jsonl"),
+];
+
+/// A value that differs from the default.
+fn another(key: &str, defaults: &toml::Table) -> String {
+    if let Some((_, value)) = OTHERS.iter().find(|(other, _)| *other == key) {
+        return (*value).to_owned();
+    }
+    let (section, name) = key.rsplit_once('.').unwrap();
+    let table = section.split('.').fold(defaults, |table, name| table[name].as_table().unwrap());
+    match &table[name] {
+        toml::Value::Boolean(switch) => (!switch).to_string(),
+        toml::Value::Integer(number) => (number + 1).to_string(),
+        toml::Value::String(size) if size.ends_with("iB") => "777 KiB".to_owned(),
+        toml::Value::String(duration) => format!("{duration} 1ms"),
+        other => panic!("{key} = {other} needs a line in OTHERS"),
+    }
+}
+
+#[test]
+fn each_key_sets_one_value_and_no_other_key_sets_it() {
+    let defaults = DEFAULT_TOML.parse().unwrap();
+    let machine =
+        || Machine::new().file("modules.m = \"http://h\"\nstate.path = \"/\"\ndiscovery.vrooli.path = \"/\"\n");
+    let before = machine().config();
+    for key in KEYS {
+        let next = machine().flag(key.path, &another(key.path, &defaults), "--value").config();
+        let reloaded = before.reloaded(next.clone());
+        let (taken, left) = match key.reload {
+            Reload::Live => (reloaded.changed, reloaded.waiting),
+            Reload::Restart => (reloaded.waiting, reloaded.changed),
+        };
+        assert_eq!((taken, left), (vec![key.path], vec![]), "{}", key.path);
+        // What a reload does not take is as it was, and what it takes is as it was written.
+        let expected = if key.reload == Reload::Live { &next } else { &before };
+        assert_eq!(&reloaded.config, expected, "{}", key.path);
+    }
+}
