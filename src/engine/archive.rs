@@ -51,8 +51,7 @@ impl Save {
     fn write(self) -> Write {
         match self {
             Self::Manifest(manifest, stored) => {
-                let (document, outline) = tool_discovery::encode_outlined(&manifest);
-                Write::Manifest(StoredManifest { document: document.into(), outline: outline.into(), ..*stored })
+                Write::Manifest(StoredManifest { document: tool_discovery::encode(&manifest).into(), ..*stored })
             }
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),

@@ -42,9 +42,8 @@ impl Core {
             party: record.party.clone().unwrap_or_default(),
             trusted: record.trusted,
             protocol: protocol.id().into(),
-            // Both are written where it is saved.
+            // It is written where it is saved.
             document: "".into(),
-            outline: Box::default(),
             received_at: held.freshness.received_at,
             quarantined: held.quarantined,
         };

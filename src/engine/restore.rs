@@ -64,18 +64,12 @@ fn record(
     protocols: &Protocols,
     now: Now,
 ) -> Result<Record, protocols::ListError> {
-    let outlined = !stored.outline.is_empty();
     let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
-    let decode = |document: &str| tool_discovery::decode_stored(document.as_bytes(), accept, most);
-    let decoded = match tool_discovery::read_outlined(stored.document, &stored.outline, accept) {
-        Ok(manifest) if manifest.tools.len() <= most => Decoded { manifest, findings: Vec::new(), quarantined: 0 },
-        // Fewer are allowed than when it was stored.
-        Ok(manifest) => decode(&tool_discovery::encode(&manifest))?,
-        Err(document) => decode(&document)?,
-    };
+    let Decoded { manifest, findings, quarantined } =
+        tool_discovery::decode_stored(stored.document.as_bytes(), accept, most)?;
     let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {
-        generated_at: decoded.manifest.generated_at,
+        generated_at: manifest.generated_at,
         fresh_until: stored.received_at,
         received_at: stored.received_at,
     };
@@ -88,13 +82,13 @@ fn record(
     record.let_in = record.is_trusted();
     record.last_success = Some(stored.received_at);
     record.reason = "restored from its last good answer; no source has named it yet".into();
-    // What an earlier version stored is stored again after its next good answer, and is there sooner at the start after this one.
-    record.kept = (outlined && decoded.quarantined == 0).then_some(decoded.manifest.digest);
+    // A document of which something is left out now is stored again after the next good answer.
+    record.kept = (quarantined == 0).then_some(manifest.digest);
     record.offer = Some(Held {
         // Its answer stays what is known for as long as the scenario does not change, however often that is asked.
-        manifest: Arc::new(decoded.manifest.settled()),
-        quarantined: stored.quarantined + decoded.quarantined,
-        findings: decoded.findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
+        manifest: Arc::new(manifest.settled()),
+        quarantined: stored.quarantined + quarantined,
+        findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
         live_until: None,
         freshness,

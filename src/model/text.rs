@@ -67,22 +67,6 @@ impl TextBuffer {
 }
 
 impl TextBlock {
-    /// A block of one whole text.
-    pub fn of(text: Box<str>) -> Self {
-        Self(Arc::new(text))
-    }
-
-    /// All of it.
-    pub fn text_of_all(&self) -> &str {
-        &self.0
-    }
-
-    /// A part of it; `None` when it has no such part.
-    pub fn part(&self, range: Range<usize>) -> Option<SharedText> {
-        self.0.get(range.clone())?;
-        Some(SharedText::cut(Arc::clone(&self.0), &range))
-    }
-
     /// The text at a place of the same buffer; empty for a place that it does not have.
     pub fn text(&self, place: &Place) -> SharedText {
         let range = if self.0.get(place.0.clone()).is_some() { place.0.clone() } else { 0..0 };

@@ -60,8 +60,6 @@ pub struct StoredManifest {
     pub protocol: String,
     /// The manifest in the Tool Discovery Protocol's own spelling, `generated_at` included.
     pub document: Box<str>,
-    /// What spares decoding the document, where there is one; for whoever wrote the document, and only as good as they find it.
-    pub outline: Box<[u8]>,
     /// When the answer was received.
     pub received_at: Timestamp,
     /// How many of its tools were left out as malformed.

@@ -82,9 +82,13 @@ async fn everything_in_a_database_of_schema_7_is_found() {
     assert!(version(&path) > 7);
     assert!(lists.iter().all(|path| !path.exists()));
     let left = "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'),
-                       (SELECT count(*) FROM meta WHERE key = 'content')";
-    let left = Connection::open(&path).unwrap().query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    assert_eq!(left, (0, 0));
+                       (SELECT count(*) FROM meta WHERE key = 'content'),
+                       (SELECT count(*) FROM pragma_table_info('manifests') WHERE name = 'outline')";
+    let left: [i64; 3] = Connection::open(&path)
+        .unwrap()
+        .query_row(left, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+        .unwrap();
+    assert_eq!(left, [0, 0, 0]);
 }
 
 #[tokio::test]

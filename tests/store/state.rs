@@ -58,7 +58,6 @@ fn manifest(scenario: &str, document: &str) -> StoredManifest {
         trusted: true,
         protocol: "tool-discovery".to_owned(),
         document: document.into(),
-        outline: [0, 255, 7].into(),
         received_at: "2026-03-04T05:06:07.125Z".parse().unwrap(),
         quarantined: 2,
     }
@@ -462,7 +461,6 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
              ALTER TABLE decisions DROP COLUMN identity; ALTER TABLE decisions DROP COLUMN origin;
              ALTER TABLE decisions DROP COLUMN source;
              ALTER TABLE manifests DROP COLUMN identity; ALTER TABLE manifests DROP COLUMN origin;
-             ALTER TABLE manifests DROP COLUMN outline;
              ALTER TABLE preferences DROP COLUMN pinned;
              INSERT INTO manifests VALUES ('files', 'http://127.0.0.1:1/', 'vrooli', 1, 'tool-discovery', '{}', '2026-03-04T05:06:07Z', 0);
              INSERT INTO decisions VALUES ('lab', 'trusted', '2026-03-04T05:06:07Z'), ('noisy', 'blocked', '2026-03-04T05:06:07Z');
@@ -472,7 +470,6 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
     let restored = load(&path).await;
     assert_eq!(restored.findings, []);
     assert_eq!((restored.manifests.len(), &restored.manifests[0].party), (1, &Party::default()));
-    assert!(restored.manifests[0].outline.is_empty());
     let bare = |decision| Ruling { decision, party: Party::default(), source: None };
     let expected = [(name("lab"), bare(Decision::Trusted)), (name("noisy"), bare(Decision::Blocked))];
     assert_eq!(restored.decisions, expected);
@@ -528,7 +525,7 @@ async fn a_newer_file_is_refused_and_left_as_it_is() {
     let error = refusal(&path).to_string();
     assert!(error.contains(&*path.to_string_lossy()), "{error}");
     assert!(
-        error.contains("99") && error.contains("up to 8") && error.contains("start the newer callsheet"),
+        error.contains("99") && error.contains("up to 9") && error.contains("start the newer callsheet"),
         "{error}"
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -5,17 +5,10 @@ use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
 
 /// Writes a manifest in the protocol's own spelling, compact; [`super::decode()`] of the result gives an equal manifest.
 pub fn encode(manifest: &Manifest) -> String {
-    encode_marked(manifest).0
-}
-
-/// The same, and where each value begins that is written as it is, in order.
-pub(super) fn encode_marked(manifest: &Manifest) -> (String, Vec<usize>) {
     let sizes = manifest.tools.iter().map(|tool| {
         FRAME + tool.name.len() + tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len()
     });
-    let text = String::with_capacity(sizes.sum::<usize>() + FRAME);
-    let out = Out { text, marks: Vec::with_capacity(4 * manifest.tools.len() + 16) };
-    let mut object = Object::open(out);
+    let mut object = Object::open(String::with_capacity(sizes.sum::<usize>() + FRAME));
     object.text("protocol_version", &manifest.protocol_version);
     object.nested("scenario", |out| scenario(out, &manifest.scenario));
     object.nested("tools", |out| list(out, &manifest.tools, |out, item| tool(out, item)));
@@ -23,21 +16,13 @@ pub(super) fn encode_marked(manifest: &Manifest) -> (String, Vec<usize>) {
     if let Some(at) = manifest.generated_at {
         object.text("generated_at", &at.to_string());
     }
-    let Out { text, marks } = object.close(&manifest.extra);
-    (text, marks)
+    object.close(&manifest.extra)
 }
 
 /// What is written around the values of a tool, roughly.
 const FRAME: usize = 128;
 
-/// A text under way, and where the values in it begin.
-#[derive(Default)]
-struct Out {
-    text: String,
-    marks: Vec<usize>,
-}
-
-fn scenario(out: Out, info: &ScenarioInfo) -> Out {
+fn scenario(out: String, info: &ScenarioInfo) -> String {
     let mut object = Object::open(out);
     object.text("name", &info.name);
     object.text("version", &info.version);
@@ -46,7 +31,7 @@ fn scenario(out: Out, info: &ScenarioInfo) -> Out {
     object.close(&info.extra)
 }
 
-fn tool(out: Out, tool: &Tool) -> Out {
+fn tool(out: String, tool: &Tool) -> String {
     let mut object = Object::open(out);
     object.text("name", &tool.name);
     object.text("description", &tool.description);
@@ -56,7 +41,7 @@ fn tool(out: Out, tool: &Tool) -> Out {
     object.close(&tool.extra)
 }
 
-fn category(out: Out, category: &Category) -> Out {
+fn category(out: String, category: &Category) -> String {
     let mut object = Object::open(out);
     object.text("id", &category.id);
     object.text("name", &category.name);
@@ -68,44 +53,42 @@ fn category(out: Out, category: &Category) -> Out {
     object.close(&category.extra)
 }
 
-fn list<T>(mut out: Out, items: &[T], item: fn(Out, &T) -> Out) -> Out {
-    out.text.push('[');
+fn list<T>(mut out: String, items: &[T], item: fn(String, &T) -> String) -> String {
+    out.push('[');
     for (index, each) in items.iter().enumerate() {
         if index > 0 {
-            out.text.push(',');
+            out.push(',');
         }
         out = item(out, each);
     }
-    out.text.push(']');
+    out.push(']');
     out
 }
 
 /// An object under way.
 struct Object {
-    out: Out,
+    out: String,
     empty: bool,
 }
 
 impl Object {
-    fn open(mut out: Out) -> Self {
-        out.text.push('{');
+    fn open(mut out: String) -> Self {
+        out.push('{');
         Self { out, empty: true }
     }
 
     fn name(&mut self, name: &str) {
         if !self.empty {
-            self.out.text.push(',');
+            self.out.push(',');
         }
         self.empty = false;
-        write_string(&mut self.out.text, name);
-        self.out.text.push(':');
+        write_string(&mut self.out, name);
+        self.out.push(':');
     }
 
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
-        // Behind the quote.
-        self.out.marks.push(self.out.text.len() + 1);
-        write_string(&mut self.out.text, value);
+        write_string(&mut self.out, value);
     }
 
     fn option(&mut self, name: &str, value: Option<&str>) {
@@ -116,20 +99,19 @@ impl Object {
 
     fn raw(&mut self, name: &str, json: &str) {
         self.name(name);
-        self.out.marks.push(self.out.text.len());
-        self.out.text.push_str(json);
+        self.out.push_str(json);
     }
 
-    fn nested(&mut self, name: &str, write: impl FnOnce(Out) -> Out) {
+    fn nested(&mut self, name: &str, write: impl FnOnce(String) -> String) {
         self.name(name);
         self.out = write(std::mem::take(&mut self.out));
     }
 
-    fn close(mut self, extra: &Extra) -> Out {
+    fn close(mut self, extra: &Extra) -> String {
         for (name, value) in extra {
             self.raw(name, value.get());
         }
-        self.out.text.push('}');
+        self.out.push('}');
         self.out
     }
 }

@@ -117,14 +117,6 @@ pub(super) fn is_versionless(members: &mut Members<'_>) -> bool {
     versionless
 }
 
-/// Whether a version, as a text, is accepted without a remark.
-pub(super) fn is_plain(written: &str, accept: &Accept) -> bool {
-    let VersionVerdict::Accepted(version) = accept.judge(written) else { return false };
-    let mut findings = Findings::default();
-    remark(&version, written, true, &mut findings);
-    findings.finish().is_empty()
-}
-
 fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut Findings) {
     let mut push = |code, message: String, hint: Option<&str>| {
         let mut finding = Finding::new(code, message).at("/protocol_version");

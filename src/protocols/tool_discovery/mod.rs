@@ -22,7 +22,6 @@ pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
 pub(super) mod node;
-mod outline;
 mod sent;
 mod shared;
 mod spelling;
@@ -41,7 +40,6 @@ pub use decode::{decode, decode_stored, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
 pub use encode::encode;
 pub use inspect::{Inspected, inspect};
-pub use outline::{encode_outlined, outline, read_outlined};
 pub(super) use tool::name as tool_name;
 
 /// The digest of a manifest that was changed after it was decoded.

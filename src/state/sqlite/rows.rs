@@ -88,8 +88,8 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO manifests
-             (scenario, url, source, trusted, protocol, document, received_at, quarantined, identity, origin, outline)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+             (scenario, url, source, trusted, protocol, document, received_at, quarantined, identity, origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             manifest.scenario.as_str(),
@@ -102,7 +102,6 @@ fn put_manifest(transaction: &Transaction<'_>, manifest: &StoredManifest) -> rus
             i64::try_from(manifest.quarantined).unwrap_or(i64::MAX),
             manifest.party.identity.as_deref(),
             manifest.party.origin.as_deref(),
-            (!manifest.outline.is_empty()).then_some(&*manifest.outline),
         ])
 }
 
@@ -253,8 +252,6 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
         trusted: flag(column(row, "trusted")?, "trusted")?,
         protocol: column(row, "protocol")?,
         document: column(row, "document")?,
-        // Missing where a file of an earlier version is read that cannot be written to.
-        outline: column::<Option<Vec<u8>>>(row, "outline").ok().flatten().unwrap_or_default().into(),
         received_at: parsed(row, "received_at")?,
         quarantined: count(column(row, "quarantined")?, "quarantined")?,
     })

@@ -63,7 +63,7 @@ const STEPS: &[&str] = &["
         updated_at TEXT NOT NULL
     ) STRICT;
 ", "
-    -- What spares decoding the document at a start. The document is the truth: it may be changed by hand, and this removed.
+    -- A later step drops this column again.
     ALTER TABLE manifests ADD COLUMN outline BLOB;
 ", "
     ALTER TABLE preferences ADD COLUMN pinned INTEGER;
@@ -141,6 +141,8 @@ const STEPS: &[&str] = &["
     DROP TRIGGER IF EXISTS decisions_changed;
     DROP TRIGGER IF EXISTS decisions_removed;
     DELETE FROM meta WHERE key = 'content';
+", "
+    ALTER TABLE manifests DROP COLUMN outline;
 "];
 
 /// Whose file it is, as far as its header and tables tell.
