@@ -140,8 +140,7 @@ fn main() {
 
     let read: Vec<_> = (0..scenarios).map(read).collect();
     steps.done("manifests, as they are read");
-    let manifests: Vec<_> = read.into_iter().map(|manifest| Arc::new(manifest.settled())).collect();
-    steps.done("what less they take once they are settled");
+    let manifests: Vec<_> = read.into_iter().map(Arc::new).collect();
     let (mut writer, reader) = catalog_store(Snapshot {
         catalog: Catalog::default(),
         generated_at: jiff::Timestamp::UNIX_EPOCH,

@@ -211,7 +211,7 @@ impl Protocol for Native {
                 return Err(CallError::Unanswered(AskError::Timeout { url: upstream.shown(), limit }));
             };
             Ok(match ran {
-                Ok(result) => Outcome::done(JsonText::known(&result.to_string())),
+                Ok(result) => Outcome::done(JsonText::known(result.to_string())),
                 Err(NativeError::Failed { message, .. }) => Outcome::failed(StatusCode::OK, message, None),
                 Err(error) => {
                     Outcome::failed(StatusCode::NOT_FOUND, error.to_string(), Some("unknown_tool".to_owned()))

@@ -98,7 +98,7 @@ fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
         category: None,
         parameters: raw(&tool["inputSchema"].to_string())?,
         metadata: raw("{}")?,
-        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
     };
     Ok(ViewTool {

@@ -95,7 +95,7 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
         category: None,
         parameters: JsonText::read(&parameters.to_string())?,
         metadata: JsonText::read("{}")?,
-        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
     })
 }

@@ -74,7 +74,7 @@ fn tool(parameters: JsonText) -> ViewTool {
         category: None,
         parameters,
         metadata: JsonText::read("{}").expect("an object"),
-        facts: Facts::default().shared(),
+        facts: Arc::default(),
         extra: Extra::default(),
     };
     ViewTool {

@@ -84,7 +84,7 @@ fn succeeded(
 /// Puts a manifest in force, unless it says the same as the one that is.
 fn offered(
     record: &mut Record,
-    mut manifest: Manifest,
+    manifest: Manifest,
     findings: Vec<Finding>,
     quarantined: usize,
     fresh: &transports::http::Freshness,
@@ -101,9 +101,6 @@ fn offered(
         return;
     }
     log::known(record, manifest.tools.len());
-    if let Some(held) = &record.offer {
-        manifest.keep_names_of(&held.manifest);
-    }
     record.offer = Some(Held {
         manifest: Arc::new(manifest),
         quarantined,

@@ -7,12 +7,9 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use crate::metrics::Listings;
-use crate::model::{Accept, ScenarioName, Tool};
+use crate::model::{Accept, ScenarioName};
 use crate::protocols::{Known, ListError, Listing, Protocol, Protocols, probe};
 use crate::transports::http::Upstream;
-
-/// Bytes of texts that are settled on the thread that received them, in a tenth of a millisecond; more are where they hold nobody up.
-const AT_ONCE: usize = 256 * 1024;
 
 /// What to ask.
 pub(super) struct Question {
@@ -65,26 +62,7 @@ async fn list(question: Question) -> Result<(Arc<dyn Protocol>, Listing), ListEr
         let probed = probe::probe(&protocols, &upstream, &accept, known.as_ref()).await?;
         (probed.protocol, probed.listing)
     };
-    Ok((protocol, settled(listing, known.as_ref(), &upstream).await))
-}
-
-/// The listing with a manifest that may stay for long, unless it is the known one, which stays itself.
-async fn settled(listing: Listing, known: Option<&Known>, upstream: &Upstream) -> Listing {
-    match listing {
-        Listing::Manifest { manifest, findings, quarantined, freshness }
-            if known.is_none_or(|known| known.digest != manifest.digest) =>
-        {
-            let texts = |tool: &Tool| tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len();
-            let bytes: usize = manifest.tools.iter().map(|tool| texts(tool)).sum();
-            let manifest = if bytes <= AT_ONCE {
-                manifest.settled()
-            } else {
-                upstream.tasks().off_thread(move || manifest.clone().settled()).await
-            };
-            Listing::Manifest { manifest, findings, quarantined, freshness }
-        }
-        same => same,
-    }
+    Ok((protocol, listing))
 }
 
 #[cfg(test)]

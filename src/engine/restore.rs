@@ -86,7 +86,7 @@ fn record(
     record.kept = (quarantined == 0).then_some(manifest.digest);
     record.offer = Some(Held {
         // Its answer stays what is known for as long as the scenario does not change, however often that is asked.
-        manifest: Arc::new(manifest.settled()),
+        manifest: Arc::new(manifest),
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,

@@ -1,15 +1,14 @@
 //! JSON that is kept as its text.
 
 use std::fmt;
-
-use super::text::{Place, SharedText, TextBlock};
+use std::sync::Arc;
 
 /// The text of one valid JSON value, shared: clones point to the same bytes. Equal when the texts are.
 ///
 /// Kept instead of a tree, which costs seven times the memory, and instead of `serde_json`'s own raw value, which is copied twice on its
 /// way behind an `Arc` and checked again wherever a text was written here.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct JsonText(SharedText);
+pub struct JsonText(Arc<str>);
 
 impl JsonText {
     /// Keeps a text that is one JSON value, blanks around it left out. Fails with the reader's own words when it is none.
@@ -19,23 +18,8 @@ impl JsonText {
     }
 
     /// Keeps a text that was checked, or written from what was checked.
-    pub(crate) fn known(text: &str) -> Self {
+    pub(crate) fn known(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
-    }
-
-    /// The same for a text that was put into a buffer.
-    pub(crate) fn known_at(place: &Place, block: &TextBlock) -> Self {
-        Self(block.text(place))
-    }
-
-    /// The same for a text that is shared already.
-    pub(crate) fn known_text(text: SharedText) -> Self {
-        Self(text)
-    }
-
-    /// The text as it is shared.
-    pub(super) fn shared(&self) -> &SharedText {
-        &self.0
     }
 
     /// The text.

@@ -4,7 +4,6 @@
 
 pub mod approval;
 pub mod asker;
-mod common;
 pub mod config_state;
 pub mod finding;
 pub mod json;
@@ -15,7 +14,6 @@ pub mod preference;
 pub mod profile;
 pub mod scenario;
 pub mod secret;
-pub mod text;
 pub mod tool;
 pub mod usage;
 pub mod version;
@@ -35,7 +33,6 @@ pub use scenario::{
     Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
 };
 pub use secret::Secret;
-pub use text::{SharedText, TextBlock, TextBuffer};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use usage::ToolUsage;
 pub use version::{Accept, ProtocolVersion, VersionVerdict};

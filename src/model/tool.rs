@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::json::JsonText;
 use super::profile::Permission;
-use super::{SharedText, common};
 
 /// Bytes of a tool's name at most: longer ones are refused wherever a tool is named for good.
 pub const TOOL_NAME_MAX: usize = 256;
@@ -21,14 +20,14 @@ pub struct Tool {
     /// The name the scenario gave it; unique within the scenario, not empty, at most [`TOOL_NAME_MAX`] bytes.
     pub name: Arc<str>,
     /// What it does, as shown to the LLM. May be empty.
-    pub description: SharedText,
+    pub description: Arc<str>,
     /// Id of the category it is grouped under.
     pub category: Option<Arc<str>>,
     /// Input schema: the text of one JSON object, with `type` and `properties` always present.
     pub parameters: JsonText,
     /// The text of the whole `metadata` object in the protocol's spelling, unknown members included.
     pub metadata: JsonText,
-    /// What decisions need of the metadata. Shared: most tools of a fleet have the same as others.
+    /// What decisions need of the metadata. Tools of one manifest share equal ones.
     pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,
@@ -62,12 +61,5 @@ impl Tool {
     /// The facts, to be changed for this tool alone.
     pub fn facts_mut(&mut self) -> &mut Facts {
         Arc::make_mut(&mut self.facts)
-    }
-}
-
-impl Facts {
-    /// The same, in the place where other tools have them too.
-    pub fn shared(self) -> Arc<Self> {
-        common::facts(self)
     }
 }

@@ -17,5 +17,4 @@ mod reading;
 mod reading_again;
 mod reading_bounds;
 mod reading_large;
-mod settled;
 mod tls;

@@ -22,7 +22,7 @@ pub(crate) fn tool(name: &str) -> Draft {
         category: None,
         parameters: raw(r#"{"type":"object","properties":{}}"#),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
     })
 }

@@ -29,7 +29,7 @@ pub(crate) fn tool(scenario: &str, name: &str, parameters: &str) -> ViewTool {
         category: None,
         parameters: raw(parameters),
         metadata: raw(r#"{"enabled_by_default":true}"#),
-        facts: Facts { enabled_by_default: true, ..Facts::default() }.shared(),
+        facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Extra::default(),
     };
     ViewTool {

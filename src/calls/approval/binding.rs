@@ -97,7 +97,7 @@ fn hexadecimal(bytes: &[u8]) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{Facts, JsonText};
+    use crate::model::JsonText;
 
     fn tool(parameters: &str, metadata: &str) -> Tool {
         Tool {
@@ -106,7 +106,7 @@ mod tests {
             category: None,
             parameters: JsonText::read(parameters).unwrap(),
             metadata: JsonText::read(metadata).unwrap(),
-            facts: Facts::default().shared(),
+            facts: Arc::default(),
             extra: Box::default(),
         }
     }

@@ -67,7 +67,7 @@ mod tests {
             category: None,
             parameters: JsonText::read("{}").unwrap(),
             metadata: JsonText::read(metadata).unwrap(),
-            facts: Facts { requires_approval: said, ..Facts::default() }.shared(),
+            facts: Arc::new(Facts { requires_approval: said, ..Facts::default() }),
             extra: Box::default(),
         };
         let effective = Effective {

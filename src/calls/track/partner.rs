@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::Facts;
+    use std::sync::Arc;
 
     fn tell(parameters: &Value, id: &Value) -> Result<String, String> {
         let tool = Tool {
@@ -64,7 +64,7 @@ mod tests {
             category: None,
             parameters: JsonText::read(&parameters.to_string()).unwrap(),
             metadata: JsonText::read("{}").unwrap(),
-            facts: Facts::default().shared(),
+            facts: Arc::default(),
             extra: Box::default(),
         };
         let partner = Partner { tool: "get_run".into(), param: "run_id".into() };

@@ -117,8 +117,8 @@ fn tool(item: &Item<'_>, bounds: Bounds, budget: &mut Budget) -> Result<(Tool, S
         description: description.as_ref().into(),
         category: None,
         parameters,
-        metadata: JsonText::known(&metadata),
-        facts: facts.shared(),
+        metadata: JsonText::known(metadata),
+        facts: Arc::new(facts),
         extra: members.into_extra(budget)?,
     };
     Ok((tool, level))

@@ -27,7 +27,7 @@ pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut Budget) -> Result<JsonTe
     }
     let written = schema.finish();
     budget.take(of_text(&written))?;
-    Ok(JsonText::known(&written))
+    Ok(JsonText::known(written))
 }
 
 /// A schema under way.

@@ -140,30 +140,24 @@ fn tools(
     shared: &mut Shared,
     findings: &mut Findings,
 ) -> (Vec<Arc<Tool>>, usize) {
-    let mut drafts: Vec<tool::Draft> = Vec::with_capacity(items.len());
-    shared.reserve(items.iter().map(|item| item.raw.get().len()).sum());
+    let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
     let mut quarantined = 0;
     for item in items {
-        let filled = shared.filled();
         match tool(&item, (protojson, bounds), shared) {
             // Those of one name follow each other.
-            Ok(draft) if drafts.last().is_none_or(|last| last.name() != draft.name()) => {
-                drafts.push(draft);
-                continue;
-            }
-            Ok(draft) => findings.push(second(draft.name().into(), item.index)),
+            Ok(tool) if tools.last().is_none_or(|last| last.name != tool.name) => tools.push(Arc::new(tool)),
+            Ok(tool) => findings.push(second(tool.name, item.index)),
             Err(flaw) => {
                 quarantined += 1;
                 quarantine(item.index, flaw, item.tool_name(), findings);
             }
         }
-        shared.cut_to(filled);
     }
-    let block = shared.finish();
-    (drafts.into_iter().map(|draft| Arc::new(draft.finish(&block))).collect(), quarantined)
+    tools.shrink_to_fit();
+    (tools, quarantined)
 }
 
-fn tool(item: &Item<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Shared) -> Result<tool::Draft, Flaw> {
+fn tool(item: &Item<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Shared) -> Result<Tool, Flaw> {
     let mut members = Members::read(item.raw)?;
     let name = tool::name(&mut members)?;
     let size = members.bytes();
@@ -257,7 +251,7 @@ fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut Budget
         let within = |flaw: Flaw| flaw.within("capabilities");
         let checked = share_unknown(raw, budget).map_err(within)?;
         let written = message(Node::read(checked.get(), budget).map_err(within)?).text();
-        extra.push(("capabilities".into(), JsonText::known(&written)));
+        extra.push(("capabilities".into(), JsonText::known(written)));
     }
     Ok(extra.into())
 }

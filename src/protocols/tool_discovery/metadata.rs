@@ -13,8 +13,7 @@ use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
 };
 use super::text::{Look, each_string, kind, look, string};
-use crate::model::text::Place;
-use crate::model::{Facts, Permission};
+use crate::model::{Facts, JsonText, Permission};
 
 const FLAGS: [&str; 7] = [
     "enabled_by_default",
@@ -32,7 +31,7 @@ pub(super) fn read(
     raw: Option<Raw<'_>>,
     protojson: &mut bool,
     shared: &mut Shared,
-) -> Result<(Place, Arc<Facts>), Flaw> {
+) -> Result<(JsonText, Arc<Facts>), Flaw> {
     let Some(raw) = raw else { return Ok((shared.no_metadata.clone(), shared.facts(Facts::default())?)) };
     let json = raw.get();
     if !json.starts_with('{') {
@@ -51,14 +50,14 @@ pub(super) fn read(
             && !*protojson
             && let Some(facts) = plain.facts(shared)?
         {
-            return Ok((shared.long(&text)?, facts));
+            return Ok((shared.json(&text)?, facts));
         }
     }
     let written = in_seed_spelling(Node::read(json, &shared.budget)?, *protojson)?.text();
     let mut plain = Plain::default();
     look(&written, is_foreign, |name, value| plain.member(name, value));
     let facts = plain.facts(shared)?.ok_or_else(|| Flaw::new("", "cannot be read"))?;
-    Ok((shared.long(&written)?, facts))
+    Ok((shared.json(&written)?, facts))
 }
 
 /// Metadata in the seed's spelling with every type right, member by member. Whatever cannot be read as this goes through the tree, which

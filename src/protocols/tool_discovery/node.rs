@@ -269,5 +269,5 @@ pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut Budget) -> 
         Look::TooDeep => return Err(Flaw::too_deep()),
     };
     budget.take(MEMBER + of_text(&text))?;
-    Ok(JsonText::known(&text))
+    Ok(JsonText::known(text))
 }

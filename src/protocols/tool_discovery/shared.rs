@@ -1,4 +1,4 @@
-//! What the tools of one document share: short texts and facts that repeat are kept once, long texts together.
+//! What the tools of one document share: short texts and facts that repeat are kept once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use foldhash::quality::RandomState;
 
 use super::budget::{Budget, FACTS, of_text};
 use super::flaw::Flaw;
-use crate::model::text::Place;
-use crate::model::{Facts, TextBlock, TextBuffer};
+use crate::model::{Facts, JsonText};
 
 /// Schema of a tool without parameters.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
@@ -21,12 +20,10 @@ pub(super) struct Shared {
     /// Categories and tags. Seeded anew for each document, so that nobody can write texts that meet.
     short: HashSet<Arc<str>, RandomState>,
     facts: HashSet<Arc<Facts>, RandomState>,
-    /// Descriptions, schemas and metadata.
-    long: TextBuffer,
-    /// Where [`NO_PARAMETERS`] is in it.
-    pub(super) no_parameters: Place,
-    /// Where [`NO_METADATA`] is in it.
-    pub(super) no_metadata: Place,
+    /// [`NO_PARAMETERS`].
+    pub(super) no_parameters: JsonText,
+    /// [`NO_METADATA`].
+    pub(super) no_metadata: JsonText,
     /// What may still be made of the document.
     pub(super) budget: Budget,
 }
@@ -34,13 +31,11 @@ pub(super) struct Shared {
 impl Shared {
     /// For a document of so many bytes.
     pub(super) fn of(bytes: usize) -> Self {
-        let mut long = TextBuffer::default();
         Self {
             short: HashSet::default(),
             facts: HashSet::default(),
-            no_parameters: long.put(NO_PARAMETERS),
-            no_metadata: long.put(NO_METADATA),
-            long,
+            no_parameters: JsonText::known(NO_PARAMETERS),
+            no_metadata: JsonText::known(NO_METADATA),
             budget: Budget::of(bytes),
         }
     }
@@ -63,34 +58,19 @@ impl Shared {
             return Ok(known.clone());
         }
         self.budget.take(FACTS + size_of_val(&*facts.tags))?;
-        let new = facts.shared();
+        let new = Arc::new(facts);
         self.facts.insert(new.clone());
         Ok(new)
     }
 
-    /// Puts a long text behind the others.
-    pub(super) fn long(&mut self, text: &str) -> Result<Place, Flaw> {
-        self.budget.take(text.len())?;
-        Ok(self.long.put(text))
+    /// A text that no other tool is expected to have.
+    pub(super) fn own(&mut self, text: &str) -> Result<Arc<str>, Flaw> {
+        self.budget.take(of_text(text))?;
+        Ok(text.into())
     }
 
-    /// How far the long texts go; where [`cut_to`](Self::cut_to) goes back to.
-    pub(super) fn filled(&self) -> usize {
-        self.long.filled()
-    }
-
-    /// Takes out the long texts that came since they went so far.
-    pub(super) fn cut_to(&mut self, filled: usize) {
-        self.long.cut_to(filled);
-    }
-
-    /// Makes room for long texts of so many bytes.
-    pub(super) fn reserve(&mut self, bytes: usize) {
-        self.long.reserve(bytes);
-    }
-
-    /// Ends the filling with long texts; gives them.
-    pub(super) fn finish(&mut self) -> TextBlock {
-        std::mem::take(&mut self.long).finish()
+    /// The same for a JSON text that was checked.
+    pub(super) fn json(&mut self, text: &str) -> Result<JsonText, Flaw> {
+        Ok(JsonText::known(self.own(text)?))
     }
 }

@@ -12,39 +12,7 @@ use super::node::Node;
 use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
 use super::text::{Look, each_string, kind, look};
-use crate::model::text::Place;
-use crate::model::{Extra, Facts, JsonText, TOOL_NAME_MAX, TextBlock, Tool};
-
-/// A tool whose longer texts wait in a buffer.
-#[derive(Debug)]
-pub(super) struct Draft {
-    name: Arc<str>,
-    description: Place,
-    category: Option<Arc<str>>,
-    parameters: Place,
-    metadata: Place,
-    facts: Arc<Facts>,
-    extra: Extra,
-}
-
-impl Draft {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The tool, with its texts from the filled buffer.
-    pub(super) fn finish(self, block: &TextBlock) -> Tool {
-        Tool {
-            name: self.name,
-            description: block.text(&self.description),
-            category: self.category,
-            parameters: JsonText::known_at(&self.parameters, block),
-            metadata: JsonText::known_at(&self.metadata, block),
-            facts: self.facts,
-            extra: self.extra,
-        }
-    }
-}
+use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
 
 /// The name of a tool, if it has one that can be read.
 pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {
@@ -64,7 +32,7 @@ pub(super) fn read(
     mut members: Members<'_>,
     protojson: bool,
     shared: &mut Shared,
-) -> Result<Draft, Flaw> {
+) -> Result<Tool, Flaw> {
     let raw_metadata = members.take_set("metadata");
     let mut protojson = protojson;
     let (metadata, facts) =
@@ -72,9 +40,9 @@ pub(super) fn read(
     members.rename(&[], protojson);
     shared.budget.take(TOOL + of_text(&name))?;
     let category = members.take_text("category")?.filter(|id| !id.is_empty());
-    Ok(Draft {
+    Ok(Tool {
         name,
-        description: shared.long(&members.take_text("description")?.unwrap_or_default())?,
+        description: shared.own(&members.take_text("description")?.unwrap_or_default())?,
         category: category.map(|id| shared.text(&id)).transpose()?,
         parameters: parameters(members.take_set("parameters"), protojson, shared)
             .map_err(|flaw| flaw.within("parameters"))?,
@@ -84,7 +52,7 @@ pub(super) fn read(
     })
 }
 
-fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Result<Place, Flaw> {
+fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Result<JsonText, Flaw> {
     let Some(raw) = raw else { return Ok(shared.no_parameters.clone()) };
     let json = raw.get();
     if !json.starts_with('{') {
@@ -109,11 +77,11 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Res
             return Err(Flaw::too_deep());
         }
         if found == Look::Plain && sound && types == 1 && properties == 1 {
-            return shared.long(&text);
+            return shared.json(&text);
         }
     }
     let written = root(schema(Node::read(json, &shared.budget)?, protojson, true))?.text();
-    shared.long(&written)
+    shared.json(&written)
 }
 
 /// Judges the outermost level of a schema and fills in what must be there.

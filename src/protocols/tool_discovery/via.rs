@@ -105,7 +105,7 @@ impl Chains<'_> {
             Whole::Ours
         } else {
             further.extend_from_slice(&self.head);
-            Whole::Further(JsonText::known(&serde_json::Value::from(further).to_string()))
+            Whole::Further(JsonText::known(serde_json::Value::from(further).to_string()))
         };
         let written = if let Whole::Further(whole) = &whole { whole.get().len() } else { 0 };
         let Some(room) = self.room.checked_sub(chain.len() + written) else { return Whole::TooLong };
