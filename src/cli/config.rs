@@ -48,7 +48,7 @@ impl Config {
             return Ok(());
         }
         let width = loaded.values.iter().map(|value| value.key.len() + value.value.len() + 3).max().unwrap_or(0);
-        for value in loaded.values.iter() {
+        for value in &loaded.values {
             let setting = format!("{} = {}", value.key, value.value);
             if show.origin {
                 output::line(&format!("{setting:width$}  # {}", value.origin));

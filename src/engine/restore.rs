@@ -23,8 +23,8 @@ pub(super) fn records(
     let mut records = Records::new();
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
-        let name = manifest.scenario.clone();
-        (name, record(manifest, rulings, config, protocols, now))
+        let record = record(&manifest, rulings, config, protocols, now);
+        (manifest.scenario, record)
     };
     for (name, record) in tasks::in_parallel(stored, read) {
         match record {
@@ -58,7 +58,7 @@ pub(super) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Re
 }
 
 fn record(
-    stored: StoredManifest,
+    stored: &StoredManifest,
     rulings: &BTreeMap<ScenarioName, Ruling>,
     config: &Config,
     protocols: &Protocols,
