@@ -5,8 +5,6 @@ use std::time::Duration;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use serde_json::{Map, Value};
 
 use super::error::{Problem, excerpt};
@@ -21,16 +19,6 @@ pub(super) struct JsonBody(pub(super) Map<String, Value>);
 /// The body as it came, within the same limits.
 #[derive(Debug)]
 pub(super) struct RawBody(pub(super) Bytes);
-
-/// Reads a body of at most `most` bytes that did not go through the router.
-pub(super) async fn read(body: Incoming, most: usize) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, most).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(unreadable(&error)),
-        Err(_) => Err(late()),
-    }
-}
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;

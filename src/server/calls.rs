@@ -8,18 +8,16 @@ use std::time::Duration;
 use axum::extract::State;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::api::{Refusal, refusal};
-use super::body::{self, RawBody};
+use super::body::RawBody;
 use super::error::{Problem, excerpt};
-use super::query::{NoQuery, Query};
+use super::query::NoQuery;
 use super::{App, Shared, lookup};
 use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
@@ -53,26 +51,6 @@ struct Asked<'a> {
 /// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
 pub(super) async fn execute(State(shared): State<App>, _: NoQuery, RawBody(body): RawBody) -> Answer {
     call(&shared, body).await.unwrap_or_else(Problem::into_answer)
-}
-
-/// The same for a request that did not go through the router. Nothing of its head is kept while the call waits: its bytes are the buffer that they
-/// were read into.
-pub(super) fn execute_thin<'a>(
-    shared: &'a Shared,
-    head: &Parts,
-    body: Incoming,
-    most: usize,
-) -> impl Future<Output = Answer> + use<'a> {
-    let misread = Query::read(head.uri.query(), &[]).err().map(Box::new);
-    async move {
-        if let Some(problem) = misread {
-            return problem.into_answer();
-        }
-        match body::read(body, most).await {
-            Ok(body) => call(shared, body).await.unwrap_or_else(Problem::into_answer),
-            Err(problem) => problem.into_answer(),
-        }
-    }
 }
 
 async fn call(shared: &Shared, body: Bytes) -> Result<Answer, Problem> {

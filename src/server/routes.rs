@@ -32,10 +32,6 @@ use crate::engine::EngineError;
 use crate::events::SubscribeError;
 use crate::metrics::Requests;
 
-/// Rests of paths below `/api/v1/tools/` that never name a tool, so that further routes take no tool's address away. A tool with such a
-/// published name is reached as `scenario/tool`.
-pub(super) const RESERVED: &[&str] = &["set", "scenarios", "config", "config/approval", "sync", "search", "execute"];
-
 /// How requests are counted that the guard did not let pass.
 pub(super) const REFUSED: &str = "refused";
 /// How questions of browsers are counted before a request.

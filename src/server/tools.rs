@@ -99,15 +99,18 @@ type Answer = http::Response<Full<Bytes>>;
 /// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
 /// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
 pub(super) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
+    let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
+    if let Some(ready) = shared.repeats.find(&snapshot, query.unwrap_or_default(), coding) {
+        shared.views.counts().repeated();
+        return ready.answer(headers);
+    }
     let list = match ListQuery::read(query) {
         Ok(list) => list,
         Err(problem) => return problem.into_answer(),
     };
-    let snapshot = shared.reader.snapshot();
     if let Err(problem) = lookup::profile(&snapshot.catalog, &list.view) {
         return problem.into_answer();
     }
-    let coding = coding::choose(headers);
     let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
     shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
     ready.answer(headers)
@@ -122,13 +125,6 @@ async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery,
         shared.views.prepare(snapshot, view, format, coding).await
     };
     ready(&prepared, revision(snapshot, view))
-}
-
-/// The same answer, if it was given since the last change to someone who asked in the same words.
-pub(super) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
-    let ready = shared.repeats.find(&shared.reader.snapshot(), query.unwrap_or_default(), coding::choose(headers))?;
-    shared.views.counts().repeated();
-    Some(ready.answer(headers))
 }
 
 fn ready(prepared: &Prepared, revision: Revision) -> Ready {
@@ -174,17 +170,6 @@ fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
     headers
 }
 
-/// `GET /api/v1/tools/{name}`: one tool, by published name, by `scenario/tool` (the slash plain or as `%2F`), or by an original name
-/// that only one has. Parameters: `format`, `profile`, `chat_id`. A disabled tool is shown as such; one that is not published now
-/// is 404 with the reason, a name that could mean several is 409 with `candidates`.
-///
-/// `rest` is the path below `/api/v1/tools/` as written.
-pub(super) fn one(shared: &Shared, rest: &str, query: Option<&str>, headers: &HeaderMap) -> Answer {
-    let snapshot = shared.reader.snapshot();
-    let answer = read_name(rest).and_then(|name| tool_answer(&snapshot, &name, query, headers));
-    answer.unwrap_or_else(Problem::into_answer)
-}
-
 fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &HeaderMap) -> Result<Answer, Problem> {
     let query = Query::read(query, ONE)?;
     let format = query.format()?;
@@ -224,12 +209,16 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     })
 }
 
-/// `GET /api/v1/tools` by way of the router.
+/// [`list`] as the router's handler, from which the description of the API takes the route.
 pub(super) async fn list_route(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
 }
 
-/// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain` by way of the router.
+/// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.
+///
+/// One tool is named by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by an original name that only one
+/// has. Parameters: `format`, `profile`, `chat_id`. A disabled tool is shown as such; one that is not published now is 404 with the
+/// reason, a name that could mean several is 409 with `candidates`.
 ///
 /// `a/explain` explains the tool `a`; when no tool is called `a`, it is the tool `explain` of scenario `a`, which is always reached as
 /// `a%2Fexplain`.
