@@ -12,7 +12,7 @@ use super::explain::out_of_bounds;
 use super::findings::unmatched_preference;
 use super::lens::Lens;
 use super::{Catalog, Entry, Standing, View, ViewQuery};
-use crate::model::{Finding, PublishedName, ScenarioName, Scope, Target, Tool, ToolId, ViewTool};
+use crate::model::{Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool};
 
 /// The scenarios whose entries differ between two catalogs. Found once, used for every asker.
 #[derive(Debug, Clone, Default)]
@@ -290,18 +290,20 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
     findings
 }
 
-fn matches(catalog: &Catalog, target: &Target) -> bool {
+fn matches(catalog: &Catalog, target: &PreferenceTarget) -> bool {
     match target {
-        Target::Scenario(name) => catalog.entries.contains_key(name),
-        Target::Tool(id) => catalog.tool(id).is_some(),
-        Target::Category(_) | Target::Tag(_) => catalog.entries().any(|entry| speaks_of(target, entry)),
+        PreferenceTarget::Scenario(name) => catalog.entries.contains_key(name),
+        PreferenceTarget::Tool(id) => catalog.tool(id).is_some(),
+        PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => {
+            catalog.entries().any(|entry| speaks_of(target, entry))
+        }
     }
 }
 
-fn speaks_of(target: &Target, entry: &Entry) -> bool {
+fn speaks_of(target: &PreferenceTarget, entry: &Entry) -> bool {
     match target {
-        Target::Scenario(name) => *name == entry.name,
-        Target::Tool(id) => id.scenario == entry.name,
-        Target::Category(_) | Target::Tag(_) => entry.has(target),
+        PreferenceTarget::Scenario(name) => *name == entry.name,
+        PreferenceTarget::Tool(id) => id.scenario == entry.name,
+        PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => entry.has(target),
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use super::lens::Lens;
 use super::resolve::Kind;
 use super::{Catalog, Entry, Standing, UnknownProfile};
-use crate::model::{Finding, FindingCode, Provenance, PublishedName, ScenarioName, Scope, Target, ToolId, ViewTool};
+use crate::model::{
+    Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
+};
 
 /// A finding names so many other tools; if there are more, it says so.
 const NAMED_RIVALS: usize = 8;
@@ -67,18 +69,19 @@ impl Catalog {
 
     pub(super) fn unmatched_preferences(&self) -> Vec<Finding> {
         let (mut categories, mut tags) = (BTreeSet::new(), BTreeSet::new());
-        let is_group = |target: &Target| matches!(target, Target::Category(_) | Target::Tag(_));
+        let is_group =
+            |target: &PreferenceTarget| matches!(target, PreferenceTarget::Category(_) | PreferenceTarget::Tag(_));
         let any_group = self.preferences.iter().any(|(_, target, _)| is_group(target));
         let entries = self.entries().filter(|_| any_group);
         for tool in entries.flat_map(|entry| entry.tools.iter()) {
             categories.extend(tool.tool.category.as_deref());
             tags.extend(tool.tool.facts.tags.iter().map(|tag| &**tag));
         }
-        let matches = |target: &Target| match target {
-            Target::Scenario(name) => self.entries.contains_key(name),
-            Target::Tool(id) => self.tool(id).is_some(),
-            Target::Category(id) => categories.contains(id.as_str()),
-            Target::Tag(tag) => tags.contains(tag.as_str()),
+        let matches = |target: &PreferenceTarget| match target {
+            PreferenceTarget::Scenario(name) => self.entries.contains_key(name),
+            PreferenceTarget::Tool(id) => self.tool(id).is_some(),
+            PreferenceTarget::Category(id) => categories.contains(id.as_str()),
+            PreferenceTarget::Tag(tag) => tags.contains(tag.as_str()),
         };
         let unmatched = self.preferences.iter().filter_map(|(scope, target, _)| match self.unknown_scope(scope) {
             Some(unknown) => Some(preference_of_nobody(scope, target, &unknown)),
@@ -89,22 +92,22 @@ impl Catalog {
 }
 
 /// That a preference holds for nobody, since its profile sees nothing.
-fn preference_of_nobody(scope: &Scope, target: &Target, unknown: &UnknownProfile) -> Finding {
+fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
     let message = format!("the {scope} preference for {target} holds for nobody and is kept: {unknown}");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
-pub(super) fn unmatched_preference(scope: &Scope, target: &Target) -> Finding {
+pub(super) fn unmatched_preference(scope: &Scope, target: &PreferenceTarget) -> Finding {
     let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
 /// With the scenario and the tool that a target names.
-fn about(finding: Finding, target: &Target) -> Finding {
+fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
     match target {
-        Target::Scenario(name) => finding.of_scenario(name),
-        Target::Tool(id) => finding.of_scenario(&id.scenario).of_tool(id.tool.clone()),
-        Target::Category(_) | Target::Tag(_) => finding,
+        PreferenceTarget::Scenario(name) => finding.of_scenario(name),
+        PreferenceTarget::Tool(id) => finding.of_scenario(&id.scenario).of_tool(id.tool.clone()),
+        PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => finding,
     }
 }
 

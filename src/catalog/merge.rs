@@ -11,7 +11,7 @@ use imbl::OrdMap;
 use super::prefer::Rules;
 use super::resolve::{Claim, Names, Text};
 use super::{Catalog, Entry, NamingStyle, Offer};
-use crate::model::{PreferenceSet, Profile, PublishedName, ScenarioName, Scope, Settings, Target, ToolId};
+use crate::model::{PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId};
 
 /// New offers by scenario; `None` where there is none any more.
 type Offers = BTreeMap<ScenarioName, Option<Offer>>;
@@ -75,9 +75,9 @@ impl Catalog {
         let (mut scenarios, mut groups) = (BTreeSet::new(), Vec::new());
         for target in changed_targets(&self.preferences, preferences) {
             match target {
-                Target::Scenario(name) => _ = scenarios.insert(name),
-                Target::Tool(id) => _ = scenarios.insert(&id.scenario),
-                Target::Category(_) | Target::Tag(_) => groups.push(target),
+                PreferenceTarget::Scenario(name) => _ = scenarios.insert(name),
+                PreferenceTarget::Tool(id) => _ = scenarios.insert(&id.scenario),
+                PreferenceTarget::Category(_) | PreferenceTarget::Tag(_) => groups.push(target),
             }
         }
         if !groups.is_empty() {
@@ -192,11 +192,11 @@ impl Entry {
     }
 
     /// Whether one of its tools is of this category or has this tag.
-    pub(super) fn has(&self, group: &Target) -> bool {
+    pub(super) fn has(&self, group: &PreferenceTarget) -> bool {
         self.tools.iter().any(|tool| match group {
-            Target::Category(id) => tool.tool.category.as_deref() == Some(id),
-            Target::Tag(tag) => tool.tool.facts.tags.iter().any(|own| **own == **tag),
-            Target::Scenario(_) | Target::Tool(_) => false,
+            PreferenceTarget::Category(id) => tool.tool.category.as_deref() == Some(id),
+            PreferenceTarget::Tag(tag) => tool.tool.facts.tags.iter().any(|own| **own == **tag),
+            PreferenceTarget::Scenario(_) | PreferenceTarget::Tool(_) => false,
         })
     }
 }
@@ -208,9 +208,9 @@ pub(super) fn concerned_tools(before: &Names, after: &Names, touched: &BTreeSet<
 }
 
 /// The targets whose settings in the global scope differ.
-fn changed_targets<'a>(old: &'a PreferenceSet, new: &'a PreferenceSet) -> impl Iterator<Item = &'a Target> {
+fn changed_targets<'a>(old: &'a PreferenceSet, new: &'a PreferenceSet) -> impl Iterator<Item = &'a PreferenceTarget> {
     let differs = |other: &'a PreferenceSet| {
-        move |(target, settings): (&'a Target, &'a Settings)| {
+        move |(target, settings): (&'a PreferenceTarget, &'a Settings)| {
             (other.get(&Scope::Global, target) != Some(settings)).then_some(target)
         }
     };

@@ -36,7 +36,9 @@ pub use past::Past;
 pub use profiles::UnknownProfile;
 pub use search::{Field, Fields, Hit, Tier};
 pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
-pub use view::{Absence, Carried, Defer, Generic, LeftOut, Mark, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
+pub use view::{
+    Absence, Carried, Defer, Estimator, Generic, LeftOut, Mark, Part, Pick, View, ViewNote, ViewQuery, Why,
+};
 
 /// Everything a catalog is made of.
 #[derive(Debug, Clone, Default)]

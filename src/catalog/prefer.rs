@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    Approval, Effective, PreferenceSet, Provenance, PublishedName, ScenarioName, Scope, Settings, Target, Tool, ToolId,
+    Approval, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, Settings,
+    Tool, ToolId,
 };
 
 /// One preference, ready to be shared as a provenance.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Where it stands.
-    pub(super) place: Arc<(Scope, Target)>,
+    pub(super) place: Arc<(Scope, PreferenceTarget)>,
     /// What it sets.
     pub(super) settings: Settings,
 }
@@ -69,10 +70,10 @@ impl Layer {
         for (target, settings) in preferences.scope(scope) {
             let rule = Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() };
             match target {
-                Target::Scenario(name) => layer.scenarios.insert(name.clone(), rule),
-                Target::Category(id) => layer.categories.insert(id.clone(), rule),
-                Target::Tag(tag) => layer.tags.insert(tag.clone(), rule),
-                Target::Tool(id) => layer.tools.insert(id.clone(), rule),
+                PreferenceTarget::Scenario(name) => layer.scenarios.insert(name.clone(), rule),
+                PreferenceTarget::Category(id) => layer.categories.insert(id.clone(), rule),
+                PreferenceTarget::Tag(tag) => layer.tags.insert(tag.clone(), rule),
+                PreferenceTarget::Tool(id) => layer.tools.insert(id.clone(), rule),
             };
         }
         layer

@@ -17,7 +17,7 @@ mod filter;
 mod room;
 
 pub use absence::{Absence, LeftOut};
-pub use budget::{Generic, Target};
+pub use budget::{Estimator, Generic};
 pub use carried::{Carried, Mark};
 
 use filter::Filter;
@@ -44,7 +44,7 @@ pub struct ViewQuery {
     pub include_internal: bool,
     /// At most so many loaded tools. Only pinned tools may exceed it.
     pub max_tools: Option<usize>,
-    /// At most so many tokens of loaded tools, as the [`Target`] estimates them. Only pinned tools may exceed it.
+    /// At most so many tokens of loaded tools, as the [`Estimator`] estimates them. Only pinned tools may exceed it.
     pub max_tokens: Option<usize>,
     /// At most so many tools, loaded or deferred, pinned or not: what the list is for takes no more.
     pub cap: Option<usize>,
@@ -177,7 +177,7 @@ impl View {
     }
 
     /// The same, for a list that costs what `target` says.
-    pub fn select_for(catalog: &Catalog, query: &ViewQuery, target: &dyn Target) -> Self {
+    pub fn select_for(catalog: &Catalog, query: &ViewQuery, target: &dyn Estimator) -> Self {
         let lens = Lens::of(catalog, query);
         let filter = Filter::of(catalog, query);
         let take = |entry: &Arc<Entry>| entry.is_published().then(|| filter.part(&lens, entry)).flatten();

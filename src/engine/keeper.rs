@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{EngineError, Event};
-use crate::model::{Health, PreferenceSet, ScenarioName, Scope, Settings, SettingsPatch, Target};
+use crate::model::{Health, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
 use crate::runtime::Stop;
 use crate::state::{PREFERENCES_MAX, Ruling, StateStore, Write};
 
@@ -16,7 +16,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 /// A change that somebody asked for.
 #[derive(Debug)]
 pub(super) enum Operation {
-    Prefer(Vec<(Scope, Target, SettingsPatch)>, Reply<Vec<Settings>>),
+    Prefer(Vec<(Scope, PreferenceTarget, SettingsPatch)>, Reply<Vec<Settings>>),
     Decide(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
 }
 
@@ -52,7 +52,7 @@ impl Keeper {
     /// All of the changes, in one write, or none of them.
     async fn prefer(
         &mut self,
-        changes: Vec<(Scope, Target, SettingsPatch)>,
+        changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
         reply: Reply<Vec<Settings>>,
     ) -> Option<Event> {
         let mut preferences = PreferenceSet::clone(&self.preferences);

@@ -14,7 +14,8 @@ use crate::config::Config;
 use crate::discovery::{EndpointSet, Source, SourceError};
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceSet, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch, SourceId, Target,
+    ConfigState, Health, PreferenceSet, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch,
+    SourceId,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
@@ -301,14 +302,22 @@ impl EngineHandle {
     }
 
     /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.
-    pub async fn prefer(&self, scope: Scope, target: Target, patch: SettingsPatch) -> Result<Settings, EngineError> {
+    pub async fn prefer(
+        &self,
+        scope: Scope,
+        target: PreferenceTarget,
+        patch: SettingsPatch,
+    ) -> Result<Settings, EngineError> {
         let settings = self.prefer_all(vec![(scope, target, patch)]).await?;
         Ok(settings.into_iter().next().unwrap_or_default())
     }
 
     /// Makes several changes as one: all of them are durable and published together, or none is made. The settings after it, in the
     /// order of the changes.
-    pub async fn prefer_all(&self, changes: Vec<(Scope, Target, SettingsPatch)>) -> Result<Vec<Settings>, EngineError> {
+    pub async fn prefer_all(
+        &self,
+        changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
+    ) -> Result<Vec<Settings>, EngineError> {
         self.operate(|reply| Operation::Prefer(changes, reply)).await
     }
 

@@ -27,7 +27,7 @@ pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
-pub use preference::{Approval, InvalidPreference, PreferenceSet, Scope, Settings, SettingsPatch, Target};
+pub use preference::{Approval, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch};
 pub use profile::{Permission, Profile, UnknownLevel};
 pub use scenario::{
     Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,

@@ -22,7 +22,7 @@ pub enum Scope {
 
 /// What a preference speaks of, widest first. Within a scope the narrower one wins, setting by setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
+pub enum PreferenceTarget {
     /// Every tool of a scenario. Written `scenario:<name>`.
     Scenario(ScenarioName),
     /// Every tool of a category, in whatever scenario. Written `category:<id>`.
@@ -75,7 +75,7 @@ pub struct SettingsPatch {
 /// All preferences, by scope and target. Empty settings are never kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PreferenceSet {
-    scopes: BTreeMap<Scope, BTreeMap<Target, Settings>>,
+    scopes: BTreeMap<Scope, BTreeMap<PreferenceTarget, Settings>>,
 }
 
 /// A scope, target or setting that cannot be.
@@ -132,22 +132,22 @@ impl SettingsPatch {
 
 impl PreferenceSet {
     /// The settings of a target in a scope, if any is set.
-    pub fn get(&self, scope: &Scope, target: &Target) -> Option<&Settings> {
+    pub fn get(&self, scope: &Scope, target: &PreferenceTarget) -> Option<&Settings> {
         self.scopes.get(scope)?.get(target)
     }
 
     /// Every preference of a scope.
-    pub fn scope(&self, scope: &Scope) -> impl Iterator<Item = (&Target, &Settings)> {
+    pub fn scope(&self, scope: &Scope) -> impl Iterator<Item = (&PreferenceTarget, &Settings)> {
         self.scopes.get(scope).into_iter().flatten()
     }
 
     /// Every preference, ordered by scope and target.
-    pub fn iter(&self) -> impl Iterator<Item = (&Scope, &Target, &Settings)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Scope, &PreferenceTarget, &Settings)> {
         self.scopes.iter().flat_map(|(scope, targets)| targets.iter().map(move |(target, s)| (scope, target, s)))
     }
 
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
-    pub fn set(&mut self, scope: Scope, target: Target, settings: Settings) {
+    pub fn set(&mut self, scope: Scope, target: PreferenceTarget, settings: Settings) {
         if settings.is_empty() {
             if let Some(targets) = self.scopes.get_mut(&scope) {
                 targets.remove(&target);
@@ -174,7 +174,7 @@ impl FromStr for Scope {
     }
 }
 
-impl FromStr for Target {
+impl FromStr for PreferenceTarget {
     type Err = InvalidPreference;
 
     fn from_str(text: &str) -> Result<Self, InvalidPreference> {
@@ -188,7 +188,7 @@ impl FromStr for Target {
     }
 }
 
-impl Target {
+impl PreferenceTarget {
     /// One tool. Refuses a name that no tool can have, being longer than [`TOOL_NAME_MAX`]: preferences are kept for good.
     pub fn tool(id: ToolId) -> Result<Self, InvalidPreference> {
         if id.tool.is_empty() || id.tool.len() > TOOL_NAME_MAX {
@@ -235,7 +235,7 @@ impl fmt::Display for Scope {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for PreferenceTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scenario(name) => write!(f, "scenario:{name}"),
@@ -256,20 +256,20 @@ mod tests {
             assert_eq!(text.parse::<Scope>().unwrap().to_string(), text);
         }
         for text in ["scenario:files", "tool:files/read", "category:agent lifecycle", "tag:a:b"] {
-            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<PreferenceTarget>().unwrap().to_string(), text);
         }
         for text in ["", "user", "chat:", "profile", "global:x"] {
             assert!(text.parse::<Scope>().is_err(), "{text}");
         }
         let long = format!("tool:files/{}", "x".repeat(TOOL_NAME_MAX + 1));
         for text in ["", "files", "tool:files", "tool:files/", "scenario:", "scenario:a/b", "group:x", &long] {
-            assert!(text.parse::<Target>().is_err(), "{text}");
+            assert!(text.parse::<PreferenceTarget>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn empty_settings_remove_the_preference() {
-        let (scope, target) = (Scope::Global, "tag:x".parse::<Target>().unwrap());
+        let (scope, target) = (Scope::Global, "tag:x".parse::<PreferenceTarget>().unwrap());
         let mut set = PreferenceSet::default();
         set.set(scope.clone(), target.clone(), Settings { enabled: Some(false), ..Settings::default() });
         assert_eq!(set.get(&scope, &target).unwrap().enabled, Some(false));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::name::{PublishedName, ToolId};
-use super::preference::{Scope, Target};
+use super::preference::{PreferenceTarget, Scope};
 use super::tool::Tool;
 
 /// A tool within a view.
@@ -43,7 +43,7 @@ pub enum Provenance {
     /// The scenario's own manifest (or the protocol's default).
     Manifest,
     /// A preference. Shared: the same one speaks of many tools.
-    Preference(Arc<(Scope, Target)>),
+    Preference(Arc<(Scope, PreferenceTarget)>),
 }
 
 impl fmt::Display for Provenance {

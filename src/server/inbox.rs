@@ -19,7 +19,7 @@ use super::preferences::approval_override;
 use super::query::{NoQuery, Param, Query, bad_value, once};
 use super::{App, wire};
 use crate::catalog::{Snapshot, View, ViewQuery};
-use crate::model::{Scope, SettingsPatch, Target, ToolId};
+use crate::model::{PreferenceTarget, Scope, SettingsPatch, ToolId};
 
 /// Whose settings are asked for; empty is global, as in the original.
 const CHAT_ID: Param = once("chat_id")
@@ -196,14 +196,14 @@ fn with_tools(snapshot: &Snapshot) -> (BTreeSet<String>, usize) {
 #[derive(Debug)]
 struct Subject {
     scope: Scope,
-    target: Target,
+    target: PreferenceTarget,
     /// The beginning of each answer.
     done: Done,
 }
 
 impl Subject {
     fn new(chat: &str, scenario: &str, tool: &str) -> Result<Self, Problem> {
-        let target = Target::tool(ToolId::new(scenario.parse()?, tool))?;
+        let target = PreferenceTarget::tool(ToolId::new(scenario.parse()?, tool))?;
         let done = Done {
             success: true,
             chat_id: chat.to_owned(),

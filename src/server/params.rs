@@ -158,7 +158,7 @@ pub(super) const TOOL_NAME: Param = once("name")
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{PublishedName, ScenarioName, Scope, Target, ToolId};
+    use crate::model::{PreferenceTarget, PublishedName, ScenarioName, Scope, ToolId};
 
     /// Whether a text matches, as `jsonschema` judges the patterns of the document.
     fn matches(pattern: &str, text: &str) -> bool {
@@ -205,7 +205,7 @@ mod tests {
         for text in texts {
             assert_eq!(matches(grammar::SCENARIO, text), text.parse::<ScenarioName>().is_ok(), "scenario {text:?}");
             assert_eq!(matches(grammar::SCOPE, text), text.parse::<Scope>().is_ok(), "scope {text:?}");
-            assert_eq!(matches(grammar::TARGET, text), text.parse::<Target>().is_ok(), "target {text:?}");
+            assert_eq!(matches(grammar::TARGET, text), text.parse::<PreferenceTarget>().is_ok(), "target {text:?}");
             assert_eq!(matches(grammar::FREE, text), format!("chat:{text}").parse::<Scope>().is_ok(), "{text:?}");
             assert_eq!(matches(grammar::PUBLISHED, text), PublishedName::alias(text).is_ok(), "alias {text:?}");
             // In lists a value has no spaces around it, so a name with spaces within is only written elsewhere.

@@ -12,7 +12,7 @@ use super::error::Problem;
 use super::params::{Takes, grammar};
 use super::query::{NoQuery, Param, Query, bad_value, many, once};
 use super::{App, Shared, wire};
-use crate::model::{Approval, InvalidPreference, PublishedName, Scope, Settings, SettingsPatch, Target};
+use crate::model::{Approval, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch};
 
 const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
 const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
@@ -106,9 +106,9 @@ impl Shared {
 pub(super) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), FILTERS)?;
     let scope = query.one("scope").map(str::parse::<Scope>).transpose()?;
-    let target = query.one("target").map(str::parse::<Target>).transpose()?;
+    let target = query.one("target").map(str::parse::<PreferenceTarget>).transpose()?;
     let snapshot = shared.reader.snapshot();
-    let wanted = |(s, t, _): &(&Scope, &Target, &Settings)| {
+    let wanted = |(s, t, _): &(&Scope, &PreferenceTarget, &Settings)| {
         scope.as_ref().is_none_or(|scope| scope == *s) && target.as_ref().is_none_or(|target| target == *t)
     };
     let preferences = snapshot.catalog.preferences().iter().filter(wanted);
@@ -140,7 +140,7 @@ pub(super) async fn reset(
     wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
 }
 
-fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Problem> {
+fn read_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
     let query = Query::read(raw, RESET)?;
     let (scope, target) = (query.required("scope")?.parse()?, query.required("target")?.parse()?);
     let settings = query.all("setting")?;
@@ -162,10 +162,10 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, Target, SettingsPatch), Probl
 }
 
 /// What the body of a change asks for.
-pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, Target, SettingsPatch), Problem> {
+pub(super) fn read_change(body: &JsonBody) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
     body.only(&MEMBERS)?;
     let scope: Scope = body.text("scope")?.parse()?;
-    let target: Target = body.text("target")?.parse()?;
+    let target: PreferenceTarget = body.text("target")?.parse()?;
     let patch = SettingsPatch {
         enabled: setting(body, "enabled", "true, false or null", Value::as_bool)?,
         approval: setting(body, "approval", "\"require\", \"skip\" or null", |value| value.as_str()?.parse().ok())?,
@@ -210,11 +210,11 @@ fn setting<T>(
 }
 
 #[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
-fn alias(body: &JsonBody, target: &Target) -> Result<Option<Option<PublishedName>>, Problem> {
+fn alias(body: &JsonBody, target: &PreferenceTarget) -> Result<Option<Option<PublishedName>>, Problem> {
     let alias = setting(body, "alias", "a text or null", |value| value.as_str().map(str::to_owned))?;
     match alias {
         Some(Some(text)) => {
-            if !matches!(target, Target::Tool(_)) {
+            if !matches!(target, PreferenceTarget::Tool(_)) {
                 return Err(InvalidPreference::AliasTarget(target.to_string()).into());
             }
             let alias = PublishedName::alias(&text);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn change(body: Value) -> Result<(Scope, Target, SettingsPatch), Problem> {
+    fn change(body: Value) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
         let Value::Object(members) = body else { panic!("not an object") };
         read_change(&JsonBody(members))
     }

@@ -11,7 +11,9 @@ use serde::{Serialize, Serializer};
 
 use super::error::Problem;
 use crate::calls::{Breaker, BreakerState};
-use crate::model::{Approval, ConfigState, Health, Isolated, ScenarioChanges, ScenarioState, Scope, Settings, Target};
+use crate::model::{
+    Approval, ConfigState, Health, Isolated, PreferenceTarget, ScenarioChanges, ScenarioState, Scope, Settings,
+};
 pub(super) use crate::views::{FindingJson, finding};
 
 /// 200 with a JSON document that no cache may keep.
@@ -76,7 +78,7 @@ pub(super) struct PreferenceJson {
 }
 
 /// A preference as it is written.
-pub(super) fn preference(scope: &Scope, target: &Target, settings: &Settings) -> PreferenceJson {
+pub(super) fn preference(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> PreferenceJson {
     PreferenceJson {
         scope: scope.to_string(),
         target: target.to_string(),

@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, Party, PreferenceSet, ScenarioName, Scope, Settings, SourceId, Target, ToolId,
-    ToolUsage,
+    ApprovalRequest, Finding, Operation, Party, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings,
+    SourceId, ToolId, ToolUsage,
 };
 
 pub mod sqlite;
@@ -97,7 +97,7 @@ pub enum Write {
     /// Forgets a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
-    Preference(Scope, Target, Settings),
+    Preference(Scope, PreferenceTarget, Settings),
     /// Replaces or removes an operator's decision.
     Decision(ScenarioName, Option<Ruling>),
     /// Replaces what is known of a call that needs a yes.

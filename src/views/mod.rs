@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
-use crate::catalog::{Revision, Snapshot, Target, View, ViewQuery};
+use crate::catalog::{Estimator, Revision, Snapshot, View, ViewQuery};
 use crate::formats::Format;
 use crate::metrics::ViewCounts;
 use crate::model::{ScenarioName, ViewTool};
@@ -45,7 +45,7 @@ const ENTRY_BYTES: usize = 512;
 /// What a format says of tools, for the choice among them.
 pub(crate) struct Of<'a>(pub(crate) &'a dyn Format);
 
-impl Target for Of<'_> {
+impl Estimator for Of<'_> {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
         self.0.max_bytes(tool).map(|bytes| self.0.limits().tokens(bytes))
     }

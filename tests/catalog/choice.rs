@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use callsheet::catalog::{
-    Carried, Catalog, Defer, Generic, Inputs, Mark, Standing, Target, View, ViewNote, ViewQuery, build,
+    Carried, Catalog, Defer, Estimator, Generic, Inputs, Mark, Standing, View, ViewNote, ViewQuery, build,
 };
 use callsheet::model::{Settings, ToolId, ViewTool};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use crate::support::offers::{enabled, inherit, inputs, offer, preferences, prior
 /// A target that can defer so many, and cannot say tools called `unsaid`.
 struct Deferring(usize);
 
-impl Target for Deferring {
+impl Estimator for Deferring {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
         (*tool.id.tool != *"unsaid").then(|| Generic.tokens(tool)).flatten()
     }
@@ -123,7 +123,8 @@ fn a_chat_can_unpin_what_the_global_scope_pins() {
 #[test]
 fn tools_are_deferred_by_relevance_or_preference_and_never_all() {
     let catalog = build(&office());
-    let by = |target: &dyn Target, change: &dyn Fn(&mut ViewQuery)| View::select_for(&catalog, &query(change), target);
+    let by =
+        |target: &dyn Estimator, change: &dyn Fn(&mut ViewQuery)| View::select_for(&catalog, &query(change), target);
     let relevance = |query: &mut ViewQuery| {
         query.defer = Some(Defer::Relevance);
         query.q = Some("song".into());

@@ -9,7 +9,7 @@ use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Snapshot, Standin
 use callsheet::formats::native::Native;
 use callsheet::formats::openai::OpenAi;
 use callsheet::formats::{Encoded, Format, Frame, Limits, ListHead};
-use callsheet::model::{Digest, FindingCode, PreferenceSet, ScenarioName, Scope, Settings, Target, ViewTool};
+use callsheet::model::{Digest, FindingCode, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, ViewTool};
 use callsheet::runtime::Tasks;
 use callsheet::views::{Coding, Prepared, Views, render};
 use futures_util::FutureExt;
@@ -260,7 +260,7 @@ async fn a_preference_of_one_chat_shows_in_that_chat_at_once() {
     assert_eq!(names(&whole(&first)), ["a_000", "a_001"]);
     let mut preferences = PreferenceSet::default();
     let off = Settings { enabled: Some(false), ..Settings::default() };
-    preferences.set(Scope::Chat("7".into()), Target::Tool("a/a_000".parse().unwrap()), off);
+    preferences.set(Scope::Chat("7".into()), PreferenceTarget::Tool("a/a_000".parse().unwrap()), off);
     let after = snapshot(before.with(Change::Preferences(Arc::new(preferences))), 2);
     let second = views.prepare(&after, &chat, &Native, Coding::Identity).await;
     assert_eq!(names(&whole(&second)), ["a_001"]);

@@ -9,7 +9,8 @@ use callsheet::catalog::{
     Catalog, Change, Found, Inputs, NamingStyle, Offer, Standing, View, ViewQuery, build, find_in_scope,
 };
 use callsheet::model::{
-    Approval, NameRef, PreferenceSet, Profile, PublishedName, ScenarioName, Scope, Settings, Target, ToolId, ViewTool,
+    Approval, NameRef, PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId,
+    ViewTool,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -29,7 +30,7 @@ fn tool_names() -> Vec<String> {
 enum Act {
     Put(ScenarioName, Offer),
     Remove(ScenarioName),
-    Prefer(Scope, Target, Settings),
+    Prefer(Scope, PreferenceTarget, Settings),
     Name(NamingStyle),
     /// The profile `p` may see these scenarios only.
     Bound(Vec<ScenarioName>),
@@ -61,14 +62,14 @@ fn standings() -> impl Strategy<Value = Standing> {
     ]
 }
 
-fn targets() -> impl Strategy<Value = Target> {
+fn targets() -> impl Strategy<Value = PreferenceTarget> {
     let tool = (select(SCENARIOS.to_vec()), select(tool_names()))
-        .prop_map(|(scenario, tool)| Target::Tool(ToolId::new(offers::scenario(scenario), tool)));
+        .prop_map(|(scenario, tool)| PreferenceTarget::Tool(ToolId::new(offers::scenario(scenario), tool)));
     prop_oneof![
         5 => tool,
-        1 => select(SCENARIOS.to_vec()).prop_map(|name| Target::Scenario(offers::scenario(name))),
-        1 => select(vec!["t", "u"]).prop_map(|tag| Target::Tag(tag.to_owned())),
-        1 => Just(Target::Category("k".to_owned())),
+        1 => select(SCENARIOS.to_vec()).prop_map(|name| PreferenceTarget::Scenario(offers::scenario(name))),
+        1 => select(vec!["t", "u"]).prop_map(|tag| PreferenceTarget::Tag(tag.to_owned())),
+        1 => Just(PreferenceTarget::Category("k".to_owned())),
     ]
 }
 
@@ -216,7 +217,8 @@ fn expected_names(inputs: &Inputs) -> BTreeMap<ToolId, PublishedName> {
             offer.manifest.tools.iter().map(|tool| ToolId::new(name.clone(), Arc::clone(&tool.name)))
         })
         .collect();
-    let alias = |id: &ToolId| inputs.preferences.get(&Scope::Global, &Target::Tool(id.clone()))?.alias.clone();
+    let alias =
+        |id: &ToolId| inputs.preferences.get(&Scope::Global, &PreferenceTarget::Tool(id.clone()))?.alias.clone();
     let plain = |id: &ToolId| {
         let wants = alias(id).is_none() && inputs.naming == NamingStyle::OnCollision;
         wants.then(|| PublishedName::plain(&id.tool))
@@ -306,7 +308,7 @@ proptest! {
         let mut catalog = Catalog::default();
         // An alias is a user's decision to take a name, so the newcomer comes without one.
         let of_newcomer = |act: &Act| matches!(act, Act::Put(name, _) if name.as_str() == "b")
-            || matches!(act, Act::Prefer(_, Target::Tool(id), _) if id.scenario.as_str() == "b");
+            || matches!(act, Act::Prefer(_, PreferenceTarget::Tool(id), _) if id.scenario.as_str() == "b");
         for act in acts.iter().filter(|act| !of_newcomer(act)) {
             catalog = apply(&mut inputs, &catalog, act);
         }

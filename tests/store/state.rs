@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use callsheet::model::{
     Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation,
-    OperationState, Party, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId, Target, ToolUsage,
+    OperationState, Party, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId,
+    ToolUsage,
 };
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
@@ -147,7 +148,7 @@ fn enabled(enabled: bool) -> Settings {
 }
 
 fn get(restored: &Restored, scope: &str, target: &str) -> Option<Settings> {
-    let (scope, target): (Scope, Target) = (scope.parse().unwrap(), target.parse().unwrap());
+    let (scope, target): (Scope, PreferenceTarget) = (scope.parse().unwrap(), target.parse().unwrap());
     restored.preferences.get(&scope, &target).cloned()
 }
 

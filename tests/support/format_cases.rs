@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callsheet::catalog::View;
 use callsheet::formats::{self, FORMATS, Format, Options};
-use callsheet::model::{Provenance, PublishedName, Scope, Target};
+use callsheet::model::{PreferenceTarget, Provenance, PublishedName, Scope};
 
 use serde_json::Value;
 
@@ -60,11 +60,11 @@ fn fleet() -> View {
     let mut north = tool("depot-north", "list_crates", NOTHING);
     north.name = PublishedName::qualified(&north.id);
     north.effective.requires_approval = true;
-    let chat = (Scope::Chat("7".into()), Target::Tool(north.id.clone()));
+    let chat = (Scope::Chat("7".into()), PreferenceTarget::Tool(north.id.clone()));
     north.effective.approval_source = Provenance::Preference(Arc::new(chat));
     let mut south = tool("depot-south", "list_crates", NOTHING);
     south.name = PublishedName::qualified(&south.id);
-    let global = (Scope::Global, Target::Category("stock".into()));
+    let global = (Scope::Global, PreferenceTarget::Category("stock".into()));
     south.effective.enabled_source = Provenance::Preference(Arc::new(global));
     let south = offered(south, |tool| {
         tool.category = Some("stock".into());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use callsheet::catalog::{Catalog, Change, Inputs, Offer, Standing, build};
 use callsheet::model::{
-    Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PublishedName, ScenarioInfo, ScenarioName,
-    Scope, Settings, Target, Tool, ToolId,
+    Category, Digest, Facts, JsonText, Manifest, Permission, PreferenceSet, PreferenceTarget, PublishedName,
+    ScenarioInfo, ScenarioName, Scope, Settings, Tool, ToolId,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -156,7 +156,7 @@ pub(crate) fn priority(priority: i32) -> Settings {
 pub(crate) fn preferences(all: &[(&str, &str, Settings)]) -> Arc<PreferenceSet> {
     let mut set = PreferenceSet::default();
     for (scope, target, settings) in all {
-        let (scope, target): (Scope, Target) = (scope.parse().unwrap(), target.parse().unwrap());
+        let (scope, target): (Scope, PreferenceTarget) = (scope.parse().unwrap(), target.parse().unwrap());
         set.set(scope, target, settings.clone());
     }
     Arc::new(set)

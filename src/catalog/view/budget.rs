@@ -3,7 +3,7 @@
 use crate::model::ViewTool;
 
 /// What a list is for, as far as the choice of tools depends on it.
-pub trait Target {
+pub trait Estimator {
     /// How many tokens of a prompt the tool takes, rounded up; nothing when the target cannot say the tool at all, so that it takes
     /// nobody's place.
     fn tokens(&self, tool: &ViewTool) -> Option<usize>;
@@ -19,7 +19,7 @@ pub struct Generic;
 
 const TOKEN_BYTES: usize = 3;
 
-impl Target for Generic {
+impl Estimator for Generic {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
         let offered = &tool.tool;
         let bytes = tool.name.as_str().len() + offered.description.len() + offered.parameters.get().len();

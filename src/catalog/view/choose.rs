@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::room::{Fate, Room};
-use super::{Carried, LeftOut, Part, Pick, Target, View, ViewNote, ViewQuery, Why};
+use super::{Carried, Estimator, LeftOut, Part, Pick, View, ViewNote, ViewQuery, Why};
 use crate::model::{ToolId, ViewTool};
 
 /// A tool that may be in the list.
@@ -24,7 +24,7 @@ pub(super) struct Candidate {
 
 impl View {
     /// The view with the choice made.
-    pub(super) fn chosen(mut self, query: &ViewQuery, target: &dyn Target) -> Self {
+    pub(super) fn chosen(mut self, query: &ViewQuery, target: &dyn Estimator) -> Self {
         let total = self.len();
         let fits = |most: Option<usize>| most.is_none_or(|most| total <= most);
         let asks = query.q.is_some() || query.max_tokens.is_some() || query.defer.is_some() || query.sticky.is_some();

@@ -1,7 +1,7 @@
 //! The places of a list, given away one by one in the order of the ranking.
 
 use super::choose::Candidate;
-use super::{Absence, Defer, Target, ViewNote, ViewQuery, Why};
+use super::{Absence, Defer, Estimator, ViewNote, ViewQuery, Why};
 use crate::model::ViewTool;
 
 /// Tools in a row that may be too big for what is left of `max_tokens` before no further one is tried: what a tool costs is only known
@@ -18,7 +18,7 @@ pub(super) enum Fate {
 /// What is taken so far.
 pub(super) struct Room<'a> {
     query: &'a ViewQuery,
-    target: &'a dyn Target,
+    target: &'a dyn Estimator,
     /// Whether what a tool costs, or whether the target can say it, may decide about another one.
     scarce: bool,
     loaded: usize,
@@ -31,7 +31,7 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(super) fn new(query: &'a ViewQuery, target: &'a dyn Target, candidates: &[Candidate]) -> Self {
+    pub(super) fn new(query: &'a ViewQuery, target: &'a dyn Estimator, candidates: &[Candidate]) -> Self {
         let limits = [query.max_tools, query.cap];
         // Where tools are deferred, one that the target can say has to be loaded.
         let scarce = query.defer.is_some()

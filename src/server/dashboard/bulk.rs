@@ -18,7 +18,7 @@ use super::super::{App, wire};
 use super::text::count;
 use super::tools::{FILTERS, Wanted};
 use crate::catalog::Catalog;
-use crate::model::{Approval, Scope, SettingsPatch, Target, ToolId};
+use crate::model::{Approval, PreferenceTarget, Scope, SettingsPatch, ToolId};
 use crate::state::PREFERENCES_MAX;
 
 /// Tools that are told by name when they are left out.
@@ -75,7 +75,7 @@ pub(super) async fn change(State(shared): State<App>, access: Access, body: Json
         None => ticked(&snapshot.catalog, &body)?,
     };
     let number = tools.len();
-    let changes = tools.into_iter().map(|tool| (scope.clone(), Target::Tool(tool), patch(change))).collect();
+    let changes = tools.into_iter().map(|tool| (scope.clone(), PreferenceTarget::Tool(tool), patch(change))).collect();
     shared.prefer_all(access, changes).await?;
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
@@ -112,7 +112,7 @@ fn ticked(catalog: &Catalog, body: &JsonBody) -> Result<(Vec<ToolId>, Vec<String
     };
     let (mut tools, mut gone) = (Vec::new(), Vec::new());
     for text in texts {
-        let Ok(Target::Tool(id)) = format!("tool:{text}").parse::<Target>() else {
+        let Ok(PreferenceTarget::Tool(id)) = format!("tool:{text}").parse::<PreferenceTarget>() else {
             return Err(bad_member("tools", &text.into(), &allowed));
         };
         let entry = catalog.entry(&id.scenario);

@@ -11,7 +11,7 @@ use super::super::App;
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, foreign_plain, segment};
 use crate::catalog::Snapshot;
-use crate::model::{Approval, Scope, Settings, Target};
+use crate::model::{Approval, PreferenceTarget, Scope, Settings};
 
 /// Preferences of one scope that are shown at most.
 const SHOWN: usize = 500;
@@ -48,7 +48,7 @@ fn form() -> Markup {
 }
 
 fn groups(snapshot: &Snapshot) -> Markup {
-    let mut scopes: BTreeMap<&Scope, Vec<(&Target, &Settings)>> = BTreeMap::new();
+    let mut scopes: BTreeMap<&Scope, Vec<(&PreferenceTarget, &Settings)>> = BTreeMap::new();
     for (scope, target, settings) in snapshot.catalog.preferences().iter() {
         scopes.entry(scope).or_default().push((target, settings));
     }
@@ -69,7 +69,7 @@ fn groups(snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn row(scope: &Scope, target: &Target, settings: &Settings) -> Markup {
+fn row(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Markup {
     let inherits = || html! { span class="quiet" { "inherits" } };
     let at =
         format!("/api/v1/preferences?scope={}&target={}", segment(&scope.to_string()), segment(&target.to_string()));

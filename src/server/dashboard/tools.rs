@@ -20,7 +20,7 @@ use super::text::{count, foreign, segment, sentence};
 use super::{bulk, tool};
 use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
-use crate::model::{Approval, Provenance, ScenarioName, Scope, Target, ToolId, ViewTool};
+use crate::model::{Approval, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
 use crate::views::Coding;
 
 /// Rows of one page.
@@ -282,7 +282,7 @@ pub(super) async fn prefer(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let (scope, target, patch) = read_change(&body)?;
-    let Target::Tool(id) = &target else {
+    let PreferenceTarget::Tool(id) = &target else {
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };
     let id = id.clone();
@@ -326,7 +326,7 @@ fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
 }
 
 fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool, key: &str) -> Markup {
-    let own = snapshot.catalog.preferences().get(scope, &Target::Tool(tool.id.clone()));
+    let own = snapshot.catalog.preferences().get(scope, &PreferenceTarget::Tool(tool.id.clone()));
     let on = tool.effective.enabled;
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
@@ -338,7 +338,7 @@ fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool,
 }
 
 fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> Markup {
-    let own = snapshot.catalog.preferences().get(scope, &Target::Tool(tool.id.clone()));
+    let own = snapshot.catalog.preferences().get(scope, &PreferenceTarget::Tool(tool.id.clone()));
     let asks = tool.effective.requires_approval;
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }

@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 use super::{calls, usage};
 use crate::model::{
-    Finding, FindingCode, Party, PreferenceSet, PublishedName, ScenarioName, Scope, Settings, SourceId, Target,
+    Finding, FindingCode, Party, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Settings,
+    SourceId,
 };
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, Ruling, StoredManifest, Write};
@@ -257,7 +258,7 @@ fn manifest(row: &Row<'_>) -> Result<StoredManifest, String> {
     })
 }
 
-fn preference(row: &Row<'_>) -> Result<(Scope, Target, Settings), String> {
+fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), String> {
     let enabled: Option<i64> = column(row, "enabled")?;
     let approval: Option<String> = column(row, "approval")?;
     let alias: Option<String> = column(row, "alias")?;
