@@ -6,20 +6,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, Running, ToolDefinition};
 use futures_util::future::BoxFuture;
-use http::StatusCode;
 use serde_json::Value;
 
 use crate::discovery::embedded::NATIVE;
-use crate::model::{Accept, JsonText, ScenarioName};
-use crate::protocols::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId, tool_discovery};
+use crate::model::{InProcessId, JsonText, ScenarioName, Target};
+use crate::protocols::{
+    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Session, Validity, tool_discovery,
+};
 use crate::runtime::Clock;
-use crate::transports::http::{AskError, Upstream};
+use crate::transports::{TransportError, Transports};
 
 /// How long a call may take when its tool does not say.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -177,53 +179,69 @@ impl Protocol for Native {
         NATIVE
     }
 
-    fn path(&self) -> &'static str {
-        "inside this program"
+    fn fits(&self, target: &Target) -> Fits {
+        match self.at(target) {
+            Some(_) => Fits::Probe { at: "inside this program" },
+            None => Fits::Never,
+        }
     }
 
-    fn list<'a>(
+    fn connect<'a>(
         &'a self,
-        upstream: &'a Upstream,
-        accept: &'a Accept,
-        _known: Option<&'a Known>,
-    ) -> BoxFuture<'a, Result<Listing, ListError>> {
-        Box::pin(async move {
-            let Some(tools) = self.at(upstream) else {
-                return Err(ListError::NotThisProtocol("it is not inside this program".to_owned()));
-            };
-            let document = tools.registry.manifest().to_string();
-            let decoded = tool_discovery::decode(document.as_bytes(), accept)?;
-            let tool_discovery::Decoded { manifest, findings, quarantined, .. } = decoded;
-            Ok(Listing::Manifest { manifest, findings, quarantined, freshness: upstream.made_here(LIFETIME) })
-        })
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        let session =
+            self.at(target).map(|tools| Arc::new(Inside { tools: tools.clone(), clock: transports.clock() }) as _);
+        let session = session.ok_or_else(|| ConnectError::NotThisProtocol("it is not inside this program".to_owned()));
+        Box::pin(ready(session))
     }
 
-    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
-        Box::pin(async move {
-            let not_callable = |message: &str| CallError::NotCallable(message.to_owned());
-            let Some(tools) = self.at(upstream) else {
-                return Err(not_callable("it is not inside this program any more"));
-            };
-            let arguments = serde_json::from_str(call.arguments.get());
-            let Ok(arguments) = arguments else { return Err(not_callable("the arguments are no JSON")) };
-            let limit = call.limit(TIMEOUT);
-            let Ok(ran) = tokio::time::timeout(limit, tools.run(&call.tool, arguments)).await else {
-                return Err(CallError::Unanswered(AskError::Timeout { url: upstream.shown(), limit }));
-            };
-            Ok(match ran {
-                Ok(result) => Outcome::done(JsonText::known(result.to_string())),
-                Err(NativeError::Failed { message, .. }) => Outcome::failed(StatusCode::OK, message, None),
-                Err(error) => {
-                    Outcome::failed(StatusCode::NOT_FOUND, error.to_string(), Some("unknown_tool".to_owned()))
-                }
-            })
-        })
+    fn is_connectionless(&self) -> bool {
+        true
     }
 }
 
 impl Native {
-    fn at(&self, upstream: &Upstream) -> Option<&NativeTools> {
-        let name = upstream.local()?;
-        self.0.values().find(|tools| tools.name.as_str() == name)
+    fn at(&self, target: &Target) -> Option<&NativeTools> {
+        let Target::InProcess(id) = target else { return None };
+        self.0.values().find(|tools| tools.name.as_str() == InProcessId::as_str(id))
+    }
+}
+
+/// One scenario inside this process.
+struct Inside {
+    tools: NativeTools,
+    clock: Clock,
+}
+
+impl Session for Inside {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(async move {
+            let document = self.tools.registry.manifest().to_string();
+            let decoded = tool_discovery::decode(document.as_bytes(), &request.accept)?;
+            let tool_discovery::Decoded { manifest, findings, quarantined, .. } = decoded;
+            let validity = Validity::made_here(self.clock, LIFETIME);
+            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
+        })
+    }
+
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(async move {
+            let arguments = serde_json::from_str(call.arguments.get());
+            let Ok(arguments) = arguments else {
+                return Err(CallError::NotCallable("the arguments are no JSON".to_owned()));
+            };
+            let limit = call.limit(TIMEOUT);
+            let Ok(ran) = tokio::time::timeout(limit, self.tools.run(&call.tool, arguments)).await else {
+                let url = format!("local:{}", self.tools.name);
+                return Err(CallError::Unanswered(TransportError::Timeout { url, limit }));
+            };
+            Ok(match ran {
+                Ok(result) => Outcome::done(JsonText::known(result.to_string())),
+                Err(NativeError::Failed { message, .. }) => Outcome::failed(None, message, None),
+                Err(error) => Outcome::failed(None, error.to_string(), Some("unknown_tool".to_owned())),
+            })
+        })
     }
 }

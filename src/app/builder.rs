@@ -117,7 +117,6 @@ impl Builder {
         let client = Client::new(config.limits(), config.refresh.concurrency, config.caching(), clock, tasks.clone());
         let of_calls = of_calls(&mut restored);
         client.identify(&id);
-        client.bound(config.bounds());
         let sources = sources(own, &native, &config, clock);
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
         let setup = engine::Setup {

@@ -241,7 +241,7 @@ impl Follower {
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
-        self.client.adjust(config.limits(), config.refresh.concurrency, config.caching(), config.bounds());
+        self.client.adjust(config.limits(), config.refresh.concurrency, config.caching());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
         self.in_force.send_replace(Arc::clone(&config));

@@ -28,6 +28,7 @@ pub mod allow;
 pub mod approval;
 mod audit;
 pub mod breaker;
+mod caller;
 mod keep;
 pub mod limits;
 mod note;
@@ -40,6 +41,7 @@ pub mod usage;
 pub mod validate;
 
 pub use breaker::{Breaker, BreakerState};
+pub use caller::Caller;
 pub use refused::{Refused, Violation};
 pub use registers::{Parts, Stored};
 
@@ -180,9 +182,14 @@ impl Calls {
 
     /// Makes a call, and waits for what comes of it. See the module's head for what dropping it means.
     pub async fn execute(&self, request: Request) -> Result<Answered, Refused> {
+        self.execute_for(request, None).await
+    }
+
+    /// The same for a caller that takes part while the call runs: it hears progress, answers what the tool needs, or cancels.
+    pub async fn execute_for(&self, request: Request, caller: Option<Arc<dyn Caller>>) -> Result<Answered, Refused> {
         let mut note = Note::of_request(&self.0, &request);
         match self.prepare(request, &mut note).await {
-            Ok(ready) => self.send_noted(ready, note).await,
+            Ok(ready) => self.send_noted(ready, note, caller).await,
             Err(refused) => {
                 let refused = Err(refused);
                 note.ended(&refused);
@@ -216,7 +223,7 @@ impl Calls {
         let tool = resolve::again(&snapshot.catalog, &ready)
             .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
         match tool {
-            Ok(tool) => self.send_noted(Ready { tool, ..ready }, note).await,
+            Ok(tool) => self.send_noted(Ready { tool, ..ready }, note, None).await,
             Err(refused) => {
                 let refused = Err(refused);
                 note.ended(&refused);

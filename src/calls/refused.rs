@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::catalog::UnknownProfile;
 use crate::model::{ApprovalRequest, Party, ScenarioName, ToolId};
 use crate::protocols::{CallError, Fault};
-use crate::transports::http::AskError;
+use crate::transports::TransportError;
 
 /// One way in which arguments do not fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,9 +201,9 @@ impl Refused {
                 CallError::NotCallable(_) => "not_callable",
                 CallError::NotThisProtocol { .. } => "bad_answer",
                 CallError::Unsent(error) | CallError::Unanswered(error) => match error {
-                    AskError::Timeout { .. } => "timeout",
-                    AskError::Refused(_) | AskError::Unresolved(_) => "unreachable",
-                    AskError::TooLarge { .. } => "too_large",
+                    TransportError::Timeout { .. } => "timeout",
+                    TransportError::Refused(_) | TransportError::Unresolved(_) => "unreachable",
+                    TransportError::TooLarge { .. } => "too_large",
                     _ => "broken",
                 },
             },
@@ -231,7 +231,7 @@ impl Refused {
             }
             Self::Failed { error, .. } => match error {
                 CallError::Unsent(_) => StatusCode::SERVICE_UNAVAILABLE,
-                CallError::Unanswered(AskError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
+                CallError::Unanswered(TransportError::Timeout { .. }) => StatusCode::GATEWAY_TIMEOUT,
                 CallError::Unanswered(_) | CallError::NotThisProtocol { .. } => StatusCode::BAD_GATEWAY,
                 CallError::NotCallable(_) => StatusCode::NOT_IMPLEMENTED,
             },

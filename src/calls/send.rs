@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::caller::{Caller, Line};
 use super::limits::{Lane, Turn};
 use super::note::Note;
 use super::{Answered, Calls, Inner, Ready, Refused};
@@ -19,7 +20,7 @@ use crate::engine::{CallReport, Route};
 use crate::model::{ScenarioName, ToolId};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
-use crate::transports::http::AskError;
+use crate::transports::TransportError;
 
 /// How long a call that may be repeated waits before it is.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -27,17 +28,27 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Calls {
     /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
     pub(super) async fn send(&self, ready: Ready) -> Result<Answered, Refused> {
-        self.send_with(ready, None).await
+        self.send_with(ready, None, None).await
     }
 
     /// The same for a call that is put down when it is over. `took` of its answer is that of the whole call.
-    pub(super) async fn send_noted(&self, ready: Ready, note: Note) -> Result<Answered, Refused> {
-        self.send_with(ready, Some(note)).await
+    pub(super) async fn send_noted(
+        &self,
+        ready: Ready,
+        note: Note,
+        caller: Option<Arc<dyn Caller>>,
+    ) -> Result<Answered, Refused> {
+        self.send_with(ready, Some(note), caller).await
     }
 
-    async fn send_with(&self, ready: Ready, note: Option<Note>) -> Result<Answered, Refused> {
+    async fn send_with(
+        &self,
+        ready: Ready,
+        note: Option<Note>,
+        caller: Option<Arc<dyn Caller>>,
+    ) -> Result<Answered, Refused> {
         match self.turn(ready).await {
-            Ok(sending) => self.begin(sending, note).await,
+            Ok(sending) => self.begin(sending, note, caller).await,
             Err(refused) => put_down(Err(refused), note),
         }
     }
@@ -47,8 +58,10 @@ impl Calls {
         &self,
         sending: Box<Sending>,
         note: Option<Note>,
+        caller: Option<Arc<dyn Caller>>,
     ) -> impl Future<Output = Result<Answered, Refused>> + use<> {
         let id = sending.ready.tool.id.clone();
+        let (line, presence) = Line::new(id.clone(), caller);
         let span =
             tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
         let told = span.clone();
@@ -57,10 +70,11 @@ impl Calls {
                 note.is_sent();
                 note
             });
-            put_down(sending.run(told).await, note)
+            put_down(sending.run(line, told).await, note)
         };
         let sent = self.0.tasks.to_the_end(AssertUnwindSafe(run.instrument(span)).catch_unwind());
-        sent.map(|sent| {
+        sent.map(move |sent| {
+            drop(presence);
             sent.unwrap_or_else(|panic| {
                 tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = panic_text(&*panic), "a call failed inside callsheet");
                 Err(Refused::Ours(id))
@@ -107,7 +121,7 @@ struct Sending {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, span: tracing::Span) -> Result<Answered, Refused> {
+    async fn run(self: Box<Self>, mut line: Line, span: tracing::Span) -> Result<Answered, Refused> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
@@ -118,7 +132,7 @@ impl Sending {
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
             attempts += 1;
-            let error = match self.try_at(&to, &call).await {
+            let error = match self.try_at(&to, &call, &mut line).await {
                 Ok(outcome) => break Ok((outcome, to)),
                 Err(error) => error,
             };
@@ -143,7 +157,7 @@ impl Sending {
         let answered = match answered {
             Ok((outcome, to)) => {
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
-                let url = to.upstream.shown();
+                let url = to.address.to_string();
                 Ok(Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
             }
             Err(refused) => Err(refused),
@@ -180,12 +194,14 @@ impl Sending {
     }
 
     /// One try, of which the engine and the breaker learn what it taught.
-    async fn try_at(&self, to: &Route, call: &Call) -> Result<Outcome, CallError> {
-        let outcome = to.protocol.call(&to.upstream, call).await;
+    async fn try_at(&self, to: &Route, call: &Call, line: &mut Line) -> Result<Outcome, CallError> {
+        let outcome = to.session.call(call, line).await;
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.called(scenario, to, CallReport::Answered),
-            Err(CallError::Unsent(AskError::Refused(_))) => self.inner.engine.called(scenario, to, CallReport::Refused),
+            Err(CallError::Unsent(TransportError::Refused(_))) => {
+                self.inner.engine.called(scenario, to, CallReport::Refused)
+            }
             Err(_) => {}
         }
         let well = !outcome.as_ref().is_err_and(|error| !matches!(error, CallError::NotCallable(_)));
@@ -196,9 +212,9 @@ impl Sending {
     /// Whether the tool may be called again although it may have run.
     fn may_repeat(&self, error: &CallError) -> bool {
         let broke = match error {
-            CallError::Unsent(error) | CallError::Unanswered(error) => matches!(error, AskError::Broken { .. }),
+            CallError::Unsent(error) | CallError::Unanswered(error) => matches!(error, TransportError::Broken { .. }),
             // A gateway before the scenario.
-            CallError::NotThisProtocol { status, .. } => matches!(status.as_u16(), 502..=504),
+            CallError::NotThisProtocol { status, .. } => matches!(status, Some(502..=504)),
             CallError::NotCallable(_) => false,
         };
         broke && self.ready.tool.tool.facts.idempotent
@@ -212,7 +228,7 @@ impl Sending {
         let found = async {
             loop {
                 let route = self.inner.engine.route(scenario)?;
-                if route.generation != tried.generation || route.upstream.shown() != tried.upstream.shown() {
+                if !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation {
                     return Some(route);
                 }
                 reader.changed().await?;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use crate::config::{self, Config};
-use crate::model::{Finding, ScenarioName, Secret, SourceId};
+use crate::model::{Finding, HttpTarget, ScenarioName, Secret, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
 pub mod embedded;
@@ -68,6 +68,12 @@ impl Endpoint {
             token: None,
             call_timeout: None,
         }
+    }
+
+    /// Where it is, and how it is reached.
+    pub fn target(&self) -> Target {
+        let Self { url, dial, token, call_timeout, .. } = self.clone();
+        HttpTarget { url, dial, token, call_timeout }.into()
     }
 }
 

@@ -12,29 +12,25 @@ use super::{log, restart, schedule, trust};
 use crate::config::Config;
 use crate::discovery::{Endpoint, Trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
-use crate::protocols::{ListError, Listing, Protocol, tool_discovery};
-use crate::transports;
-use crate::transports::http::AskError;
+use crate::protocols::{ListError, Listing, Protocol, Validity, tool_discovery};
+use crate::transports::TransportError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
 /// not answer; `random` is in `0.0..1.0`.
 pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, goodbye: bool, now: Now, random: f64) {
     record.asking = None;
     match answered.result {
-        Ok((protocol, Listing::Unchanged(fresh))) => {
-            // What the 304 left out stays as the stored answer said it.
-            let stored = record.offer.as_ref().and_then(|held| held.fresh.as_ref());
-            let fresh = stored.map_or_else(|| fresh.clone(), |stored| fresh.clone().renewing(stored));
-            succeeded(record, protocol, &fresh, config, now, random);
+        Ok((protocol, Listing::Unchanged(validity))) => {
+            succeeded(record, protocol, &validity, config, now, random);
         }
-        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, freshness })) => {
+        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, validity })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
-            let restarted = shows_restart(record, &manifest, &freshness);
-            let plan = succeeded(record, protocol, &freshness, config, now, random);
+            let restarted = shows_restart(record, &manifest, &validity);
+            let plan = succeeded(record, protocol, &validity, config, now, random);
             confirm(record, restarted, config, now);
             let mut findings = named(findings, record, &manifest);
             findings.extend(foreign);
-            offered(record, manifest, findings, quarantined, &freshness, plan);
+            offered(record, manifest, findings, quarantined, &validity, plan);
         }
         Err(error) => failed(record, &error, config, goodbye, now, random),
     }
@@ -44,7 +40,7 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, go
 fn succeeded(
     record: &mut Record,
     protocol: Arc<dyn Protocol>,
-    fresh: &transports::http::Freshness,
+    fresh: &Validity,
     config: &Config,
     now: Now,
     random: f64,
@@ -87,7 +83,7 @@ fn offered(
     manifest: Manifest,
     findings: Vec<Finding>,
     quarantined: usize,
-    fresh: &transports::http::Freshness,
+    fresh: &Validity,
     plan: schedule::Plan,
 ) {
     let freshness = Freshness { generated_at: manifest.generated_at, ..shown(fresh) };
@@ -112,12 +108,12 @@ fn offered(
 }
 
 /// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
-fn shows_restart(record: &Record, manifest: &Manifest, fresh: &transports::http::Freshness) -> bool {
+fn shows_restart(record: &Record, manifest: &Manifest, fresh: &Validity) -> bool {
     let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
     before.is_some_and(|held| {
         restart::sign(&held.manifest, manifest).is_some()
             || held.manifest.digest != manifest.digest
-                && held.fresh.as_ref().is_some_and(|held| restart::went_back(&held.validators, &fresh.validators))
+                && held.fresh.as_ref().is_some_and(|held| restart::went_back(held, fresh))
     })
 }
 
@@ -164,8 +160,8 @@ fn refuse_foreign_base(record: &Record, manifest: &mut Manifest) -> Option<Findi
     Some(finding.at("/scenario/base_url").hint(hint))
 }
 
-fn shown(fresh: &transports::http::Freshness) -> Freshness {
-    let fresh_until = fresh.received_at.saturating_add(fresh.lifetime).unwrap_or(fresh.received_at);
+fn shown(fresh: &Validity) -> Freshness {
+    let fresh_until = fresh.received_at.saturating_add(fresh.fresh_for).unwrap_or(fresh.received_at);
     Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
 }
 
@@ -192,12 +188,12 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
     let unread = unread_while_pending(record, error, config);
     let message = unread.clone().unwrap_or_else(|| error.to_string());
     record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
-    if record.incompatible.is_none() || !matches!(error, ListError::Ask(_)) {
+    if record.incompatible.is_none() || !matches!(error, ListError::Transport(_)) {
         // That nobody answers now does not undo why the tools of an incompatible scenario are as they are.
         record.failure_finding = finding(record, error, &message).map(Box::new);
     }
     let retry_after = match error {
-        ListError::Ask(ask) => ask.retry_after(),
+        ListError::Transport(ask) => ask.retry_after(),
         _ => None,
     };
     if let ListError::Incompatible { .. } = error {
@@ -224,7 +220,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         }
         record.failures += 1;
     }
-    if matches!(error, ListError::Ask(AskError::Refused(_))) {
+    if matches!(error, ListError::Transport(TransportError::Refused(_))) {
         // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
         record.suspect = true;
         record.unconditional = true;
@@ -238,7 +234,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         return;
     }
     let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
-    let refused = matches!(error, ListError::Ask(AskError::Refused(_)));
+    let refused = matches!(error, ListError::Transport(TransportError::Refused(_)));
     let wait = if refused && record.answered {
         backoff.doubling(record.failures, random)
     } else {
@@ -250,7 +246,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
 
 /// The reason in health of an answer that is too large only because its scenario waits for approval.
 fn unread_while_pending(record: &Record, error: &ListError, config: &Config) -> Option<String> {
-    let ListError::Ask(AskError::TooLarge { limit, .. }) = error else { return None };
+    let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else { return None };
     let unread = !record.is_trusted() && *limit < config.refresh.max_body;
     unread.then(|| {
         format!(
@@ -263,13 +259,13 @@ fn unread_while_pending(record: &Record, error: &ListError, config: &Config) -> 
 
 /// 429 says "alive but busy": it is not a step towards `down`.
 fn counts(error: &ListError) -> bool {
-    !matches!(error, ListError::Ask(AskError::Status { status, .. }) if status.as_u16() == 429)
+    !matches!(error, ListError::Transport(TransportError::Status { status: 429, .. }))
 }
 
 fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding> {
     let (code, hint) = match error {
         // Health says it; a finding would only repeat it.
-        ListError::Ask(_) => return None,
+        ListError::Transport(_) => return None,
         ListError::Incompatible { .. } => {
             (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
         }

@@ -6,31 +6,40 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
+use super::sessions::Connected;
 use crate::metrics::Listings;
-use crate::model::{Accept, ScenarioName};
-use crate::protocols::{Known, ListError, Listing, Protocol, Protocols, probe};
-use crate::transports::http::Upstream;
+use crate::model::{ScenarioName, Target};
+use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
+use crate::transports::Transports;
 
 /// What to ask.
 pub(super) struct Question {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
-    pub(super) upstream: Upstream,
-    /// Probed when absent.
-    pub(super) protocol: Option<Arc<dyn Protocol>>,
-    /// What an unknown scenario is probed with.
-    pub(super) protocols: Protocols,
-    pub(super) accept: Accept,
-    /// Absent for an unconditional ask.
-    pub(super) known: Option<Known>,
+    pub(super) target: Target,
+    pub(super) way: Way,
+    pub(super) transports: Transports,
+    pub(super) request: ListRequest,
     /// Where what comes of it is counted.
     pub(super) listings: Arc<Listings>,
+}
+
+/// How a scenario is asked.
+pub(super) enum Way {
+    /// Through the session that there is.
+    Session(Arc<dyn Protocol>, Arc<dyn Session>),
+    /// Through one that is made now, since there is none.
+    Connect(Arc<dyn Protocol>),
+    /// By the protocol of these that it turns out to speak.
+    Probe(Protocols),
 }
 
 /// What came of it.
 pub(super) struct Answered {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
+    /// The session that was made, also when the listing through it failed.
+    pub(super) connected: Option<Connected>,
     pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
 }
 
@@ -38,29 +47,44 @@ pub(super) struct Answered {
 pub(super) async fn ask(question: Question) -> Answered {
     let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
     let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
-    let listed = list(question).instrument(span.clone());
+    let mut connected = None;
+    let listed = list(question, &mut connected).instrument(span.clone());
     let result = AssertUnwindSafe(listed).catch_unwind().await.unwrap_or_else(|_| {
         Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
     });
     let outcome = match &result {
         Ok((_, Listing::Manifest { .. })) => "manifest",
         Ok((_, Listing::Unchanged(_))) => "unchanged",
-        Err(ListError::Ask(_)) => "unanswered",
+        Err(ListError::Transport(_)) => "unanswered",
         Err(error) => error.kind(),
     };
     span.record("outcome", outcome);
     listings.ended(outcome);
-    Answered { name, generation, result }
+    Answered { name, generation, connected, result }
 }
 
-async fn list(question: Question) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
-    let Question { upstream, protocol, protocols, accept, known, .. } = question;
-    let (protocol, listing) = if let Some(protocol) = protocol {
-        let listing = protocol.list(&upstream, &accept, known.as_ref()).await?;
-        (protocol, listing)
-    } else {
-        let probed = probe::probe(&protocols, &upstream, &accept, known.as_ref()).await?;
-        (probed.protocol, probed.listing)
+async fn list(
+    question: Question,
+    connected: &mut Option<Connected>,
+) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
+    let Question { target, way, transports, request, .. } = question;
+    let (protocol, listing) = match way {
+        Way::Session(protocol, session) => {
+            let listing = session.list(&request).await?;
+            (protocol, listing)
+        }
+        Way::Connect(protocol) => {
+            let session = protocol.connect(&target, &transports).await?;
+            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session: Arc::clone(&session) });
+            let listing = session.list(&request).await?;
+            (protocol, listing)
+        }
+        Way::Probe(protocols) => {
+            let probe::Probed { protocol, session, listing } =
+                probe::probe(&protocols, &target, &transports, &request).await?;
+            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session });
+            (protocol, listing)
+        }
     };
     Ok((protocol, listing))
 }
@@ -72,26 +96,14 @@ mod tests {
     use futures_util::future::BoxFuture;
 
     use super::*;
+    use crate::protocols::tool_discovery::ToolDiscovery;
     use crate::runtime::Clock;
     use crate::transports::http::{Client, Limits};
 
     struct Broken;
 
-    impl Protocol for Broken {
-        fn id(&self) -> &'static str {
-            "broken"
-        }
-
-        fn path(&self) -> &'static str {
-            "/"
-        }
-
-        fn list<'a>(
-            &'a self,
-            _: &'a Upstream,
-            _: &'a Accept,
-            _: Option<&'a Known>,
-        ) -> BoxFuture<'a, Result<Listing, ListError>> {
+    impl Session for Broken {
+        fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
             Box::pin(async { panic!("on purpose") })
         }
     }
@@ -104,11 +116,10 @@ mod tests {
         let question = Question {
             name: "files".parse().unwrap(),
             generation: 7,
-            upstream: client.upstream("http://127.0.0.1:1".parse().unwrap()).unwrap(),
-            protocol: Some(Arc::new(Broken)),
-            protocols: Protocols::built_in(),
-            accept: Accept::read(">=1.0").unwrap(),
-            known: None,
+            target: Target::at("http://127.0.0.1:1".parse().unwrap()),
+            way: Way::Session(Arc::new(ToolDiscovery), Arc::new(Broken)),
+            transports: Transports::new(client),
+            request: ListRequest::whole(),
             listings: Arc::default(),
         };
         let answered = ask(question).await;

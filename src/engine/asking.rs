@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ask::{Question, ask};
+use super::ask::{Question, Way, ask};
 use super::core::Core;
 use super::publish::Settled;
 use super::record::{Held, Now};
-use super::{CallReport, EngineError, Event};
-use crate::model::ScenarioName;
-use crate::protocols::{Known, tool_discovery};
-use crate::transports::http::Upstream;
+use super::{CallReport, Document, EngineError, Event};
+use crate::model::{ScenarioName, Target};
+use crate::protocols::{Known, ListRequest, tool_discovery};
+use crate::transports::TransportError;
 
 impl Core {
     /// Asks a scenario past its schedule; joins an ask that is under way.
@@ -54,15 +54,26 @@ impl Core {
         self.touch(name, now, Settled::Changed);
     }
 
-    /// Where a scenario is asked first, if it may be asked.
-    pub(super) fn place_of(&self, name: &ScenarioName) -> Result<(Upstream, &'static str), EngineError> {
+    /// Where one request shows a scenario's list as it writes it, if it may be asked.
+    pub(super) fn place_of(&self, name: &ScenarioName) -> Result<Document, EngineError> {
         let record = self.records.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         if let Some(refusal) = record.refusal() {
             return Err(refusal);
         }
-        let upstream = record.upstream.clone().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
+        let target = record.target.as_ref().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
+        if let Some(session) = &record.session {
+            let nothing =
+                || TransportError::Address(format!("`{target}` is not reached by a request that can be shown"));
+            return Ok(session.document().ok_or_else(nothing));
+        }
         // One whose protocol is not known yet is probed there first too.
-        Ok((upstream, record.protocol.as_ref().map_or(tool_discovery::PATH, |protocol| protocol.path())))
+        Ok(match target {
+            Target::Http(target) => self.parts.transports.http(target).map(|upstream| (upstream, tool_discovery::PATH)),
+            Target::InProcess(id) => {
+                let message = format!("`{}` is inside this program, where nothing is sent", id.as_str());
+                Err(TransportError::Address(message))
+            }
+        })
     }
 
     /// Starts the ask of a scenario beside the loop, when it is due.
@@ -72,19 +83,24 @@ impl Core {
         if !due || record.asking.is_some() || !record.may_be_asked() {
             return;
         }
-        let Some(upstream) = record.upstream.clone() else { return };
+        let Some(target) = record.target.clone() else { return };
         // Anyone on the network can be found and wait for approval, so little of their answers is read.
         let most = (!record.is_trusted()).then_some(self.parts.config.refresh.max_pending_body);
         record.last_attempt = Some((now.mono, now.wall));
         let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
+        let (accept, bounds) = (self.parts.config.protocol.accept.clone(), self.parts.config.bounds());
+        let way = match (&record.session, &record.protocol) {
+            (Some(session), Some(protocol)) => Way::Session(Arc::clone(protocol), Arc::clone(session)),
+            (_, Some(protocol)) => Way::Connect(Arc::clone(protocol)),
+            (_, None) => Way::Probe(self.parts.protocols.clone()),
+        };
         let question = Question {
             name: name.clone(),
             generation: record.generation,
-            upstream: upstream.reading_at_most(most),
-            protocol: record.protocol.clone(),
-            protocols: self.parts.protocols.clone(),
-            accept: self.parts.config.protocol.accept.clone(),
-            known,
+            target,
+            way,
+            transports: self.parts.transports.clone(),
+            request: ListRequest { known, accept, bounds, max_body: most },
             listings: Arc::clone(&self.parts.listings),
         };
         let (events, stop) = (self.parts.events.clone(), self.parts.stop.clone());
@@ -113,6 +129,5 @@ impl Core {
 /// What makes the next ask conditional, if the last answer gave something for it.
 fn known(held: &Held) -> Option<Known> {
     let validators = &held.fresh.as_ref()?.validators;
-    let any = validators.etag.is_some() || validators.last_modified.is_some();
-    any.then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
+    validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }

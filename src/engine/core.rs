@@ -16,6 +16,7 @@ use super::record::{Departed, Now, Record, Records};
 use super::roster::Place;
 use super::routes::Routes;
 use super::schedule::Rounds;
+use super::sessions::Sessions;
 use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
 use crate::config::Config;
@@ -25,7 +26,7 @@ use crate::model::{Digest, Finding, FindingCode, Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
 use crate::state::{Decision, Restored, Ruling};
-use crate::transports::http::Client;
+use crate::transports::Transports;
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
@@ -39,7 +40,7 @@ pub(super) const STRANGERS: usize = 4;
 /// What the loop uses but does not own the state of.
 pub(super) struct Parts {
     pub(super) config: Arc<Config>,
-    pub(super) client: Arc<Client>,
+    pub(super) transports: Transports,
     pub(super) protocols: Protocols,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
@@ -59,6 +60,7 @@ pub(super) struct Parts {
 pub(super) struct Core {
     pub(super) parts: Parts,
     pub(super) records: Records,
+    pub(super) sessions: Sessions,
     /// Which record has to be looked at when; at most one entry per record.
     pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
     pub(super) sets: BTreeMap<SourceId, EndpointSet>,
@@ -122,6 +124,7 @@ impl Core {
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
             sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
+            sessions: Sessions::new(parts.transports.clone()),
             parts,
             records,
             wakes: BTreeSet::new(),
@@ -319,11 +322,14 @@ impl Core {
         let _ = reply.send(waiting);
     }
 
-    fn answered(&mut self, answered: Answered, now: Now) {
+    fn answered(&mut self, mut answered: Answered, now: Now) {
         let name = answered.name.clone();
         let Some(record) = self.records.get_mut(&name) else { return };
         if answered.generation != record.generation {
             return;
+        }
+        if let Some(connected) = answered.connected.take() {
+            self.sessions.connected(&name, connected);
         }
         let (before, reached) =
             (record.answered && record.failures == 0 && record.is_trusted(), reached(&answered.result));
@@ -347,6 +353,7 @@ impl Core {
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
         let rules = &self.parts.config;
         let Some(record) = self.records.get_mut(name) else { return };
+        record.session = self.sessions.settle(name, record.partner());
         record.dismiss_waiters();
         let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
         let turned = record.state != judged.state;

@@ -8,9 +8,8 @@ use super::core::Core;
 use super::publish::Settled;
 use super::record::{Departed, Now};
 use super::{restore, trust};
-use crate::model::ScenarioName;
+use crate::model::{ScenarioName, Target};
 use crate::state::StoredManifest;
-use crate::transports::http::Upstream;
 
 impl Core {
     /// Brings the store in line with the last good answer: its manifest is there, unless the answer said `no-store`.
@@ -22,7 +21,7 @@ impl Core {
         }
         let (Some(held), Some(protocol)) = (&record.offer, &record.protocol) else { return };
         let Some(fresh) = &held.fresh else { return };
-        let wanted = (!fresh.no_store).then_some(held.manifest.digest);
+        let wanted = fresh.may_store.then_some(held.manifest.digest);
         if record.kept == wanted {
             return;
         }
@@ -37,7 +36,7 @@ impl Core {
         }
         let stored = StoredManifest {
             scenario: name.clone(),
-            url: record.upstream.as_ref().map(Upstream::shown).unwrap_or_default(),
+            url: record.target.as_ref().map(Target::to_string).unwrap_or_default(),
             source: record.source,
             party: record.party.clone().unwrap_or_default(),
             trusted: record.trusted,
@@ -108,6 +107,7 @@ impl Core {
             self.wakes.remove(&(wake, name.clone()));
         }
         self.records.remove(name);
+        self.sessions.close(name);
         self.press.forget(name);
         // A full queue only means that the next start forgets it again.
         let _ = self.parts.saves.try_send(Save::Forget(name.clone()));

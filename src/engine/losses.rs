@@ -12,7 +12,7 @@ use super::publish::Settled;
 use super::record::{Departed, Now, Record};
 use crate::model::{ScenarioName, SourceId};
 use crate::protocols::ListError;
-use crate::transports::http::AskError;
+use crate::transports::TransportError;
 
 /// How often the loop looks at the clocks at least.
 const LOOK: Duration = Duration::from_secs(2);
@@ -199,8 +199,11 @@ fn answers(record: &Record) -> bool {
 pub(super) fn reached<T>(result: &Result<T, ListError>) -> bool {
     !matches!(
         result,
-        Err(ListError::Ask(
-            AskError::Refused(_) | AskError::Unresolved(_) | AskError::Timeout { .. } | AskError::Broken { .. }
+        Err(ListError::Transport(
+            TransportError::Refused(_)
+                | TransportError::Unresolved(_)
+                | TransportError::Timeout { .. }
+                | TransportError::Broken { .. }
         ))
     )
 }

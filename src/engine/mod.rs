@@ -20,7 +20,9 @@ use crate::model::{
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
-use crate::transports::http::{Answer, AskError, Client, Upstream};
+use crate::transports::TransportError;
+use crate::transports::Transports;
+use crate::transports::http::{Answer, Client, Upstream};
 
 mod answers;
 mod archive;
@@ -43,6 +45,7 @@ mod restore;
 mod roster;
 mod routes;
 mod schedule;
+mod sessions;
 mod sources;
 mod trust;
 
@@ -56,6 +59,9 @@ pub use routes::{CallReport, Route};
 
 /// The health of a scenario after its next answer.
 type Waiting = oneshot::Receiver<Result<Arc<Health>, EngineError>>;
+
+/// An address and the path below it, or why nothing can be requested there.
+type Document = Result<(Upstream, &'static str), TransportError>;
 
 /// Events waiting for the loop at most; their senders wait when it is full.
 const EVENTS: usize = 1024;
@@ -111,8 +117,8 @@ pub struct Counts {
 #[derive(Debug)]
 enum Command {
     Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
-    /// Where a scenario is asked first: its address, and the path below it.
-    Locate(ScenarioName, Reply<(Upstream, &'static str)>),
+    /// Where one request shows a scenario's list as it writes it.
+    Locate(ScenarioName, Reply<Document>),
     /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
     /// Only answers.
@@ -195,7 +201,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     counts.loads.started(clock.wall());
     let parts = core::Parts {
         config,
-        client,
+        transports: Transports::new(client),
         protocols,
         clock,
         tasks: tasks.clone(),
@@ -264,11 +270,13 @@ impl EngineHandle {
 
     /// Asks a scenario at once for what it offers, and gives what comes as it comes, whatever its status. Nothing is learnt from it: neither
     /// its health nor its manifest changes, and nothing of it is kept. Waits for an ask of the same scenario that is under way.
-    pub async fn look(&self, name: ScenarioName) -> Result<Result<Answer, AskError>, EngineError> {
+    pub async fn look(&self, name: ScenarioName) -> Result<Result<Answer, TransportError>, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Locate(name, reply)).await.map_err(|_| EngineError::Stopping)?;
-        let (upstream, path) = answer.await.map_err(|_| EngineError::Stopping)??;
-        Ok(upstream.look(path, None).await)
+        match answer.await.map_err(|_| EngineError::Stopping)?? {
+            Ok((upstream, path)) => Ok(upstream.look(path, None).await),
+            Err(error) => Ok(Err(error)),
+        }
     }
 
     /// Puts another configuration in force, as far as the engine and the sources follow it (nothing when it is the same), and tells how

@@ -8,7 +8,7 @@ use super::publish::Settled;
 use super::record::{Departed, Now, Record};
 use super::roster::{self, Holder, Known, Place, address_key};
 use super::trust;
-use crate::discovery::{Endpoint, Trust};
+use crate::discovery::Trust;
 use crate::model::{Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
 use crate::state::Decision;
@@ -83,7 +83,7 @@ impl Core {
         let mut known: Known = self.claims.iter().map(|(name, party)| (name.clone(), gone(party))).collect();
         for (name, record) in &self.records {
             let Some(party) = record.party.clone() else { continue };
-            let lives = record.upstream.is_some() && !matches!(record.departed, Some(Departed::Gone(_)));
+            let lives = record.target.is_some() && !matches!(record.departed, Some(Departed::Gone(_)));
             known.insert(name.clone(), Holder { party, lives, stands_in: None });
         }
         for (name, ruling) in &self.decisions {
@@ -121,10 +121,13 @@ impl Core {
         let Some(record) = self.records.get_mut(name) else { return };
         let respoken = speaks(record, known.as_ref(), place, &self.parts.protocols);
         // A record without an address gets it here, whatever is known of where it was.
-        let known = known.filter(|_| record.upstream.is_some());
-        let elsewhere = known.as_ref().is_none_or(|known| way(&known.endpoint) != way(&place.endpoint));
+        let known = known.filter(|_| record.target.is_some());
+        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
         let restarted = gone || known.as_ref().is_some_and(|known| roster::restarted(known, place));
         record.suspect |= restarted;
+        if restarted {
+            self.sessions.close(name);
+        }
         // Whoever may announce must not make us ask at will: who waits for a yes is not asked at once for moving, and not at all for
         // restarting or coming back.
         let gap = if record.is_trusted() {
@@ -134,10 +137,10 @@ impl Core {
         };
         let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
         if elsewhere {
-            match self.parts.client.upstream(place.endpoint.url.clone()) {
-                Ok(upstream) => {
-                    let Endpoint { dial, token, call_timeout, .. } = Endpoint::clone(&place.endpoint);
-                    record.upstream = Some(upstream.dialling(dial).showing(token).calling_within(call_timeout));
+            let target = place.endpoint.target();
+            match self.parts.transports.check(&target) {
+                Ok(()) => {
+                    record.target = Some(target);
                     let at = if record.is_trusted() { now.mono } else { earliest };
                     record.ask_anew(at, now);
                 }
@@ -159,6 +162,7 @@ impl Core {
     /// The name has come to someone else: nothing that was known of the one before may be taken for theirs.
     fn start_over(&mut self, name: &ScenarioName, place: &Place, now: Now) {
         let Some(old) = self.records.remove(name) else { return };
+        self.sessions.close(name);
         if let Some(wake) = old.wake {
             self.wakes.remove(&(wake, name.clone()));
         }
@@ -225,6 +229,7 @@ impl Core {
             }
             self.press.turned(record.forgotten("it is known under another name", now));
             self.records.remove(name);
+            self.sessions.close(name);
             self.press.forget(name);
             // A full queue only means that the next start forgets it again.
             let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
@@ -246,9 +251,9 @@ impl Core {
             record.void();
             // It will not be asked, so nothing waits for it; whoever does is told why when it is touched.
             self.latches.remove(name);
-        } else if blocked(was) && record.upstream.is_some() && record.departed.is_none() {
+        } else if blocked(was) && record.target.is_some() && record.departed.is_none() {
             record.ask_anew(now.mono, now);
-        } else if record.upstream.is_some() && record.is_trusted() && !let_in_before {
+        } else if record.target.is_some() && record.is_trusted() && !let_in_before {
             // What it said while it waited is published at once; whether it still says that is asked, if that was long ago. What could not
             // be read, or is being read only in part, is asked for now.
             let unread = record.offer.is_none() || record.last_error.is_some() || record.asking.is_some();
@@ -259,7 +264,7 @@ impl Core {
             } else if record.next_ask.is_none_or(|(planned, _)| at < planned) {
                 record.ask_at(at, now);
             }
-        } else if record.upstream.is_some() && !record.is_trusted() && let_in_before && record.last_attempt.is_some() {
+        } else if record.target.is_some() && !record.is_trusted() && let_in_before && record.last_attempt.is_some() {
             record.ask_at(now.mono + refresh.max_interval, now);
         }
     }
@@ -277,11 +282,6 @@ impl Core {
         // Names are held by whom a yes was given to.
         self.places(now);
     }
-}
-
-/// What a scenario is asked and called by: with another of it, what was set up for it is set up anew.
-fn way(endpoint: &Endpoint) -> impl PartialEq {
-    (&endpoint.url, endpoint.dial, &endpoint.token, endpoint.call_timeout)
 }
 
 /// Takes in what a source says that a scenario speaks; what it does not say any more is found out again. Whether that is news of one that

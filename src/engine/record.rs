@@ -17,12 +17,11 @@ use super::trust;
 use crate::config::Config;
 use crate::model::{
     Digest, Finding, Freshness, Health, LastError, Manifest, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioName,
-    ScenarioState, SourceId, Turn,
+    ScenarioState, SourceId, Target, Turn,
 };
-use crate::protocols::Protocol;
+use crate::protocols::{Protocol, Session, Validity};
 use crate::state::Decision;
-use crate::transports;
-use crate::transports::http::{AskError, Upstream};
+use crate::transports::TransportError;
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +44,10 @@ pub(super) struct Record {
     pub(super) name: ScenarioName,
     /// Where a source said it is, the last time one named it; absent when none has yet.
     pub(super) place: Option<Place>,
-    /// The address to ask, kept for one last ask after the sources stopped naming it.
-    pub(super) upstream: Option<Upstream>,
+    /// Where it is asked, kept for one last ask after the sources stopped naming it.
+    pub(super) target: Option<Target>,
+    /// The session with it, as the keeper of sessions gave it when the record changed last.
+    pub(super) session: Option<Arc<dyn Session>>,
     /// The source that named it last.
     pub(super) source: SourceId,
     /// Whether that source vouches for its address.
@@ -123,8 +124,8 @@ pub(super) struct Held {
     pub(super) manifest: Arc<Manifest>,
     pub(super) quarantined: usize,
     pub(super) findings: Vec<Finding>,
-    /// What the last good answer said about caching; absent for a restored manifest.
-    pub(super) fresh: Option<transports::http::Freshness>,
+    /// How long the last good answer may be used; absent for a restored manifest.
+    pub(super) fresh: Option<Validity>,
     /// Until when the scenario counts as live; absent for a restored manifest.
     pub(super) live_until: Option<Instant>,
     pub(super) freshness: Freshness,
@@ -154,7 +155,8 @@ impl Record {
         Self {
             name,
             place: None,
-            upstream: None,
+            target: None,
+            session: None,
             source,
             trusted,
             party: None,
@@ -223,7 +225,7 @@ impl Record {
 
     /// Whether it may be asked now or later.
     pub(super) fn may_be_asked(&self) -> bool {
-        self.upstream.is_some()
+        self.target.is_some()
             && self.decision != Some(Decision::Blocked)
             && !matches!(self.departed, Some(Departed::Gone(_)))
     }
@@ -297,9 +299,9 @@ impl Record {
     }
 
     /// Its source gave an address that cannot be asked at all.
-    pub(super) fn unaskable(&mut self, error: &AskError, now: Now) {
+    pub(super) fn unaskable(&mut self, error: &TransportError, now: Now) {
         self.void();
-        self.upstream = None;
+        self.target = None;
         self.next_ask = None;
         self.failures += 1;
         self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
@@ -332,7 +334,7 @@ impl Record {
             state: self.state,
             reason: self.reason.clone(),
             since: self.since,
-            url: self.upstream.as_ref().map(Upstream::shown),
+            url: self.target.as_ref().map(Target::to_string),
             source: self.source,
             trusted: self.is_trusted(),
             party: self.party.clone().unwrap_or_default(),

@@ -3,12 +3,8 @@
 //! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
 //! the restart in health. The signs here are seen in a whole new answer: they are counted at once, and lead to one more ask.
 
-use std::time::SystemTime;
-
-use http::HeaderValue;
-
 use crate::model::Manifest;
-use crate::transports::http::Validators;
+use crate::protocols::Validity;
 
 /// A sign that is seen by comparing two manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +32,6 @@ pub(super) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
 }
 
 /// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
-/// Entity tags have no order, so they tell nothing here.
-pub(super) fn went_back(before: &Validators, after: &Validators) -> bool {
-    let date = |value: &Option<HeaderValue>| -> Option<SystemTime> {
-        httpdate::parse_http_date(value.as_ref()?.to_str().ok()?).ok()
-    };
-    date(&before.last_modified).zip(date(&after.last_modified)).is_some_and(|(before, after)| after < before)
+pub(super) fn went_back(before: &Validity, after: &Validity) -> bool {
+    before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
 }

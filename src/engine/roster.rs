@@ -9,7 +9,6 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::trust;
 use crate::discovery::{Endpoint, EndpointSet, Trust};
 use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
-use crate::transports;
 
 /// Where a scenario is asked, and who said so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -310,7 +309,7 @@ fn name_from_address(url: &Url) -> Option<ScenarioName> {
 
 /// The address as people see it, without what may be secret in it.
 pub(super) fn shown(url: &Url) -> String {
-    transports::http::shown(url).trim_end_matches('/').to_owned()
+    crate::model::shown(url).trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]

@@ -9,18 +9,20 @@ use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
 use super::record::{Record, Records};
+use super::sessions::Partner;
 use crate::model::{Party, ScenarioName, ScenarioState};
-use crate::protocols::Protocol;
+use crate::protocols::{ProtocolId, Session};
 use crate::state::Decision;
-use crate::transports::http::Upstream;
 
 /// The way to one scenario. Cheap to clone.
 #[derive(Clone)]
 pub struct Route {
-    /// Its address.
-    pub upstream: Upstream,
+    /// The session with it, which may have ended since.
+    pub session: Arc<dyn Session>,
     /// What it speaks.
-    pub protocol: Arc<dyn Protocol>,
+    pub protocol: ProtocolId,
+    /// Its address, without credentials.
+    pub address: Arc<str>,
     /// Who is there.
     pub party: Party,
     /// How it stands.
@@ -78,27 +80,33 @@ impl Route {
     /// Whether this is the way to it still.
     fn is_of(&self, record: &Record) -> bool {
         record.has_route()
-            && record.upstream.as_ref().is_some_and(|upstream| upstream.is_clone_of(&self.upstream))
+            && record.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, &self.session))
             && record.generation == self.generation
             && record.state == self.state
-            && record.protocol.as_ref().is_some_and(|protocol| Arc::ptr_eq(protocol, &self.protocol))
             && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
     }
 }
 
 impl Record {
-    /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and it is known what it speaks.
+    /// What a session with it is made of, if there may be one: where it is, and what it speaks.
+    pub(super) fn partner(&self) -> Option<Partner<'_>> {
+        let (target, protocol) = (self.target.as_ref()?, self.protocol.as_ref()?);
+        self.may_be_asked().then_some(Partner { target, protocol })
+    }
+
+    /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
     fn has_route(&self) -> bool {
         let may_be_called = self.is_trusted() && self.decision != Some(Decision::Blocked) && !self.dismissed;
-        may_be_called && self.upstream.is_some() && self.protocol.is_some()
+        may_be_called && self.session.is_some()
     }
 
     /// That way.
     fn route(&self) -> Option<Route> {
-        let (upstream, protocol) = (self.upstream.clone()?, self.protocol.clone()?);
+        let (session, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
         self.has_route().then(|| Route {
-            upstream,
-            protocol,
+            session,
+            protocol: protocol.id(),
+            address: target.to_string().into(),
             party: self.party.clone().unwrap_or_default(),
             state: self.state,
             generation: self.generation,
@@ -109,8 +117,8 @@ impl Record {
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route")
-            .field("upstream", &self.upstream)
-            .field("protocol", &self.protocol.id())
+            .field("address", &self.address)
+            .field("protocol", &self.protocol)
             .field("state", &self.state)
             .field("generation", &self.generation)
             .finish_non_exhaustive()

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::config::Refresh;
-use crate::transports::http::Freshness;
-use crate::transports::http::cache_policy::{self, before_request};
+use crate::protocols::Validity;
 
 /// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
 const EAGER: f64 = 0.9;
@@ -53,23 +52,22 @@ impl Rounds {
 /// consumers to keep a manifest at least 60 seconds. Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there;
 /// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
 /// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between.
-pub(super) fn after_success(fresh: &Freshness, rules: &Refresh, random: f64) -> Plan {
-    let Freshness { received, lifetime, took, .. } = *fresh;
+pub(super) fn after_success(validity: &Validity, rules: &Refresh, random: f64) -> Plan {
+    let Validity { received, fresh_for: lifetime, took, .. } = *validity;
     let eager = lifetime.mul_f64(EAGER - SPREAD * random);
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
     let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
     let next_ask = received + wait;
     // The answer's own travel was taken off its lifetime; a slow answer is not a short-lived one. What is stale on arrival stays so.
-    let covered =
-        before_request(Some(fresh), received) == cache_policy::Plan::Reuse && lifetime + took >= rules.min_interval;
-    let fresh_until = fresh.fresh_until();
+    let covered = !lifetime.is_zero() && lifetime + took >= rules.min_interval;
+    let fresh_until = validity.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
     Plan { next_ask, live_until }
 }
 
 /// When the last good answer of a failing scenario stops being usable by what it said itself: never while `cache.last_good` is on.
-pub(super) fn lapses_at(fresh: Option<&Freshness>, failures: u32) -> Option<Instant> {
-    fresh.filter(|_| failures > 0)?.usable_until()
+pub(super) fn lapses_at(validity: Option<&Validity>, failures: u32) -> Option<Instant> {
+    validity.filter(|_| failures > 0)?.usable_until()
 }
 
 /// When to ask again after a failure: after the back-off's wait, or later when the scenario asked for that.
@@ -116,7 +114,7 @@ mod tests {
             received_at: clock.wall(),
         };
         let fresh = cache_policy::freshness(&head, rules().default_lifetime.into());
-        let plan = after_success(&fresh, &rules(), random);
+        let plan = after_success(&fresh.into(), &rules(), random);
         ((plan.next_ask - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
     }
 

@@ -14,6 +14,7 @@ pub mod preference;
 pub mod profile;
 pub mod scenario;
 pub mod secret;
+pub mod target;
 pub mod tool;
 pub mod usage;
 pub mod version;
@@ -33,6 +34,8 @@ pub use scenario::{
     Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
 };
 pub use secret::Secret;
+pub(crate) use target::shown;
+pub use target::{HttpTarget, InProcessId, Target};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use usage::ToolUsage;
 pub use version::{Accept, ProtocolVersion, VersionVerdict};

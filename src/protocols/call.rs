@@ -5,10 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
-
 use crate::model::JsonText;
-use crate::transports::http::{Answer, AskError, Unanswered};
+use crate::transports::http::{Answer, Unanswered};
+use crate::transports::{TransportError, status_text};
 
 /// Characters of a foreign answer that are told when it cannot be used.
 const EXCERPT: usize = 200;
@@ -43,8 +42,8 @@ pub struct Outcome {
     pub code: Option<String>,
     /// Set when it says that it goes on running.
     pub running: Option<Running>,
-    /// The status it came with.
-    pub status: StatusCode,
+    /// The status it came with, where its transport has statuses: in the numbers of HTTP.
+    pub status: Option<u16>,
     /// When the scenario asks to be called again, if it said so.
     pub retry_after: Option<Duration>,
     /// The whole answer as it came: the paths of `async_behavior` are looked up in `result`, then here.
@@ -76,15 +75,17 @@ pub enum Fault {
 pub enum CallError {
     /// Nothing was sent, so it is safe to try again.
     #[error(transparent)]
-    Unsent(AskError),
+    Unsent(TransportError),
     /// It was sent, or may have been, and no usable answer came. The tool may have done its work.
     #[error(transparent)]
-    Unanswered(AskError),
+    Unanswered(TransportError),
     /// Something answered, but not in the words of this protocol.
-    #[error("it answered {status}, but not as a tool does: {excerpt}")]
+    #[error("it answered {answered}, but not as a tool does: {excerpt}")]
     NotThisProtocol {
-        /// The status.
-        status: StatusCode,
+        /// What it answered, in its transport's words (`404 Not Found`).
+        answered: String,
+        /// The status, where its transport has statuses: in the numbers of HTTP.
+        status: Option<u16>,
         /// The beginning of what it said, escaped.
         excerpt: String,
         /// `Retry-After`, if it was sent.
@@ -105,11 +106,11 @@ impl Call {
 impl Outcome {
     /// The outcome of a tool that did its work and gave back `result`.
     pub fn done(result: JsonText) -> Self {
-        Self { success: true, result: Some(result), error: None, ..Self::failed(StatusCode::OK, String::new(), None) }
+        Self { success: true, result: Some(result), error: None, ..Self::failed(None, String::new(), None) }
     }
 
     /// The outcome of a tool that failed.
-    pub fn failed(status: StatusCode, error: String, code: Option<String>) -> Self {
+    pub fn failed(status: Option<u16>, error: String, code: Option<String>) -> Self {
         Self {
             success: false,
             result: None,
@@ -133,7 +134,8 @@ impl CallError {
         } else {
             format!("{why} (`{}`)", start.escape_debug())
         };
-        Self::NotThisProtocol { status: answer.head.status, excerpt, retry_after: answer.retry_after() }
+        let (status, retry_after) = (answer.head.status.as_u16(), answer.retry_after());
+        Self::NotThisProtocol { answered: status_text(status), status: Some(status), excerpt, retry_after }
     }
 
     /// A short, stable word for metrics and answers.
@@ -149,7 +151,7 @@ impl CallError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::NotCallable(_) => Fault::Caller,
-            Self::Unsent(AskError::Address(_)) => Fault::Ours,
+            Self::Unsent(TransportError::Address(_)) => Fault::Ours,
             Self::Unsent(_) | Self::Unanswered(_) | Self::NotThisProtocol { .. } => Fault::Scenario,
         }
     }

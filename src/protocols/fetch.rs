@@ -1,12 +1,14 @@
-//! What every protocol does: one conditional request for its manifest, and reading what came where that holds nobody up.
+//! What every protocol over HTTP does: one conditional request for its manifest, and reading what came where that holds nothing up.
 //!
 //! Never here: what a document means.
 
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::{Known, ListError};
-use crate::transports::http::{Freshness, Upstream};
+use super::{ConnectError, ListError, ListRequest, Validity};
+use crate::model::Target;
+use crate::transports::Transports;
+use crate::transports::http::{Freshness, Upstream, Validators};
 
 /// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the
 /// slowest spelling, while most manifests take a tenth of one. A larger one goes to the blocking pool.
@@ -15,25 +17,36 @@ const AT_ONCE: usize = 256 * 1024;
 /// What came of a request for a manifest.
 pub(super) enum Fetched {
     /// The known one still stands (a 304).
-    Unchanged(Freshness),
+    Unchanged(Validity),
     /// A document.
-    Document(Bytes, Freshness),
+    Document(Bytes, Validity),
 }
 
-/// Asks for the manifest at `path`, conditionally with `known`.
-pub(super) async fn fetch(upstream: &Upstream, path: &str, known: Option<&Known>) -> Result<Fetched, ListError> {
-    let answer = upstream.get(path, known.map(|known| &known.validators)).await?;
-    let freshness = upstream.freshness(&answer);
-    match (answer.head.status, known) {
-        (StatusCode::NOT_MODIFIED, Some(_)) => Ok(Fetched::Unchanged(freshness)),
-        (StatusCode::NOT_MODIFIED, None) => {
-            Err(ListError::Malformed(format!("{path} answered 304 to a request without conditions")))
-        }
-        _ => Ok(Fetched::Document(answer.body, freshness)),
+/// The way to a target that speaks HTTP; no other one is of a protocol over HTTP.
+pub(super) fn upstream(target: &Target, transports: &Transports) -> Result<Upstream, ConnectError> {
+    match target {
+        Target::Http(target) => Ok(transports.http(target)?),
+        Target::InProcess(_) => Err(ConnectError::NotThisProtocol(format!("{target} does not speak HTTP"))),
     }
 }
 
-/// Reads something of so many bytes where it holds nobody up.
+/// Requests the manifest at `path`, conditionally where something is known.
+pub(super) async fn fetch(upstream: &Upstream, path: &str, request: &ListRequest) -> Result<Fetched, ListError> {
+    let stored = request.known.as_ref().and_then(|known| known.validators.get::<Freshness>());
+    let upstream = upstream.clone().reading_at_most(request.max_body);
+    let answer = upstream.get(path, stored.map(|stored: &Freshness| -> &Validators { &stored.validators })).await?;
+    let freshness = upstream.freshness(&answer);
+    match (answer.head.status, stored) {
+        // What the 304 left out stays as the stored answer said it.
+        (StatusCode::NOT_MODIFIED, Some(stored)) => Ok(Fetched::Unchanged(freshness.renewing(stored).into())),
+        (StatusCode::NOT_MODIFIED, None) => {
+            Err(ListError::Malformed(format!("{path} answered 304 to a request without conditions")))
+        }
+        _ => Ok(Fetched::Document(answer.body, freshness.into())),
+    }
+}
+
+/// Reads something of so many bytes where it holds nothing up.
 pub(super) async fn read<T: Send + 'static>(
     upstream: &Upstream,
     bytes: usize,

@@ -23,7 +23,7 @@ use crate::calls::track::Begun;
 use crate::calls::{Answered, Refused, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
 use crate::protocols::CallError;
-use crate::transports::http::AskError;
+use crate::transports::TransportError;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -83,11 +83,11 @@ pub(super) const REFUSALS: &[Refusal] = &[
     refusal(501, "Its scenario says of no way to call it.")
         .made(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
     refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
-        .made(|| example(|id| failed(id, CallError::Unanswered(AskError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
+        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
     refusal(503, "Nothing was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
-        .made(|| example(|id| failed(id, CallError::Unsent(AskError::Refused(URL.into())), 3))),
+        .made(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
     refusal(504, "The scenario did not answer in time; the tool may have done its work.")
-        .made(|| example(|id| failed(id, CallError::Unanswered(AskError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
+        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
 ];
 /// The scenario of the examples.
 const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";

@@ -79,7 +79,7 @@ pub(super) struct Changed {
 }
 
 /// A change of the settings of one target in one scope.
-pub(super) type Change = (Scope, Target, SettingsPatch);
+pub(super) type Change = (Scope, PreferenceTarget, SettingsPatch);
 
 impl Shared {
     /// Changes preferences, all of them or none. Every request that changes one comes through here:
@@ -94,7 +94,7 @@ impl Shared {
         &self,
         access: Access,
         scope: Scope,
-        target: Target,
+        target: PreferenceTarget,
         patch: SettingsPatch,
     ) -> Result<Settings, Problem> {
         let settings = self.prefer_all(access, vec![(scope, target, patch)]).await?;

@@ -3,4 +3,53 @@
 //! Each transport is one folder. None knows a protocol: what the bytes mean is decoded in
 //! [`protocols`](crate::protocols).
 
+use std::sync::Arc;
+
+use crate::model::{HttpTarget, Target};
+use crate::runtime::{Clock, Tasks};
+
+pub mod error;
 pub mod http;
+
+pub use error::TransportError;
+pub(crate) use error::status_text;
+
+use http::{Client, Upstream};
+
+/// Every way to reach a scenario. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Transports {
+    client: Arc<Client>,
+}
+
+impl Transports {
+    /// The ways of one daemon. Whatever needs time or tasks on them uses those of the client.
+    pub fn new(client: Arc<Client>) -> Self {
+        Self { client }
+    }
+
+    /// The way to a server that speaks HTTP. Fails with [`TransportError::Address`] when nothing can be sent there.
+    pub fn http(&self, target: &HttpTarget) -> Result<Upstream, TransportError> {
+        let HttpTarget { url, dial, token, call_timeout } = target.clone();
+        let upstream = self.client.upstream(url)?;
+        Ok(upstream.dialling(dial).showing(token).calling_within(call_timeout))
+    }
+
+    /// Fails with [`TransportError::Address`] when there is no way to a target at all.
+    pub fn check(&self, target: &Target) -> Result<(), TransportError> {
+        match target {
+            Target::Http(target) => http::Address::new(target.url.clone()).map(drop),
+            Target::InProcess(_) => Ok(()),
+        }
+    }
+
+    /// Reads time.
+    pub fn clock(&self) -> Clock {
+        self.client.clock
+    }
+
+    /// Runs what takes long beside the async threads.
+    pub fn tasks(&self) -> &Tasks {
+        &self.client.tasks
+    }
+}

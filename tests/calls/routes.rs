@@ -8,7 +8,7 @@ use callsheet::discovery::Trust;
 use callsheet::engine::CallReport;
 use callsheet::model::ScenarioState;
 use callsheet::native::NativeTools;
-use callsheet::protocols::Call;
+use callsheet::protocols::{Call, NoCaller};
 use callsheet::provide::ToolDefinition;
 use callsheet::runtime::Clock;
 use callsheet::state::Decision;
@@ -23,8 +23,8 @@ async fn a_listed_scenario_can_be_called_where_it_is() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
     let house = House::of(&[("files", files.url())]).await;
     let route = house.route("files").unwrap();
-    assert_eq!((route.state, route.protocol.id()), (ScenarioState::Live, "tool-discovery"));
-    let outcome = route.protocol.call(&route.upstream, &call_of("read", &json!({"a": 1}))).await.unwrap();
+    assert_eq!((route.state, route.protocol), (ScenarioState::Live, "tool-discovery"));
+    let outcome = route.session.call(&call_of("read", &json!({"a": 1})), &mut NoCaller).await.unwrap();
     assert_eq!(outcome.result.unwrap().get(), "{\"a\":1}");
     assert!(house.route("nobody").is_none());
 
@@ -36,7 +36,7 @@ async fn a_listed_scenario_can_be_called_where_it_is() {
         .until("moved", |snapshot| snapshot.health.get(&files_name).is_some_and(|h| h.url.as_ref() == Some(&shown)))
         .await;
     let moved = house.route("files").unwrap();
-    assert!(moved.generation > route.generation && moved.upstream.shown() == shown, "{moved:?}");
+    assert!(moved.generation > route.generation && *moved.address == *shown, "{moved:?}");
     house.finish().await;
 }
 
@@ -63,7 +63,7 @@ async fn a_refused_call_has_the_scenario_asked_at_once() {
     let house = House::of(&[("files", files.url())]).await;
     let route = house.route("files").unwrap();
     files.kill().await;
-    let error = route.protocol.call(&route.upstream, &call_of("read", &json!({}))).await.unwrap_err();
+    let error = route.session.call(&call_of("read", &json!({})), &mut NoCaller).await.unwrap_err();
     assert_eq!((error.kind(), error.was_sent()), ("refused", false));
     let name = scenario("files");
     house.app.engine().called(&name, &route, CallReport::Refused);
@@ -100,7 +100,7 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
             None => _ = tokio::time::timeout(PATIENCE, reader.changed()).await.unwrap(),
         }
     };
-    let call = async |call: Call| route.protocol.call(&route.upstream, &call).await;
+    let call = async |call: Call| route.session.call(&call, &mut NoCaller).await;
     let outcome = call(call_of("throw", &json!({"sides": 6}))).await.unwrap();
     assert_eq!((outcome.success, outcome.result.unwrap().get()), (true, "6"));
     let outcome = call(call_of("throw", &json!({}))).await.unwrap();

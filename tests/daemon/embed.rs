@@ -3,18 +3,22 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on must fail")]
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::catalog::ViewQuery;
 use callsheet::config::{Config, StaticScenario};
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust};
 use callsheet::events::{Ask, Event, Next};
-use callsheet::model::{Accept, ScenarioState, SourceId};
+use callsheet::model::{ScenarioState, SourceId, Target};
 use callsheet::native::{NativeError, NativeTools};
-use callsheet::protocols::{Known, ListError, Listing, Protocol, ProtocolId, tool_discovery};
+use callsheet::protocols::{
+    ConnectError, Fits, ListError, ListRequest, Listing, Protocol, ProtocolId, Session, tool_discovery,
+};
 use callsheet::provide::ToolDefinition;
 use callsheet::runtime::tasks::Finish;
 use callsheet::runtime::{Clock, Stop};
+use callsheet::transports::Transports;
 use callsheet::transports::http::Upstream;
 use callsheet::{Callsheet, app::Builder};
 use futures_util::future::BoxFuture;
@@ -60,30 +64,39 @@ impl Protocol for Lines {
         "lines"
     }
 
-    fn path(&self) -> &'static str {
-        "/names"
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::Http(_) => Fits::Probe { at: "/names" },
+            Target::InProcess(_) => Fits::Never,
+        }
     }
 
-    fn list<'a>(
+    fn connect<'a>(
         &'a self,
-        upstream: &'a Upstream,
-        accept: &'a Accept,
-        _known: Option<&'a Known>,
-    ) -> BoxFuture<'a, Result<Listing, ListError>> {
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
         Box::pin(async move {
-            let answer = upstream.get("/names", None).await?;
+            let Target::Http(target) = target else { return Err(ConnectError::NotThisProtocol("no HTTP".into())) };
+            Ok(Arc::new(Names(transports.http(target)?)) as _)
+        })
+    }
+}
+
+/// One scenario of that family.
+struct Names(Upstream);
+
+impl Session for Names {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(async move {
+            let answer = self.0.get("/names", None).await?;
             let text = String::from_utf8_lossy(&answer.body);
             let tools: Vec<_> =
                 text.lines().map(|name| json!({ "name": name, "metadata": { "enabled_by_default": true } })).collect();
             let manifest = json!({ "protocol_version": "1.0", "scenario": { "name": "lines" }, "tools": tools });
-            let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), accept)?;
-            let (findings, quarantined) = (decoded.findings, decoded.quarantined);
-            Ok(Listing::Manifest {
-                manifest: decoded.manifest,
-                findings,
-                quarantined,
-                freshness: upstream.freshness(&answer),
-            })
+            let decoded = tool_discovery::decode(manifest.to_string().as_bytes(), &request.accept)?;
+            let (manifest, findings, quarantined) = (decoded.manifest, decoded.findings, decoded.quarantined);
+            Ok(Listing::Manifest { manifest, findings, quarantined, validity: self.0.freshness(&answer).into() })
         })
     }
 }

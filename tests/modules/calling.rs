@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use callsheet::model::Secret;
-use callsheet::protocols::module::{Module as Modules, told};
-use callsheet::protocols::{Call, CallError, Outcome, Protocol};
+use callsheet::protocols::module::{ModuleSession, told};
+use callsheet::protocols::{Call, CallError, NoCaller, Outcome, Session as _};
 use callsheet::runtime::Clock;
 use callsheet::transports::http::Upstream;
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ use crate::support::upstream_server::{UpstreamServer, answer, hang, upstream};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, CallError> {
-    tokio::time::timeout(PATIENCE, Modules.call(upstream, call)).await.unwrap()
+    let session = ModuleSession::new(upstream.clone());
+    tokio::time::timeout(PATIENCE, session.call(call, &mut NoCaller)).await.unwrap()
 }
 
 fn to(module: &Module) -> Upstream {
@@ -63,8 +64,8 @@ async fn a_modules_own_failure_is_an_answer() {
     let desk = Module::start("desk", &[tool("desk.try", "guest")]).await;
     let failed = call(&to(&desk), &call_of("desk.try", &json!({"fail": "the drawer is stuck"}))).await.unwrap();
     assert_eq!(
-        (failed.success, failed.error.as_deref(), failed.status.as_u16()),
-        (false, Some("the drawer is stuck"), 200)
+        (failed.success, failed.error.as_deref(), failed.status),
+        (false, Some("the drawer is stuck"), Some(200))
     );
     let unknown = call(&to(&desk), &call_of("desk.other", &json!({}))).await.unwrap();
     assert_eq!((unknown.success, unknown.error.as_deref()), (false, Some("Unknown tool: desk.other")));
@@ -83,7 +84,7 @@ async fn another_status_is_told_with_its_body() {
         let arguments = json!({"status": status, "say": say});
         let outcome = call(&to(&desk), &call_of("desk.try", &arguments)).await.unwrap();
         assert_eq!(outcome.error, Some(format!("Module returned status {status}: {say}")));
-        assert_eq!((outcome.success, outcome.status.as_u16()), (false, status));
+        assert_eq!((outcome.success, outcome.status), (false, Some(status)));
     }
     let runs = result(&call(&to(&desk), &call_of("desk.try", &json!({}))).await.unwrap());
     assert_eq!(runs["runs"], 5, "each was asked once");
@@ -139,7 +140,8 @@ async fn a_call_has_the_time_of_its_module() {
             }
             tokio::time::pause();
         };
-        let (error, ()) = tokio::join!(Modules.call(&upstream, &call), there);
+        let (session, mut io) = (ModuleSession::new(upstream), NoCaller);
+        let (error, ()) = tokio::join!(session.call(&call, &mut io), there);
         tokio::time::resume();
         assert_eq!(told(&error.unwrap_err()), expected);
     }

@@ -6,7 +6,8 @@
 use std::time::{Duration, SystemTime};
 
 use callsheet::runtime::Clock;
-use callsheet::transports::http::{Answer, AskError, Limits, Validators};
+use callsheet::transports::TransportError;
+use callsheet::transports::http::{Answer, Limits, Validators};
 use http::{HeaderValue, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -15,7 +16,7 @@ use url::Url;
 
 use crate::support::upstream_server::{UpstreamServer, answer, client, gzip, limits, upstream};
 
-async fn ask(server: &UpstreamServer) -> Result<Answer, AskError> {
+async fn ask(server: &UpstreamServer) -> Result<Answer, TransportError> {
     upstream(server.url()).get("/tools", None).await
 }
 
@@ -231,7 +232,7 @@ async fn other_statuses_are_errors_with_their_retry_after() {
         assert_eq!(error.kind(), "status", "{path}: {error:?}");
         assert_eq!(error.retry_after(), None, "{path}");
         let code = &path[1..4];
-        assert!(matches!(&error, AskError::Status { status, .. } if status.as_str() == code), "{error:?}");
+        assert!(matches!(&error, TransportError::Status { status, .. } if status.to_string() == code), "{error:?}");
     }
     for path in ["/200", "/203"] {
         assert_eq!(&upstream.get(path, None).await.unwrap().body[..], b"some text");
@@ -261,8 +262,8 @@ async fn redirects_are_followed_within_the_origin_only() {
         assert!(request.header("authorization").is_some() && request.header("if-none-match").is_some(), "{request:?}");
     }
 
-    let target = |error: AskError| match error {
-        AskError::Redirect { target, .. } => target,
+    let target = |error: TransportError| match error {
+        TransportError::Redirect { target, .. } => target,
         error => panic!("{error:?}"),
     };
     let refused = async |path| target(upstream.get(path, None).await.unwrap_err());

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::transports::http::{AskError, Limits, Upstream};
+use callsheet::transports::TransportError;
+use callsheet::transports::http::{Limits, Upstream};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -23,7 +24,7 @@ async fn a_connection_that_does_not_come_to_stand_is_a_connect_timeout() {
     let connect = Duration::from_millis(100);
     let client = client(Limits { connect, ..limits() }, 1);
     let error = client.upstream(Url::parse(&url).unwrap()).unwrap().get("", None).await.unwrap_err();
-    assert!(matches!(&error, AskError::Timeout { limit, .. } if *limit == connect), "{error:?}");
+    assert!(matches!(&error, TransportError::Timeout { limit, .. } if *limit == connect), "{error:?}");
     assert_eq!(error.kind(), "timeout");
 }
 
@@ -33,7 +34,7 @@ async fn no_head_within_the_whole_limit_is_a_timeout() {
     let whole = Duration::from_millis(150);
     let client = client(Limits { whole, ..limits() }, 1);
     let error = client.upstream(server.url()).unwrap().get("/tools", None).await.unwrap_err();
-    assert!(matches!(&error, AskError::Timeout { limit, .. } if *limit == whole), "{error:?}");
+    assert!(matches!(&error, TransportError::Timeout { limit, .. } if *limit == whole), "{error:?}");
     assert_eq!(server.requests().len(), 1, "a timeout is not repeated");
 }
 
@@ -52,7 +53,7 @@ async fn a_body_that_trickles_hits_the_whole_limit() {
     let whole = Duration::from_millis(200);
     let client = client(Limits { whole, ..limits() }, 1);
     let error = client.upstream(server.url()).unwrap().get("/tools", None).await.unwrap_err();
-    assert!(matches!(&error, AskError::Timeout { limit, .. } if *limit == whole), "{error:?}");
+    assert!(matches!(&error, TransportError::Timeout { limit, .. } if *limit == whole), "{error:?}");
 }
 
 #[tokio::test]
@@ -86,7 +87,7 @@ async fn the_body_limit_counts_to_the_byte() {
     assert_eq!(upstream.get("/fits", None).await.unwrap().body.len(), MIB);
     for path in ["/announced", "/chunked"] {
         let error = upstream.get(path, None).await.unwrap_err();
-        assert!(matches!(error, AskError::TooLarge { limit: MIB, .. }), "{path}: {error:?}");
+        assert!(matches!(error, TransportError::TooLarge { limit: MIB, .. }), "{path}: {error:?}");
         assert_eq!(error.kind(), "too-large");
     }
 }
@@ -120,7 +121,7 @@ async fn compressed_bodies_are_decoded_and_bombs_stop_at_the_limit() {
     for path in ["/gzip", "/br"] {
         assert_eq!(&upstream.get(path, None).await.unwrap().body[..], b"{\"tools\":[]}", "{path}");
         let error = upstream.get(&format!("{path}-bomb"), None).await.unwrap_err();
-        assert!(matches!(error, AskError::TooLarge { limit: MIB, .. }), "{path}: {error:?}");
+        assert!(matches!(error, TransportError::TooLarge { limit: MIB, .. }), "{path}: {error:?}");
     }
 }
 

@@ -5,9 +5,8 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use callsheet::model::Accept;
-use callsheet::protocols::tool_discovery::ToolDiscovery;
-use callsheet::protocols::{Listing, Protocol as _};
+use callsheet::protocols::tool_discovery::ToolDiscoverySession;
+use callsheet::protocols::{ListRequest, Listing, Session as _};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::transports::http::Upstream;
 use serde_json::json;
@@ -21,7 +20,7 @@ fn manifest(tools: usize) -> Vec<u8> {
 }
 
 async fn listed(upstream: &Upstream) -> usize {
-    match ToolDiscovery.list(upstream, &Accept::default(), None).await.unwrap() {
+    match ToolDiscoverySession::new(upstream.clone()).list(&ListRequest::whole()).await.unwrap() {
         Listing::Manifest { manifest, .. } => manifest.tools.len(),
         Listing::Unchanged(_) => panic!("nothing was known"),
     }

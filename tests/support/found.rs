@@ -94,7 +94,6 @@ impl Home {
             max_redirects: refresh.max_redirects,
         };
         let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
-        client.bound(config.bounds());
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
             vec![Box::new(Told(SourceId::Mdns, network.subscribe()))];

@@ -13,7 +13,8 @@ use crate::model::{Accept, Finding, FindingCode};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{Inspected, PATH};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::{Answer, AskError, Client, Upstream, Validators};
+use crate::transports::TransportError;
+use crate::transports::http::{Answer, Client, Upstream, Validators};
 
 /// A stamp in whole seconds shows whether it moves only after one has passed.
 const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
@@ -125,12 +126,12 @@ impl Asker {
 }
 
 /// An address to ask, within the limits of the configuration.
-fn upstream(base: url::Url, config: &Config) -> Result<Upstream, AskError> {
+fn upstream(base: url::Url, config: &Config) -> Result<Upstream, TransportError> {
     let client: Arc<Client> = Client::new(config.limits(), 1, config.caching(), Clock::system(), Tasks::new());
     client.upstream(base)
 }
 
-fn unreadable(error: &AskError) -> Failure {
+fn unreadable(error: &TransportError) -> Failure {
     Failure::Usage {
         message: error.to_string(),
         hint: "name the address of a running scenario, like http://127.0.0.1:15000".into(),

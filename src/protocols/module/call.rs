@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use crate::model::JsonText;
 use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome};
-use crate::transports::http::{Answer, AskError, CallLimits, Upstream};
+use crate::transports::TransportError;
+use crate::transports::http::{Answer, CallLimits, Upstream};
 
 /// Where calls go, below the base address.
 const PATH: &str = "/execute";
@@ -36,10 +37,11 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
 /// Why there was no answer, in the words of the modules' first consumer.
 pub fn told(error: &CallError) -> String {
     match error {
-        CallError::Unsent(AskError::Timeout { limit, .. }) | CallError::Unanswered(AskError::Timeout { limit, .. }) => {
+        CallError::Unsent(TransportError::Timeout { limit, .. })
+        | CallError::Unanswered(TransportError::Timeout { limit, .. }) => {
             format!("Tool execution timed out ({:.0}s).", limit.as_secs_f64())
         }
-        CallError::Unsent(AskError::Refused(_)) => "Tool execution error: Connection refused".to_owned(),
+        CallError::Unsent(TransportError::Refused(_)) => "Tool execution error: Connection refused".to_owned(),
         error => format!("Tool execution error: {error}"),
     }
 }
@@ -77,7 +79,7 @@ fn read(answer: &Answer) -> Result<Outcome, CallError> {
         let said = String::from_utf8_lossy(&answer.body);
         let error = format!("Module returned status {}: {said}", status.as_u16());
         let retry_after = answer.retry_after();
-        return Ok(Outcome { retry_after, ..Outcome::failed(status, error, Some(STATUS.to_owned())) });
+        return Ok(Outcome { retry_after, ..Outcome::failed(Some(status.as_u16()), error, Some(STATUS.to_owned())) });
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
     let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
@@ -92,7 +94,7 @@ fn read(answer: &Answer) -> Result<Outcome, CallError> {
         error: if sent.success { error } else { error.or_else(|| Some("it does not say why it failed".to_owned())) },
         code: None,
         running: None,
-        status,
+        status: Some(status.as_u16()),
         retry_after: None,
         document: Some(JsonText::known(text.trim())),
     })

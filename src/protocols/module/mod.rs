@@ -15,12 +15,19 @@ mod decode;
 mod inspect;
 mod parameters;
 
+use std::future::ready;
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
-use super::fetch::{Fetched, fetch, read};
+use super::fetch::{Fetched, fetch, read, upstream};
 use super::tool_discovery::Decoded;
-use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
-use crate::model::Accept;
+use super::{
+    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Session,
+};
+use crate::model::Target;
+use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
 pub use call::told;
@@ -43,30 +50,60 @@ impl Protocol for Module {
         ID
     }
 
-    fn path(&self) -> &'static str {
-        PATH
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::Http(_) => Fits::Probe { at: PATH },
+            Target::InProcess(_) => Fits::Never,
+        }
     }
 
-    /// Versions are no matter here: whatever is accepted, a module has none.
-    fn list<'a>(
+    fn connect<'a>(
         &'a self,
-        upstream: &'a Upstream,
-        _accept: &'a Accept,
-        known: Option<&'a Known>,
-    ) -> BoxFuture<'a, Result<Listing, ListError>> {
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        let session = upstream(target, transports).map(|upstream| Arc::new(ModuleSession::new(upstream)) as _);
+        Box::pin(ready(session))
+    }
+
+    fn is_connectionless(&self) -> bool {
+        true
+    }
+}
+
+/// A module at an address. It remembers nothing.
+#[derive(Debug)]
+pub struct ModuleSession {
+    upstream: Upstream,
+}
+
+impl ModuleSession {
+    /// The module there.
+    pub fn new(upstream: Upstream) -> Self {
+        Self { upstream }
+    }
+}
+
+impl Session for ModuleSession {
+    /// Versions are no matter here: whatever is accepted, a module has none.
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
-            let (body, freshness) = match fetch(upstream, PATH, known).await? {
-                Fetched::Unchanged(freshness) => return Ok(Listing::Unchanged(freshness)),
-                Fetched::Document(body, freshness) => (body, freshness),
+            let (body, validity) = match fetch(&self.upstream, PATH, request).await? {
+                Fetched::Unchanged(validity) => return Ok(Listing::Unchanged(validity)),
+                Fetched::Document(body, validity) => (body, validity),
             };
-            let bounds = upstream.bounds();
-            let decoded = read(upstream, body.len(), move || decode_within(&body, bounds)).await?;
+            let bounds = request.bounds;
+            let decoded = read(&self.upstream, body.len(), move || decode_within(&body, bounds)).await?;
             let Decoded { manifest, findings, quarantined } = decoded;
-            Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
+            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
     }
 
-    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
-        Box::pin(call::call(upstream, call))
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(call::call(&self.upstream, call))
+    }
+
+    fn document(&self) -> Option<(Upstream, &'static str)> {
+        Some((self.upstream.clone(), PATH))
     }
 }

@@ -95,7 +95,7 @@ fn read(answer: &Answer) -> Result<Outcome, CallError> {
         error,
         code: sent.code.and_then(words),
         running,
-        status,
+        status: Some(status.as_u16()),
         retry_after: answer.retry_after(),
         document: Some(JsonText::known(text.trim())),
     })

@@ -29,11 +29,18 @@ pub(super) mod text;
 mod tool;
 mod via;
 
+use std::future::ready;
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
-use super::fetch::{Fetched, fetch, read};
-use super::{Call, CallError, Known, ListError, Listing, Outcome, Protocol, ProtocolId};
-use crate::model::{Accept, Digest, Finding, Manifest};
+use super::fetch::{Fetched, fetch, read, upstream};
+use super::{
+    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Session,
+};
+use crate::model::{Digest, Finding, Manifest, Target};
+use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
 pub use decode::{decode, decode_stored, decode_within};
@@ -61,31 +68,62 @@ impl Protocol for ToolDiscovery {
         ID
     }
 
-    fn path(&self) -> &'static str {
-        PATH
+    fn fits(&self, target: &Target) -> Fits {
+        match target {
+            Target::Http(_) => Fits::Probe { at: PATH },
+            Target::InProcess(_) => Fits::Never,
+        }
     }
 
-    fn list<'a>(
+    fn connect<'a>(
         &'a self,
-        upstream: &'a Upstream,
-        accept: &'a Accept,
-        known: Option<&'a Known>,
-    ) -> BoxFuture<'a, Result<Listing, ListError>> {
+        target: &'a Target,
+        transports: &'a Transports,
+    ) -> BoxFuture<'a, Result<Arc<dyn Session>, ConnectError>> {
+        let session = upstream(target, transports).map(|upstream| Arc::new(ToolDiscoverySession::new(upstream)) as _);
+        Box::pin(ready(session))
+    }
+
+    fn is_connectionless(&self) -> bool {
+        true
+    }
+}
+
+/// A scenario that speaks the protocol at an address. It remembers nothing.
+#[derive(Debug)]
+pub struct ToolDiscoverySession {
+    upstream: Upstream,
+}
+
+impl ToolDiscoverySession {
+    /// The scenario there.
+    pub fn new(upstream: Upstream) -> Self {
+        Self { upstream }
+    }
+}
+
+impl Session for ToolDiscoverySession {
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
         Box::pin(async move {
-            let (body, freshness) = match fetch(upstream, PATH, known).await? {
-                Fetched::Unchanged(freshness) => return Ok(Listing::Unchanged(freshness)),
-                Fetched::Document(body, freshness) => (body, freshness),
+            let upstream = &self.upstream;
+            let (body, validity) = match fetch(upstream, PATH, request).await? {
+                Fetched::Unchanged(validity) => return Ok(Listing::Unchanged(validity)),
+                Fetched::Document(body, validity) => (body, validity),
             };
-            let (accept, bounds) = (accept.clone(), upstream.bounds());
+            let (accept, bounds) = (request.accept.clone(), request.bounds);
             let mut decoded = read(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
             via::follow(&mut decoded, upstream.own_id())?;
             let Decoded { manifest, findings, quarantined } = decoded;
-            Ok(Listing::Manifest { manifest, findings, quarantined, freshness })
+            Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })
     }
 
-    fn call<'a>(&'a self, upstream: &'a Upstream, call: &'a Call) -> BoxFuture<'a, Result<Outcome, CallError>> {
-        Box::pin(call::call(upstream, call))
+    fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        Box::pin(call::call(&self.upstream, call))
+    }
+
+    fn document(&self) -> Option<(Upstream, &'static str)> {
+        Some((self.upstream.clone(), PATH))
     }
 }
 

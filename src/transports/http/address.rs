@@ -10,23 +10,21 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use url::{Origin, Url};
 
-use super::AskError;
+use super::TransportError;
+use crate::model::shown;
 
-/// The scheme of what is inside this process: `local:` and a name. Nothing is sent there; its protocol answers by itself.
-pub const LOCAL: &str = "local";
-
-/// An address that may be asked: http or https, or [`LOCAL`]. Cheap to clone. Its credentials are sent with every request and never shown: `Display` and `Debug`
-/// leave them out, and the query and fragment too, since a query may hold a token.
+/// An address that may be asked: http or https. Cheap to clone. Its credentials are sent with every request and never
+/// shown: `Display` and `Debug` leave them out, and the query and fragment too, since a query may hold a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(Arc<Url>);
 
 impl Address {
-    /// Takes an address that may be asked. Fails with [`AskError::Address`] for any other scheme.
-    pub fn new(url: Url) -> Result<Self, AskError> {
+    /// Takes an address that may be asked. Fails with [`TransportError::Address`] for any other scheme.
+    pub fn new(url: Url) -> Result<Self, TransportError> {
         match url.scheme() {
-            "http" | "https" | LOCAL => Ok(Self(Arc::new(url))),
+            "http" | "https" => Ok(Self(Arc::new(url))),
             // Only the scheme is told: what follows it may be anything, credentials included.
-            other => Err(AskError::Address(format!(
+            other => Err(TransportError::Address(format!(
                 "an address with the scheme `{other}` cannot be asked; write one that starts with http:// or https://"
             ))),
         }
@@ -35,8 +33,8 @@ impl Address {
     /// The address of `path` below this one: a path in the base stays as a prefix, its query and fragment do not. `path` may start
     /// with a slash or not and may carry a query; an empty one is the base itself.
     ///
-    /// Fails with [`AskError::Address`] when dot segments lead out of the base.
-    pub fn join(&self, path: &str) -> Result<Self, AskError> {
+    /// Fails with [`TransportError::Address`] when dot segments lead out of the base.
+    pub fn join(&self, path: &str) -> Result<Self, TransportError> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = Url::clone(&self.0);
         url.set_fragment(None);
@@ -48,7 +46,7 @@ impl Address {
         // Setting a path resolves `..`, which another scenario behind the same address must not be reached by.
         let inside = url.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         if !inside {
-            return Err(AskError::Address(format!("the path `{path}` leads out of {self}")));
+            return Err(TransportError::Address(format!("the path `{path}` leads out of {self}")));
         }
         Ok(Self(Arc::new(url)))
     }
@@ -76,23 +74,14 @@ impl Address {
         self.0.origin() == *other
     }
 
-    /// The name behind [`LOCAL`].
-    pub(super) fn local(&self) -> Option<&str> {
-        (self.0.scheme() == LOCAL).then(|| self.0.path())
-    }
-
-    /// The address as a request names it, without the credentials. Fails with [`AskError::Address`]
-    /// when it is [`LOCAL`] or cannot be written in a request.
-    pub(super) fn uri(&self) -> Result<Uri, AskError> {
-        if let Some(name) = self.local() {
-            let message = format!("`{name}` is inside this program, where nothing is sent");
-            return Err(AskError::Address(message));
-        }
+    /// The address as a request names it, without the credentials. Fails with [`TransportError::Address`]
+    /// when it cannot be written in a request.
+    pub(super) fn uri(&self) -> Result<Uri, TransportError> {
         let mut url = Url::clone(&self.0);
         // Neither can fail for http and https.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.as_str().parse().map_err(|error| AskError::Address(format!("{self} cannot be asked: {error}")))
+        url.as_str().parse().map_err(|error| TransportError::Address(format!("{self} cannot be asked: {error}")))
     }
 
     /// The header that sends the credentials (RFC 7617 section 2), if the address has any.
@@ -120,24 +109,6 @@ impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Address({self})")
     }
-}
-
-/// Any address without what may be secret in it: credentials, query and fragment.
-pub(crate) fn shown(url: &Url) -> String {
-    if url.cannot_be_a_base() && url.scheme() != LOCAL {
-        // `data:` and `mailto:` carry content or people where others carry a host.
-        return format!("{}:...", url.scheme());
-    }
-    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
-    if plain && url.fragment().is_none() {
-        return url.as_str().to_owned();
-    }
-    let mut url = url.clone();
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url.into()
 }
 
 #[cfg(test)]
@@ -191,7 +162,6 @@ mod tests {
             assert_eq!(address.uri().unwrap().to_string(), uri, "{text}");
             assert_eq!(basic(&address).as_deref(), credentials, "{text}");
         }
-        assert_eq!(address("local:tools").uri().unwrap_err().kind(), "address");
     }
 
     #[test]

@@ -23,9 +23,11 @@ use super::connections::{Connections, Spawner, request};
 use super::connector::Connector;
 use super::settings::Settings;
 use super::status::{self, Verdict};
-use super::{Address, Answer, AskError, BoxError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use super::{
+    Address, Answer, BoxError, Freshness, Limits, ResponseHead, TransportError, Upstream, Validators, failure,
+};
 use crate::metrics::Fetches;
-use crate::model::{Bounds, Secret};
+use crate::model::Secret;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
 /// How long [`Client::close`] waits. What it waits for has been told to end.
@@ -50,8 +52,8 @@ pub struct Client {
     /// Who we are to other daemons, once that was said.
     own_id: OnceLock<Arc<str>>,
     fetches: Arc<Fetches>,
-    pub(super) clock: Clock,
-    tasks: Tasks,
+    pub(in crate::transports) clock: Clock,
+    pub(in crate::transports) tasks: Tasks,
 }
 
 impl Client {
@@ -60,7 +62,7 @@ impl Client {
     ///
     /// TLS is set up when the first address needs it. Without CA certificates on the machine it works, but no https scenario is trusted.
     pub fn new(limits: Limits, concurrency: usize, rules: impl Into<Rules>, clock: Clock, tasks: Tasks) -> Arc<Self> {
-        let settings = Settings::new(limits, concurrency, rules.into(), Bounds::NONE);
+        let settings = Settings::new(limits, concurrency, rules.into());
         let settings = Arc::new(ArcSwap::from_pointee(settings));
         let (connection_tasks, (closing, end)) = (Tasks::new(), StopTrigger::new());
         let executor = Spawner { tasks: connection_tasks.clone(), end };
@@ -69,10 +71,10 @@ impl Client {
         Arc::new(Self { settings, connections, connection_tasks, closing, own_id, fetches, clock, tasks })
     }
 
-    /// Puts other limits, rules and bounds in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
+    /// Puts other limits and rules in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
     /// so that for a moment more than `concurrency` may be.
-    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) {
-        let next = self.settings.load().next(limits, concurrency, rules, bounds);
+    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules) {
+        let next = self.settings.load().next(limits, concurrency, rules);
         self.settings.store(Arc::new(next));
     }
 
@@ -88,11 +90,6 @@ impl Client {
         let _ = self.own_id.set(id.into());
     }
 
-    /// Says how much of a manifest is taken; everything until then.
-    pub fn bound(&self, bounds: Bounds) {
-        self.settings.rcu(|settings| Settings { bounds, ..Settings::clone(settings) });
-    }
-
     /// The time on the clock that this client was given.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()
@@ -104,7 +101,7 @@ impl Client {
     }
 
     /// Counts a request that was sent at `begun`.
-    fn count(&self, answered: &Result<Answer, AskError>, begun: Instant) {
+    fn count(&self, answered: &Result<Answer, TransportError>, begun: Instant) {
         let (outcome, bytes) = match answered {
             Ok(answer) if answer.head.status == StatusCode::NOT_MODIFIED => ("not-modified", 0),
             Ok(answer) => ("ok", answer.body.len()),
@@ -113,8 +110,8 @@ impl Client {
         self.fetches.ended(outcome, self.clock.now() - begun, bytes);
     }
 
-    /// A scenario's address, ready to be asked. Fails with [`AskError::Address`] when it is neither http nor https.
-    pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, AskError> {
+    /// A scenario's address, ready to be asked. Fails with [`TransportError::Address`] when it is neither http nor https.
+    pub fn upstream(self: &Arc<Self>, base: Url) -> Result<Upstream, TransportError> {
         let (client, connections) = (Arc::clone(self), Arc::clone(&self.connections));
         let (address, turn) = (Address::new(base)?, Arc::new(Mutex::new(())));
         Ok(Upstream { client, connections, address, token: None, call_timeout: None, max_body: None, turn })
@@ -145,16 +142,16 @@ impl Upstream {
     /// 304; everything else is an error. A second request through the same upstream or a clone of it waits for the first.
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
-    pub async fn get(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
+    pub async fn get(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, TransportError> {
         self.ask(path, validators, Take::Success).await
     }
 
     /// The same, but an answer of any status counts as one, for callers that show how a request was refused.
-    pub async fn look(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, AskError> {
+    pub async fn look(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, TransportError> {
         self.ask(path, validators, Take::Any).await
     }
 
-    async fn ask(&self, path: &str, validators: Option<&Validators>, take: Take) -> Result<Answer, AskError> {
+    async fn ask(&self, path: &str, validators: Option<&Validators>, take: Take) -> Result<Answer, TransportError> {
         let address = self.address.join(path)?;
         let client = &self.client;
         let _turn = self.turn.lock().await;
@@ -168,7 +165,7 @@ impl Upstream {
         headers.extend(self.authorization());
         let begun = client.clock.now();
         let exchange = self.exchange(limits, address.clone(), headers, take);
-        let timeout = |_| Err(AskError::Timeout { url: address.to_string(), limit: limits.whole });
+        let timeout = |_| Err(TransportError::Timeout { url: address.to_string(), limit: limits.whole });
         let answer = tokio::time::timeout(limits.whole, exchange).await.unwrap_or_else(timeout);
         client.count(&answer, begun);
         answer
@@ -181,7 +178,7 @@ impl Upstream {
         mut address: Address,
         headers: HeaderMap,
         take: Take,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<Answer, TransportError> {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
@@ -189,7 +186,7 @@ impl Upstream {
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
                 Verdict::Take => return read(limits.max_body, &address, body, head).await,
                 Verdict::Follow(location) => {
-                    let refuse = |target| AskError::Redirect { url: address.to_string(), target };
+                    let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
                     if followed == limits.max_redirects {
                         return Err(refuse(next.to_string()));
@@ -199,12 +196,16 @@ impl Upstream {
                 }
                 Verdict::Unasked => {
                     let message = "it answered 304 to a request without conditions".to_owned();
-                    return Err(AskError::Broken { url: address.to_string(), message });
+                    return Err(TransportError::Broken { url: address.to_string(), message });
                 }
                 Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, body, head).await,
                 Verdict::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
-                    return Err(AskError::Status { url: address.to_string(), status: head.status, retry_after });
+                    return Err(TransportError::Status {
+                        url: address.to_string(),
+                        status: head.status.as_u16(),
+                        retry_after,
+                    });
                 }
             }
         }
@@ -218,7 +219,7 @@ impl Upstream {
         address: &Address,
         headers: &HeaderMap,
         may_retry: &mut bool,
-    ) -> Result<(impl Body<Data = Bytes, Error = BoxError> + use<>, ResponseHead), AskError> {
+    ) -> Result<(impl Body<Data = Bytes, Error = BoxError> + use<>, ResponseHead), TransportError> {
         loop {
             let requested = self.client.clock.now();
             let request = request(Method::GET, address, headers, Bytes::new())?;
@@ -231,13 +232,6 @@ impl Upstream {
                 Err(error) => return Err(failure::explain(address, &error, limits.connect)),
             }
         }
-    }
-
-    /// Whether one is a clone of the other.
-    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.turn, &other.turn)
-            && Arc::ptr_eq(&self.connections, &other.connections)
-            && (self.call_timeout, &self.token) == (other.call_timeout, &other.token)
     }
 
     /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
@@ -287,31 +281,9 @@ impl Upstream {
         self.client.own_id.get().map(AsRef::as_ref)
     }
 
-    /// How much of a manifest is taken.
-    pub fn bounds(&self) -> Bounds {
-        self.client.settings.load().bounds
-    }
-
     /// What runs the reading of large answers beside the async threads.
     pub fn tasks(&self) -> &Tasks {
         &self.client.tasks
-    }
-
-    /// The name of what is asked, when it is inside this process (`local:NAME`).
-    pub fn local(&self) -> Option<&str> {
-        self.address.local()
-    }
-
-    /// How long something may be used that came from inside this process. It is kept in memory only.
-    pub fn made_here(&self, lifetime: Duration) -> Freshness {
-        let (clock, headers) = (self.client.clock, HeaderMap::new());
-        let now = clock.now();
-        let head =
-            ResponseHead { status: StatusCode::OK, headers, requested: now, received: now, received_at: clock.wall() };
-        Freshness {
-            no_store: true,
-            ..cache_policy::freshness(&head, Rules { default_lifetime: lifetime, ..self.client.settings.load().rules })
-        }
     }
 
     /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
@@ -331,7 +303,12 @@ fn is_conditional(headers: &HeaderMap) -> bool {
 }
 
 /// Reads the body of an answer, at most `limit` bytes.
-pub(super) async fn read<B>(limit: usize, address: &Address, body: B, head: ResponseHead) -> Result<Answer, AskError>
+pub(super) async fn read<B>(
+    limit: usize,
+    address: &Address,
+    body: B,
+    head: ResponseHead,
+) -> Result<Answer, TransportError>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
@@ -339,10 +316,10 @@ where
     // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
     if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let message = format!("its content coding {coding:?} was not asked for");
-        return Err(AskError::Broken { url: url(), message });
+        return Err(TransportError::Broken { url: url(), message });
     }
     let body = body::read(body, limit).await.map_err(|error| match error {
-        BodyError::TooLarge => AskError::TooLarge { url: url(), limit },
+        BodyError::TooLarge => TransportError::TooLarge { url: url(), limit },
         BodyError::Broken(error) => failure::broken(address, &*error.into()),
     })?;
     Ok(Answer { head, body })

@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 use tower_http::decompression::{Decompression, DecompressionBody};
 
 use super::connector::Connector;
-use super::{Address, AskError};
+use super::{Address, TransportError};
 use crate::runtime::{Stop, Tasks};
 
 /// The `User-Agent` of every request.
@@ -85,14 +85,14 @@ impl Connections {
     }
 }
 
-/// A request with these headers besides those of every request. Fails with [`AskError::Address`]
+/// A request with these headers besides those of every request. Fails with [`TransportError::Address`]
 /// when the address cannot be written in a request.
 pub(super) fn request(
     method: Method,
     address: &Address,
     headers: &HeaderMap,
     body: Bytes,
-) -> Result<Request<Full<Bytes>>, AskError> {
+) -> Result<Request<Full<Bytes>>, TransportError> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = address.uri()?;

@@ -10,28 +10,28 @@ use std::time::Duration;
 use hyper_util::client::legacy;
 
 use super::connector::Unresolved;
-use super::{Address, AskError};
+use super::{Address, TransportError};
 
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout
 /// means.
-pub(super) fn explain(address: &Address, error: &legacy::Error, connect: Duration) -> AskError {
+pub(super) fn explain(address: &Address, error: &legacy::Error, connect: Duration) -> TransportError {
     let url = address.to_string();
     let is = |wanted| error.is_connect() && io_kinds(error).any(|kind| kind == wanted);
     if causes(error).any(<dyn Error>::is::<Unresolved>) {
-        AskError::Unresolved(url)
+        TransportError::Unresolved(url)
     } else if is(io::ErrorKind::TimedOut) {
-        AskError::Timeout { url, limit: connect }
+        TransportError::Timeout { url, limit: connect }
     } else if is(io::ErrorKind::ConnectionRefused) {
-        AskError::Refused(url)
+        TransportError::Refused(url)
     } else {
         broken(address, error)
     }
 }
 
 /// The connection or the body broke.
-pub(super) fn broken(address: &Address, error: &(dyn Error + 'static)) -> AskError {
+pub(super) fn broken(address: &Address, error: &(dyn Error + 'static)) -> TransportError {
     let innermost = causes(error).last().unwrap_or(error);
-    AskError::Broken { url: address.to_string(), message: innermost.to_string() }
+    TransportError::Broken { url: address.to_string(), message: innermost.to_string() }
 }
 
 /// Whether the connection was closed on us before a whole head of an answer came: the server may

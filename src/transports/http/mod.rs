@@ -4,8 +4,7 @@
 //! types stay inside.
 //!
 //! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, both over
-//! `connections`, which `connector` makes; [`body`] reads what comes, [`error`] names what can go
-//! wrong, [`cache_policy`] judges the answer.
+//! `connections`, which `connector` makes; [`body`] reads what comes, [`cache_policy`] judges the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::TransportError;
 use crate::model::Secret;
 
 pub mod address;
@@ -24,7 +24,6 @@ pub mod cache_policy;
 pub mod client;
 mod connections;
 mod connector;
-pub mod error;
 mod failure;
 pub mod post;
 mod settings;
@@ -32,10 +31,8 @@ mod status;
 pub(crate) mod tls;
 
 pub use address::Address;
-pub(crate) use address::shown;
 pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
-pub use error::AskError;
 pub use post::{CallLimits, Unanswered};
 
 use connections::Connections;

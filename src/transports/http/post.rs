@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
 use super::connections::request;
-use super::{Answer, AskError, Upstream, failure};
+use super::{Answer, TransportError, Upstream, failure};
 
 /// What one request may cost, and what goes with it.
 #[derive(Debug, Clone)]
@@ -29,17 +29,17 @@ pub struct CallLimits {
 #[error("{error}")]
 pub struct Unanswered {
     /// Why.
-    pub error: AskError,
+    pub error: TransportError,
     /// Whether anything may have been sent. When not, nobody has seen the request, and it may be sent again.
     pub sent: bool,
 }
 
 impl Unanswered {
-    fn unsent(error: AskError) -> Self {
+    fn unsent(error: TransportError) -> Self {
         Self { error, sent: false }
     }
 
-    fn sent(error: AskError) -> Self {
+    fn sent(error: TransportError) -> Self {
         Self { error, sent: true }
     }
 }
@@ -65,7 +65,9 @@ impl Upstream {
         match tokio::time::timeout(limits.timeout, exchange).await {
             Ok(answered) => answered,
             // It may have been connecting still; that cannot be told, so the worse is taken.
-            Err(_) => Err(Unanswered::sent(AskError::Timeout { url: address.to_string(), limit: limits.timeout })),
+            Err(_) => {
+                Err(Unanswered::sent(TransportError::Timeout { url: address.to_string(), limit: limits.timeout }))
+            }
         }
     }
 }

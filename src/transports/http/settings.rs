@@ -1,4 +1,4 @@
-//! What may be exchanged while requests are under way: limits, rules and bounds.
+//! What may be exchanged while requests are under way: limits and rules.
 //!
 //! It never sends anything.
 
@@ -8,7 +8,6 @@ use tokio::sync::Semaphore;
 
 use super::Limits;
 use super::cache_policy::Rules;
-use crate::model::Bounds;
 
 /// What requests work with. Those under way keep what they began with.
 #[derive(Debug, Clone)]
@@ -18,22 +17,20 @@ pub(super) struct Settings {
     /// How many permits there are.
     pub(super) concurrency: usize,
     pub(super) rules: Rules,
-    /// How much of a manifest is taken.
-    pub(super) bounds: Bounds,
 }
 
 impl Settings {
     /// Settings with permits of their own, at least one.
-    pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Self {
+    pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules) -> Self {
         let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { limits, permits, concurrency, rules, bounds }
+        Self { limits, permits, concurrency, rules }
     }
 
     /// The settings that follow these ones. Permits are shared while their number stays.
-    pub(super) fn next(&self, limits: Limits, concurrency: usize, rules: Rules, bounds: Bounds) -> Self {
+    pub(super) fn next(&self, limits: Limits, concurrency: usize, rules: Rules) -> Self {
         if concurrency == self.concurrency {
-            return Self { limits, rules, bounds, ..self.clone() };
+            return Self { limits, rules, ..self.clone() };
         }
-        Self::new(limits, concurrency, rules, bounds)
+        Self::new(limits, concurrency, rules)
     }
 }

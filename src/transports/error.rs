@@ -1,11 +1,11 @@
-//! Why an answer did not come.
+//! Why a scenario was not reached, or gave no usable answer, whatever the transport.
 
 use std::time::Duration;
 
-/// A request that failed. Texts hold no credentials of the address.
+/// A request that failed on its way. Texts hold no credentials of the address.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum AskError {
-    /// Nobody listens there.
+pub enum TransportError {
+    /// No program listens there.
     #[error("connection to {0} was refused")]
     Refused(String),
     /// The host name has no address.
@@ -14,7 +14,7 @@ pub enum AskError {
     /// No connection, or no whole answer, in time.
     #[error("{url} did not answer within {limit:?}")]
     Timeout {
-        /// Whom.
+        /// The address.
         url: String,
         /// The limit that passed.
         limit: Duration,
@@ -22,25 +22,25 @@ pub enum AskError {
     /// The connection broke.
     #[error("the connection to {url} broke: {message}")]
     Broken {
-        /// Whom.
+        /// The address.
         url: String,
         /// How.
         message: String,
     },
     /// An answer that is no success.
-    #[error("{url} answered {status}")]
+    #[error("{url} answered {}", status_text(*status))]
     Status {
-        /// Whom.
+        /// The address.
         url: String,
-        /// The status.
-        status: http::StatusCode,
-        /// `Retry-After`, if it was sent and could be read (RFC 9110 section 10.2.3).
+        /// The status, in the numbers of HTTP.
+        status: u16,
+        /// When the scenario wants the next request, if it said so (RFC 9110 section 10.2.3).
         retry_after: Option<Duration>,
     },
     /// The body is larger than allowed.
     #[error("the answer of {url} is larger than {limit} bytes")]
     TooLarge {
-        /// Whom.
+        /// The address.
         url: String,
         /// The limit in bytes, after decoding.
         limit: usize,
@@ -48,17 +48,17 @@ pub enum AskError {
     /// The answer points to another origin, or too often onwards.
     #[error("{url} redirects to {target}, which is not followed")]
     Redirect {
-        /// Whom.
+        /// The address.
         url: String,
         /// Where it points, without credentials.
         target: String,
     },
-    /// The address cannot be asked at all.
+    /// Nothing can be sent to the address at all.
     #[error("{0}")]
     Address(String),
 }
 
-impl AskError {
+impl TransportError {
     /// A short, stable word for health.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -73,11 +73,16 @@ impl AskError {
         }
     }
 
-    /// When the scenario asked to be asked again, if it said so.
+    /// When the scenario wants the next request, if it said so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
+}
+
+/// A status of HTTP with its usual words: `404 Not Found`.
+pub(crate) fn status_text(status: u16) -> String {
+    ::http::StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |status| status.to_string())
 }

@@ -1,0 +1,99 @@
+//! The caller of one call, as far as the call can talk to it while it runs.
+//!
+//! Texts of a tool go to its caller and nowhere else: the log only says that there were some.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::model::ToolId;
+use crate::protocols::{CallIo, CallLog, CallProgress, Cancelled, InputRefused, InputReply, InputWanted};
+use crate::runtime::{Stop, StopTrigger};
+
+/// What a caller takes part in while its call runs. Every method has a default for callers that do not care.
+pub trait Caller: Send + Sync {
+    /// The tool is so far.
+    fn progress(&self, progress: CallProgress) {
+        let _ = progress;
+    }
+
+    /// The tool logged something.
+    fn log(&self, line: CallLog) {
+        let _ = line;
+    }
+
+    /// The tool needs something to go on, and waits for it. By default it is refused.
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        let _ = wanted;
+        Box::pin(std::future::ready(Err(InputRefused)))
+    }
+
+    /// Completes when the caller does not want the call any more. The call ends as its scenario ends it.
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The line between a running call and its caller.
+pub(super) struct Line {
+    tool: ToolId,
+    caller: Option<Arc<dyn Caller>>,
+    gone: Stop,
+}
+
+/// Held by whatever waits for the outcome of a call. Dropped before the call is over, it says that the caller went away.
+pub(super) struct Presence(StopTrigger);
+
+impl Line {
+    /// A line to this caller, if it takes part, and its presence.
+    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, Presence) {
+        let (trigger, gone) = StopTrigger::new();
+        (Self { tool, caller, gone }, Presence(trigger))
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl CallIo for Line {
+    fn progress(&mut self, progress: CallProgress) {
+        tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, done = progress.done, total = progress.total, "a call makes progress");
+        if let Some(caller) = &self.caller {
+            caller.progress(progress);
+        }
+    }
+
+    fn log(&mut self, line: CallLog) {
+        tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, bytes = line.text.len(), "a call logged a line");
+        if let Some(caller) = &self.caller {
+            caller.log(line);
+        }
+    }
+
+    fn input<'a>(&'a mut self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        match &self.caller {
+            Some(caller) => caller.input(wanted),
+            None => Box::pin(std::future::ready(Err(InputRefused))),
+        }
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
+        let (gone, caller) = (self.gone.clone(), self.caller.as_ref().map(|caller| caller.cancelled()));
+        Box::pin(async move {
+            let by_caller = async {
+                match caller {
+                    Some(cancelled) => cancelled.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = by_caller => Cancelled::ByCaller,
+                () = gone.wait() => Cancelled::CallerGone,
+            }
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a scenario is, and how it is reached.
+//!
+//! A target is plain data: nothing is resolved, opened or started by having one. What it holds that may be secret is never shown.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use super::Secret;
+
+/// The scheme by which an address names something inside this process: `local:` and a name.
+const LOCAL: &str = "local";
+
+/// Where a scenario is, and how it is reached. Cheap to clone. Equal targets are reached in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A server that speaks HTTP.
+    Http(Arc<HttpTarget>),
+    /// Something inside this process.
+    InProcess(InProcessId),
+}
+
+/// A server that speaks HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpTarget {
+    /// The base address; a path in it is a prefix.
+    pub url: Url,
+    /// Where to connect instead of looking up the host of `url`.
+    pub dial: Option<SocketAddr>,
+    /// A bearer token (RFC 6750) that goes with every request.
+    pub token: Option<Secret>,
+    /// The time that a call of one of its tools may take which does not say so itself.
+    pub call_timeout: Option<Duration>,
+}
+
+/// The name of something inside this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InProcessId(Arc<str>);
+
+impl Target {
+    /// The server at this address. An address of the scheme `local` names something inside this process.
+    pub fn at(url: Url) -> Self {
+        HttpTarget { url, dial: None, token: None, call_timeout: None }.into()
+    }
+}
+
+impl From<HttpTarget> for Target {
+    fn from(target: HttpTarget) -> Self {
+        if target.url.scheme() == LOCAL {
+            Self::InProcess(InProcessId(target.url.path().into()))
+        } else {
+            Self::Http(Arc::new(target))
+        }
+    }
+}
+
+impl InProcessId {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The address without what may be secret in it.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(target) => f.write_str(&shown(&target.url)),
+            Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.0),
+        }
+    }
+}
+
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = shown(&self.url);
+        f.debug_struct("HttpTarget").field("url", &url).field("dial", &self.dial).finish_non_exhaustive()
+    }
+}
+
+/// Any address without what may be secret in it: credentials, query and fragment.
+pub(crate) fn shown(url: &Url) -> String {
+    if url.cannot_be_a_base() && url.scheme() != LOCAL {
+        // `data:` and `mailto:` carry content or people where others carry a host.
+        return format!("{}:...", url.scheme());
+    }
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    if plain && url.fragment().is_none() {
+        return url.as_str().to_owned();
+    }
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_is_not_shown() {
+        for (url, expected) in [
+            ("http://u:secret@h:1/x?token=secret#f", "http://h:1/x"),
+            ("http://h:1/x", "http://h:1/x"),
+            ("data:text/plain,secret", "data:..."),
+            ("local:dice", "local:dice"),
+        ] {
+            let target = Target::at(url.parse().unwrap());
+            assert_eq!(target.to_string(), expected);
+            assert!(!format!("{target:?}").contains("secret"), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn equal_targets_are_reached_in_the_same_way() {
+        let at = |port: u16, token: Option<&str>| {
+            let url = format!("http://h:{port}/").parse().unwrap();
+            Target::from(HttpTarget { url, dial: None, token: token.map(Secret::new), call_timeout: None })
+        };
+        assert_eq!(at(1, None), at(1, None));
+        assert_ne!(at(1, None), at(2, None));
+        assert_ne!(at(1, None), at(1, Some("t")));
+    }
+}

@@ -1,0 +1,82 @@
+//! One scenario as long as it is the same process or connection.
+//!
+//! A session lists and calls its scenario, says when the list may have changed, and says when it ended. It decides neither when to list
+//! nor who may call; dropping it closes it.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+
+use super::{Call, CallError, CallIo, ListError, ListRequest, Listing, Outcome};
+use crate::model::JsonText;
+use crate::transports::http::Upstream;
+
+/// One scenario as long as it is the same process or connection. Dropping it closes it.
+pub trait Session: Send + Sync {
+    /// Requests everything that the scenario offers. With `known` in the request the answer may be that it still stands.
+    fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>>;
+
+    /// Sends one call to the scenario and reads its answer, within [`Call::limit`]. Sent once at most: the caller of this decides whether
+    /// it may be repeated.
+    ///
+    /// A session that only lists need not write this; its tools cannot be called.
+    fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        let _ = (call, io);
+        unsupported("tools of this protocol can be listed only")
+    }
+
+    /// Sends a request that is no call of a tool, such as for a prompt, and gives the answer as it comes.
+    fn relay<'a>(&'a self, request: &'a Relay, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<JsonText, CallError>> {
+        let _ = (request, io);
+        unsupported("this protocol has tools only")
+    }
+
+    /// Signs that the list may have changed, if the scenario gives any. Requested after a good listing, and once more after the stream
+    /// ended, so it may come to be possible while the session lives.
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        None
+    }
+
+    /// Completes when the session has ended by itself. `None` of a session that cannot end, as there is no connection to lose.
+    fn ended(&self) -> Option<BoxFuture<'static, EndReason>> {
+        None
+    }
+
+    /// Where one request over HTTP shows the list as the scenario writes it, for people who look for mistakes in it.
+    fn document(&self) -> Option<(Upstream, &'static str)> {
+        None
+    }
+}
+
+/// A sign that the list may have changed. It only ever triggers a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// From now on every change is signalled, until the stream of hints ends. What changed before was not.
+    Following,
+    /// The list may have changed.
+    Changed,
+}
+
+/// Why a session ended by itself; one sentence without a full stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndReason(pub String);
+
+/// A request that is no call of a tool, in the words of its protocol.
+#[derive(Debug, Clone)]
+pub struct Relay {
+    /// What is wanted.
+    pub method: String,
+    /// With what.
+    pub params: JsonText,
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn unsupported<'a, T: Send + 'a>(why: &str) -> BoxFuture<'a, Result<T, CallError>> {
+    Box::pin(std::future::ready(Err(CallError::NotCallable(why.to_owned()))))
+}
