@@ -132,6 +132,36 @@ async fn a_stored_document_that_was_changed_by_hand_is_what_is_published() {
 }
 
 #[tokio::test]
+async fn of_a_stored_manifest_no_more_tools_are_taken_than_are_allowed_now() {
+    let home = Home::new();
+    let mut kitchen = Scenario::of("kitchen", &["brew", "stir", "toast"]).await;
+    let daemon = home.start(&[&kitchen]).await;
+    daemon.until_state("kitchen", "live").await;
+    daemon.stop().await;
+    kitchen.stop().await;
+    let mut config = home.config(&[&kitchen]);
+    config.refresh.max_tools = 2;
+    let daemon = Daemon::start(config.clone()).await;
+    assert_eq!(daemon.tools("").await, ["brew", "stir"]);
+    assert_eq!(daemon.findings("tools-beyond-limit").await.len(), 1);
+    assert_eq!(daemon.json("/api/v1/scenarios/kitchen").await["tools"]["quarantined"], 1);
+    daemon.stop().await;
+
+    // The next good answer is stored, although it says what is in force already.
+    let left_out = || -> i64 {
+        let database = rusqlite::Connection::open(home.state()).unwrap();
+        let query = "SELECT count(*) FROM manifests WHERE document LIKE '%toast%'";
+        database.query_row(query, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(left_out(), 1);
+    kitchen.run().await;
+    let daemon = Daemon::ready(config).await;
+    daemon.until_state("kitchen", "live").await;
+    daemon.stop().await;
+    assert_eq!(left_out(), 0);
+}
+
+#[tokio::test]
 async fn a_confirmed_manifest_changes_no_byte() {
     let home = Home::new();
     let kitchen = Scenario::start("kitchen", [tool("brew").category("drinks"), tool("stir")]).await;
