@@ -228,7 +228,8 @@ impl Sending {
         let found = async {
             loop {
                 let route = self.inner.engine.route(scenario)?;
-                if !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation {
+                let other = !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
+                if other && !route.ended {
                     return Some(route);
                 }
                 reader.changed().await?;

@@ -19,14 +19,15 @@ use crate::transports::TransportError;
 /// not answer; `random` is in `0.0..1.0`.
 pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, goodbye: bool, now: Now, random: f64) {
     record.asking = None;
+    let followed = answered.followed;
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
-            succeeded(record, protocol, &validity, config, now, random);
+            succeeded(record, protocol, (&validity, followed), config, now, random);
         }
         Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, validity })) => {
             let foreign = refuse_foreign_base(record, &mut manifest);
             let restarted = shows_restart(record, &manifest, &validity);
-            let plan = succeeded(record, protocol, &validity, config, now, random);
+            let plan = succeeded(record, protocol, (&validity, followed), config, now, random);
             confirm(record, restarted, config, now);
             let mut findings = named(findings, record, &manifest);
             findings.extend(foreign);
@@ -40,7 +41,7 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, go
 fn succeeded(
     record: &mut Record,
     protocol: Arc<dyn Protocol>,
-    fresh: &Validity,
+    (fresh, followed): (&Validity, bool),
     config: &Config,
     now: Now,
     random: f64,
@@ -65,7 +66,7 @@ fn succeeded(
     if record.departed.is_some() {
         record.departed = Some(Departed::Answers);
     }
-    let plan = schedule::after_success(fresh, &config.refresh, random);
+    let plan = schedule::after_success(fresh, followed, &config.refresh, random);
     // Of who waits for a yes it is enough to know what it said; it does not say how often it is asked either.
     let next = if record.is_trusted() { plan.next_ask } else { now.mono + config.refresh.max_interval };
     record.ask_at(next, now);

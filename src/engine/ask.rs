@@ -40,6 +40,8 @@ pub(super) struct Answered {
     pub(super) generation: u64,
     /// The session that was made, also when the listing through it failed.
     pub(super) connected: Option<Connected>,
+    /// Whether every change is signalled, which the loop knows when it takes the answer in.
+    pub(super) followed: bool,
     pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
 }
 
@@ -60,7 +62,7 @@ pub(super) async fn ask(question: Question) -> Answered {
     };
     span.record("outcome", outcome);
     listings.ended(outcome);
-    Answered { name, generation, connected, result }
+    Answered { name, generation, connected, followed: false, result }
 }
 
 async fn list(

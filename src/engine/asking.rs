@@ -8,8 +8,10 @@ use super::ask::{Question, Way, ask};
 use super::core::Core;
 use super::publish::Settled;
 use super::record::{Held, Now};
+use super::session_news::SessionNews;
+use super::sessions::{Effect, Line, Outcome};
 use super::{CallReport, Document, EngineError, Event};
-use crate::model::{ScenarioName, Target};
+use crate::model::{Digest, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, tool_discovery};
 use crate::transports::TransportError;
 
@@ -54,6 +56,39 @@ impl Core {
         self.touch(name, now, Settled::Changed);
     }
 
+    /// A session said something by itself.
+    pub(super) fn spoke(&mut self, news: SessionNews, now: Now) {
+        let name = news.name.clone();
+        let Some(record) = self.records.get_mut(&name) else { return };
+        let last = record.last_attempt.map(|(at, _)| at);
+        match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
+            Effect::None => return,
+            Effect::List(at) => record.ask_by(at, now),
+            Effect::Unfollowed(at) => {
+                record.unfollowed();
+                record.ask_by(at, now);
+            }
+            Effect::Gone(at, why) => record.lost(why, at, now),
+        }
+        self.touch(&name, now, Settled::Changed);
+    }
+
+    /// A listing ended, before which the manifest in force was of this digest: what that means for the session. `good` is whether a list
+    /// came.
+    pub(super) fn listed(&mut self, name: &ScenarioName, before: Option<Digest>, good: bool, now: Now) {
+        let Some(record) = self.records.get_mut(name) else { return };
+        let outcome = match (good, record.digest() == before) {
+            (false, _) => Outcome::Failed,
+            (true, true) => Outcome::Unchanged,
+            (true, false) => Outcome::Changed,
+        };
+        let times = (record.last_attempt.map(|(at, _)| at), now.mono);
+        let again = self.sessions.listed(name, outcome, record.is_trusted(), times, &self.parts.config.refresh);
+        if let Some(at) = again {
+            record.ask_by(at, now);
+        }
+    }
+
     /// Where one request shows a scenario's list as it writes it, if it may be asked.
     pub(super) fn place_of(&self, name: &ScenarioName) -> Result<Document, EngineError> {
         let record = self.records.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
@@ -61,7 +96,7 @@ impl Core {
             return Err(refusal);
         }
         let target = record.target.as_ref().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
-        if let Some(session) = &record.session {
+        if let Some(Line { session, .. }) = &record.session {
             let nothing =
                 || TransportError::Address(format!("`{target}` is not reached by a request that can be shown"));
             return Ok(session.document().ok_or_else(nothing));
@@ -87,10 +122,11 @@ impl Core {
         // Anyone on the network can be found and wait for approval, so little of their answers is read.
         let most = (!record.is_trusted()).then_some(self.parts.config.refresh.max_pending_body);
         record.last_attempt = Some((now.mono, now.wall));
+        self.sessions.begun(name);
         let known = record.offer.as_ref().filter(|_| !record.unconditional).and_then(known);
         let (accept, bounds) = (self.parts.config.protocol.accept.clone(), self.parts.config.bounds());
-        let way = match (&record.session, &record.protocol) {
-            (Some(session), Some(protocol)) => Way::Session(Arc::clone(protocol), Arc::clone(session)),
+        let way = match (self.sessions.living(name), &record.protocol) {
+            (Some(session), Some(protocol)) => Way::Session(Arc::clone(protocol), session),
             (_, Some(protocol)) => Way::Connect(Arc::clone(protocol)),
             (_, None) => Way::Probe(self.parts.protocols.clone()),
         };

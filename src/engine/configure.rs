@@ -39,7 +39,8 @@ impl Core {
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {
             self.rounds = Rounds::new(now.mono, &config.refresh);
             for record in self.records.values_mut() {
-                replan(record, &config, now, fastrand::f64());
+                let followed = self.sessions.is_followed(&record.name);
+                replan(record, followed, &config, now, fastrand::f64());
             }
         }
         if before.protocol.accept != config.protocol.accept || before.bounds() != config.bounds() {
@@ -62,7 +63,7 @@ impl Core {
 
 /// Plans the next ask as if the last answer had come under this configuration. Who fails keeps its back-off, and who is being asked gets a
 /// plan with the answer.
-fn replan(record: &mut Record, config: &Config, now: Now, random: f64) {
+fn replan(record: &mut Record, followed: bool, config: &Config, now: Now, random: f64) {
     let (Some((planned, _)), Some((last, _))) = (record.next_ask, record.last_attempt) else { return };
     if record.asking.is_some() || record.failures > 0 {
         return;
@@ -74,7 +75,7 @@ fn replan(record: &mut Record, config: &Config, now: Now, random: f64) {
     } else if let Some(held) = record.offer.as_mut().filter(|_| !record.unconditional)
         && let Some(fresh) = &held.fresh
     {
-        let plan = schedule::after_success(fresh, &config.refresh, random);
+        let plan = schedule::after_success(fresh, followed, &config.refresh, random);
         held.live_until = Some(plan.live_until);
         plan.next_ask
     } else {

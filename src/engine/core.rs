@@ -124,7 +124,7 @@ impl Core {
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
             sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
-            sessions: Sessions::new(parts.transports.clone()),
+            sessions: Sessions::new(parts.transports.clone(), parts.events.clone()),
             parts,
             records,
             wakes: BTreeSet::new(),
@@ -237,6 +237,7 @@ impl Core {
                 self.places(now);
             }
             Event::Answered(answered) => self.answered(*answered, now),
+            Event::Session(news) => self.spoke(news, now),
             Event::Preferred(preferences, settings, reply) => {
                 self.press.prefer(preferences);
                 self.press.touch_all(self.records.keys());
@@ -329,16 +330,18 @@ impl Core {
             return;
         }
         if let Some(connected) = answered.connected.take() {
-            self.sessions.connected(&name, connected);
+            self.sessions.connected(&name, connected, now.mono);
         }
         let (before, reached) =
             (record.answered && record.failures == 0 && record.is_trusted(), reached(&answered.result));
         let goodbye = self.records.get(&name).is_some_and(|record| self.goodbye_counts(record, now));
         let Some(record) = self.records.get_mut(&name) else { return };
-        let sign = steady(record);
+        let (sign, digest, good) = (steady(record), record.digest(), answered.result.is_ok());
+        answered.followed = self.sessions.is_followed(&name);
         answers::apply(record, answered, &self.parts.config, goodbye, now, fastrand::f64());
         let gone = matches!(record.departed, Some(Departed::Gone(_)));
         let settled = if sign.is_some() && sign == steady(record) { Settled::Confirmed } else { Settled::Changed };
+        self.listed(&name, digest, good, now);
         self.count_loss(&name, before, reached, now);
         self.keep(&name);
         self.asked(&name, now);
@@ -353,7 +356,7 @@ impl Core {
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
         let rules = &self.parts.config;
         let Some(record) = self.records.get_mut(name) else { return };
-        record.session = self.sessions.settle(name, record.partner());
+        record.session = self.sessions.settle(name, record.partner(), now.mono);
         record.dismiss_waiters();
         let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
         let turned = record.state != judged.state;
@@ -379,7 +382,8 @@ impl Core {
             self.press.stir(name, now);
         }
         let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
-        let ask = if record.is_steady() { ask.map(|at| self.rounds.after(at)) } else { ask };
+        let quiet = record.is_steady() && !self.sessions.is_hinted(name);
+        let ask = if quiet { ask.map(|at| self.rounds.after(at)) } else { ask };
         let forget = record.forgotten_at(rules);
         let standing = health::standing_until(record, now.mono, &rules.protocol);
         let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();

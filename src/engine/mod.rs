@@ -45,6 +45,7 @@ mod restore;
 mod roster;
 mod routes;
 mod schedule;
+mod session_news;
 mod sessions;
 mod sources;
 mod trust;
@@ -53,6 +54,7 @@ use archive::Archive;
 use ask::Answered;
 use keeper::{Keeper, Operation, Reply};
 use routes::Routes;
+use session_news::SessionNews;
 use sources::Sources;
 
 pub use routes::{CallReport, Route};
@@ -141,6 +143,8 @@ enum Event {
     Preferred(Arc<PreferenceSet>, Vec<Settings>, Reply<Vec<Settings>>),
     /// An operator decided, and it is durable.
     Decided(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
+    /// A session said something by itself.
+    Session(SessionNews),
     /// A save of these scenarios' manifests (and other things) ended.
     Archived(Result<(), StateError>, Vec<ScenarioName>),
 }

@@ -13,13 +13,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::EngineError;
 use super::roster::Place;
+use super::sessions::Line;
 use super::trust;
 use crate::config::Config;
 use crate::model::{
     Digest, Finding, Freshness, Health, LastError, Manifest, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioName,
     ScenarioState, SourceId, Target, Turn,
 };
-use crate::protocols::{Protocol, Session, Validity};
+use crate::protocols::{Protocol, Validity};
 use crate::state::Decision;
 use crate::transports::TransportError;
 
@@ -47,7 +48,7 @@ pub(super) struct Record {
     /// Where it is asked, kept for one last ask after the sources stopped naming it.
     pub(super) target: Option<Target>,
     /// The session with it, as the keeper of sessions gave it when the record changed last.
-    pub(super) session: Option<Arc<dyn Session>>,
+    pub(super) session: Option<Line>,
     /// The source that named it last.
     pub(super) source: SourceId,
     /// Whether that source vouches for its address.
@@ -223,6 +224,11 @@ impl Record {
             && self.waiters.is_empty()
     }
 
+    /// Of the manifest in force.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        self.offer.as_ref().map(|held| held.manifest.digest)
+    }
+
     /// Whether it may be asked now or later.
     pub(super) fn may_be_asked(&self) -> bool {
         self.target.is_some()
@@ -277,6 +283,12 @@ impl Record {
         self.next_ask = Some((at, wall));
     }
 
+    /// Plans the next ask, unless one is planned before that.
+    pub(super) fn ask_by(&mut self, at: Instant, now: Now) {
+        let planned = self.next_ask.map_or(at, |(planned, _)| planned);
+        self.ask_at(at.min(planned), now);
+    }
+
     /// What is under way is void: its answer would be of another time or place.
     pub(super) fn void(&mut self) {
         self.generation += 1;
@@ -296,6 +308,22 @@ impl Record {
         self.unconditional = true;
         self.backoff = None;
         self.ask_at(at, now);
+    }
+
+    /// Its session ended by itself: the process or connection is gone, and the next ask makes another one.
+    pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
+        self.suspect = true;
+        self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
+        self.ask_anew(at, now);
+    }
+
+    /// Its changes are not signalled any more: what it said last is fresh for as long as it said.
+    pub(super) fn unfollowed(&mut self) {
+        if let Some(held) = &mut self.offer
+            && let Some(fresh) = &held.fresh
+        {
+            held.live_until = held.live_until.map(|until| until.min(fresh.fresh_until()));
+        }
     }
 
     /// Its source gave an address that cannot be asked at all.

@@ -17,8 +17,10 @@ use crate::state::Decision;
 /// The way to one scenario. Cheap to clone.
 #[derive(Clone)]
 pub struct Route {
-    /// The session with it, which may have ended since.
+    /// The session with it.
     pub session: Arc<dyn Session>,
+    /// Whether that has ended, so that nothing can be sent until there is another one.
+    pub ended: bool,
     /// What it speaks.
     pub protocol: ProtocolId,
     /// Its address, without credentials.
@@ -80,7 +82,10 @@ impl Route {
     /// Whether this is the way to it still.
     fn is_of(&self, record: &Record) -> bool {
         record.has_route()
-            && record.session.as_ref().is_some_and(|session| Arc::ptr_eq(session, &self.session))
+            && record
+                .session
+                .as_ref()
+                .is_some_and(|line| line.ended == self.ended && Arc::ptr_eq(&line.session, &self.session))
             && record.generation == self.generation
             && record.state == self.state
             && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
@@ -91,7 +96,7 @@ impl Record {
     /// What a session with it is made of, if there may be one: where it is, and what it speaks.
     pub(super) fn partner(&self) -> Option<Partner<'_>> {
         let (target, protocol) = (self.target.as_ref()?, self.protocol.as_ref()?);
-        self.may_be_asked().then_some(Partner { target, protocol })
+        self.may_be_asked().then_some(Partner { target, protocol, followed: self.is_trusted() })
     }
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
@@ -102,9 +107,10 @@ impl Record {
 
     /// That way.
     fn route(&self) -> Option<Route> {
-        let (session, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
+        let (line, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
         self.has_route().then(|| Route {
-            session,
+            session: line.session,
+            ended: line.ended,
             protocol: protocol.id(),
             address: target.to_string().into(),
             party: self.party.clone().unwrap_or_default(),

@@ -51,15 +51,16 @@ impl Rounds {
 /// The next ask comes after 0.9 of the lifetime less jitter, but never before the floor (`refresh.min_interval`): the protocol asks
 /// consumers to keep a manifest at least 60 seconds. Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there;
 /// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
-/// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between.
-pub(super) fn after_success(validity: &Validity, rules: &Refresh, random: f64) -> Plan {
+/// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between, unless the scenario
+/// is `followed`: then it would have signalled a change.
+pub(super) fn after_success(validity: &Validity, followed: bool, rules: &Refresh, random: f64) -> Plan {
     let Validity { received, fresh_for: lifetime, took, .. } = *validity;
     let eager = lifetime.mul_f64(EAGER - SPREAD * random);
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
     let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
     let next_ask = received + wait;
     // The answer's own travel was taken off its lifetime; a slow answer is not a short-lived one. What is stale on arrival stays so.
-    let covered = !lifetime.is_zero() && lifetime + took >= rules.min_interval;
+    let covered = followed || !lifetime.is_zero() && lifetime + took >= rules.min_interval;
     let fresh_until = validity.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
     Plan { next_ask, live_until }
@@ -114,7 +115,7 @@ mod tests {
             received_at: clock.wall(),
         };
         let fresh = cache_policy::freshness(&head, rules().default_lifetime.into());
-        let plan = after_success(&fresh.into(), &rules(), random);
+        let plan = after_success(&fresh.into(), false, &rules(), random);
         ((plan.next_ask - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
     }
 

@@ -1,22 +1,50 @@
 //! The sessions with scenarios: one for each, as long as it is the same process or connection.
 //!
 //! Made when there is none, kept while the scenario is where it was and speaks what it spoke, and dropped, which closes it, when the
-//! scenario moves, restarts, is blocked or removed. It plans no listing and judges no health.
+//! scenario moves, restarts, is blocked or removed. A hint of a session triggers a listing and nothing else. A session that ended stays for
+//! calls under way, which then find no connection, until the next listing has connected anew; how long that waits is decided here.
+//!
+//! It starts no listing, changes no record and judges no health: what follows from the word of a session is given as an [`Effect`].
+//!
+//! ```text
+//!             connected                   good listing               Following
+//!  (no session) ------> Living, not followed ------> Listening to hints ------> Followed
+//!       ^                  |        ^                       |                      |
+//!       | close            | ended  |  listing, after a wait | hints ended          | hints ended
+//!       |                  v        +-----------------------+----------------------+
+//!       +------------- Ended (until the next listing connects)
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::Event;
+use super::backoff::Backoff;
+use super::session_news::{News, Reporter, SessionNews};
+use crate::config::Refresh;
 use crate::model::{ScenarioName, Target};
-use crate::protocols::{Protocol, Session};
+use crate::protocols::{Hint, Protocol, Session};
 use crate::transports::Transports;
+
+/// A hint has its scenario listed again so long after the listing before at the earliest. Each listing by a hint that finds no change
+/// doubles the time, up to `refresh.min_interval`.
+const GAP: Duration = Duration::from_millis(100);
+/// A session, or a stream of hints, that lived so long has not failed to start: the wait before the next one is the shortest again.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// What a session is made of.
 #[derive(Clone, Copy)]
 pub(super) struct Partner<'a> {
     pub(super) target: &'a Target,
     pub(super) protocol: &'a Arc<dyn Protocol>,
+    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is asked.
+    pub(super) followed: bool,
 }
 
 /// A session that was made beside the loop.
@@ -26,45 +54,245 @@ pub(super) struct Connected {
     pub(super) session: Arc<dyn Session>,
 }
 
-/// Keeps them.
+/// The session of a scenario, as calls find it.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) session: Arc<dyn Session>,
+    /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
+    pub(super) ended: bool,
+}
+
+/// What follows from the word of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// A listing at this time, unless one is due before.
+    List(Instant),
+    /// The same, and what it said last counts as fresh only for as long as it said.
+    Unfollowed(Instant),
+    /// The process or connection is gone, for this reason: an unconditional listing at this time connects anew.
+    Gone(Instant, String),
+}
+
+/// Keeps the sessions.
 pub(super) struct Sessions {
     transports: Transports,
-    kept: BTreeMap<ScenarioName, Connected>,
+    events: mpsc::Sender<Event>,
+    kept: BTreeMap<ScenarioName, Kept>,
+    /// How many sessions were made, which tells the word of an earlier one from that of the present one.
+    made: u64,
+}
+
+/// One session.
+struct Kept {
+    made_of: Connected,
+    number: u64,
+    since: Instant,
+    life: Life,
+    hints: Hints,
+    /// The wait before this session was made, if the one before ended by itself.
+    wait: Option<Duration>,
+    /// See [`GAP`].
+    gap: Duration,
+    hinted: Hinted,
+}
+
+/// Whether a session can be used.
+enum Life {
+    /// As far as is known. The task waits for its end, if it can end.
+    Living { _end: Option<AbortOnDropHandle<()>> },
+    /// It ended by itself.
+    Ended,
+}
+
+/// How far the hints of a session are followed.
+enum Hints {
+    /// They are not, before this time if there is one.
+    Off { until: Option<Instant>, wait: Option<Duration> },
+    /// There is a stream, and changes since it was opened may have been missed.
+    Listening(Stream),
+    /// Every change is signalled.
+    Followed(Stream),
+}
+
+/// Whether a hint has led to a listing yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hinted {
+    /// There is none.
+    No,
+    /// A listing is to come.
+    Waiting,
+    /// The listing under way is the one.
+    Listing,
+    /// It is, and another hint came since it began.
+    Again,
+}
+
+/// What came of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Another list than before.
+    Changed,
+    /// The same list.
+    Unchanged,
+    /// No list.
+    Failed,
+}
+
+/// A stream of hints.
+struct Stream {
+    since: Instant,
+    wait: Option<Duration>,
+    _reader: AbortOnDropHandle<()>,
+}
+
+impl Hints {
+    fn off() -> Self {
+        Self::Off { until: None, wait: None }
+    }
 }
 
 impl Sessions {
-    /// None yet.
-    pub(super) fn new(transports: Transports) -> Self {
-        Self { transports, kept: BTreeMap::new() }
+    /// None yet. What sessions say comes to `events`.
+    pub(super) fn new(transports: Transports, events: mpsc::Sender<Event>) -> Self {
+        Self { transports, events, kept: BTreeMap::new(), made: 0 }
     }
 
     /// A listing made a session; it takes the place of any other one.
-    pub(super) fn connected(&mut self, name: &ScenarioName, connected: Connected) {
-        self.kept.insert(name.clone(), connected);
+    pub(super) fn connected(&mut self, name: &ScenarioName, made_of: Connected, now: Instant) {
+        let before = self.kept.remove(name);
+        let wait = before.and_then(|before| matches!(before.life, Life::Ended).then_some(before.wait)).flatten();
+        self.made += 1;
+        let end = made_of.session.ended().map(|ended| {
+            let reporter = self.reporter(name, self.made);
+            self.watch(reporter.end(ended))
+        });
+        let kept = Kept {
+            made_of,
+            number: self.made,
+            since: now,
+            life: Life::Living { _end: end },
+            hints: Hints::off(),
+            wait,
+            gap: GAP,
+            hinted: Hinted::No,
+        };
+        self.kept.insert(name.clone(), kept);
     }
 
-    /// Brings the session of a scenario in line with what is known of it now: `partner` is absent when there is to be none. The session, if
-    /// there is one.
-    pub(super) fn settle(&mut self, name: &ScenarioName, partner: Option<Partner<'_>>) -> Option<Arc<dyn Session>> {
+    /// Brings the session of a scenario in line with what is known of it now: `partner` is absent when there is to be none. The session for
+    /// calls, if there is one.
+    pub(super) fn settle(&mut self, name: &ScenarioName, partner: Option<Partner<'_>>, now: Instant) -> Option<Line> {
         let Some(partner) = partner else {
             self.close(name);
             return None;
         };
-        if let Some(kept) = self.kept.get(name) {
-            if kept.target == *partner.target && Arc::ptr_eq(&kept.protocol, partner.protocol) {
-                return Some(Arc::clone(&kept.session));
+        if let Some(kept) = self.kept.get_mut(name) {
+            if kept.made_of.target == *partner.target && Arc::ptr_eq(&kept.made_of.protocol, partner.protocol) {
+                if !partner.followed {
+                    kept.hints = Hints::off();
+                }
+                return Some(kept.line());
             }
             self.close(name);
         }
         let session = self.make(partner)?;
         let (target, protocol) = (partner.target.clone(), Arc::clone(partner.protocol));
-        self.kept.insert(name.clone(), Connected { target, protocol, session: Arc::clone(&session) });
-        Some(session)
+        self.connected(name, Connected { target, protocol, session }, now);
+        self.kept.get(name).map(Kept::line)
+    }
+
+    /// The session through which a scenario can be listed; `None` when one has to be made.
+    pub(super) fn living(&self, name: &ScenarioName) -> Option<Arc<dyn Session>> {
+        let kept = self.kept.get(name).filter(|kept| matches!(kept.life, Life::Living { .. }))?;
+        Some(Arc::clone(&kept.made_of.session))
+    }
+
+    /// Whether every change of a scenario is signalled.
+    pub(super) fn is_followed(&self, name: &ScenarioName) -> bool {
+        self.kept.get(name).is_some_and(|kept| matches!(kept.hints, Hints::Followed(_)))
     }
 
     /// The scenario is another process now, or not known any more.
     pub(super) fn close(&mut self, name: &ScenarioName) {
         self.kept.remove(name);
+    }
+
+    /// Whether a hint waits for a listing.
+    pub(super) fn is_hinted(&self, name: &ScenarioName) -> bool {
+        self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
+    }
+
+    /// A session said something. The word of an earlier one counts for nothing. `last` is when its scenario was listed last.
+    pub(super) fn handle(
+        &mut self,
+        said: SessionNews,
+        last: Option<Instant>,
+        refresh: &Refresh,
+        now: Instant,
+    ) -> Effect {
+        let Some(kept) = self.kept.get_mut(&said.name).filter(|kept| kept.number == said.number) else {
+            return Effect::None;
+        };
+        match said.news {
+            News::Hint(hint) => kept.hint(hint, last, now),
+            News::HintsEnded => kept.hints_ended(refresh, now),
+            News::Ended(reason) => {
+                let wait = wait(kept.since, kept.wait, refresh, now);
+                (kept.life, kept.hints, kept.wait) = (Life::Ended, Hints::off(), Some(wait));
+                Effect::Gone(now + wait, reason.to_string())
+            }
+        }
+    }
+
+    /// A listing of a scenario begins.
+    pub(super) fn begun(&mut self, name: &ScenarioName) {
+        if let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.hinted == Hinted::Waiting) {
+            kept.hinted = Hinted::Listing;
+        }
+    }
+
+    /// A listing that began at `last` ended. When there has to be another one because a hint came meanwhile. With `follow` the hints of the
+    /// session are followed after a good one.
+    pub(super) fn listed(
+        &mut self,
+        name: &ScenarioName,
+        outcome: Outcome,
+        follow: bool,
+        (last, now): (Option<Instant>, Instant),
+        refresh: &Refresh,
+    ) -> Option<Instant> {
+        let kept = self.kept.get_mut(name)?;
+        kept.learn(outcome, refresh);
+        let again = (kept.hinted == Hinted::Waiting).then(|| kept.earliest(last, now));
+        if follow && outcome != Outcome::Failed {
+            self.follow(name, now);
+        }
+        again
+    }
+
+    /// Follows the hints of a session, if it gives any and they are not followed already.
+    fn follow(&mut self, name: &ScenarioName, now: Instant) {
+        let Some(kept) = self.kept.get(name) else { return };
+        let Hints::Off { until, wait } = kept.hints else { return };
+        if until.is_some_and(|until| now < until) {
+            return;
+        }
+        let Some(hints) = kept.made_of.session.hints() else { return };
+        let reader = self.reporter(name, kept.number).hints(hints, self.transports.clock());
+        let reader = self.watch(reader);
+        if let Some(kept) = self.kept.get_mut(name) {
+            kept.hints = Hints::Listening(Stream { since: now, wait, _reader: reader });
+        }
+    }
+
+    fn reporter(&self, name: &ScenarioName, number: u64) -> Reporter {
+        Reporter { name: name.clone(), number, events: self.events.clone() }
+    }
+
+    fn watch(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(self.transports.tasks().spawn(task))
     }
 
     /// A session that can be made without waiting; any other one is made by the next listing.
@@ -74,4 +302,59 @@ impl Sessions {
         }
         partner.protocol.connect(partner.target, &self.transports).now_or_never()?.ok()
     }
+}
+
+impl Kept {
+    fn line(&self) -> Line {
+        Line { session: Arc::clone(&self.made_of.session), ended: matches!(self.life, Life::Ended) }
+    }
+
+    /// When it may be listed for a hint at the earliest.
+    fn earliest(&self, last: Option<Instant>, now: Instant) -> Instant {
+        last.map_or(now, |last| now.max(last + self.gap))
+    }
+
+    fn hint(&mut self, hint: Hint, last: Option<Instant>, now: Instant) -> Effect {
+        self.hinted = match self.hinted {
+            Hinted::No | Hinted::Waiting => Hinted::Waiting,
+            Hinted::Listing | Hinted::Again => Hinted::Again,
+        };
+        self.hints = match (hint, std::mem::replace(&mut self.hints, Hints::off())) {
+            (Hint::Following, Hints::Listening(stream)) => Hints::Followed(stream),
+            (_, hints) => hints,
+        };
+        Effect::List(self.earliest(last, now))
+    }
+
+    fn hints_ended(&mut self, refresh: &Refresh, now: Instant) -> Effect {
+        let (Hints::Listening(stream) | Hints::Followed(stream)) = std::mem::replace(&mut self.hints, Hints::off())
+        else {
+            return Effect::None;
+        };
+        let lived = now.saturating_duration_since(stream.since) >= SETTLED;
+        let wait = wait(stream.since, stream.wait, refresh, now);
+        let until = if lived { now } else { now + wait };
+        self.hints = Hints::Off { until: Some(until), wait: Some(wait) };
+        Effect::Unfollowed(until)
+    }
+
+    /// Hints that lead to nothing are followed less and less eagerly.
+    fn learn(&mut self, outcome: Outcome, refresh: &Refresh) {
+        let by_hint = matches!(self.hinted, Hinted::Listing | Hinted::Again);
+        if outcome == Outcome::Changed {
+            self.gap = GAP;
+        } else if by_hint {
+            self.gap = (self.gap * 2).min(refresh.min_interval.max(GAP));
+        }
+        self.hinted = match self.hinted {
+            Hinted::No | Hinted::Listing => Hinted::No,
+            Hinted::Waiting | Hinted::Again => Hinted::Waiting,
+        };
+    }
+}
+
+/// How long nothing is made in the place of what was made at `since`, after a wait of `before`.
+fn wait(since: Instant, before: Option<Duration>, refresh: &Refresh, now: Instant) -> Duration {
+    let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
+    Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())
 }

@@ -17,4 +17,5 @@ mod reading;
 mod reading_again;
 mod reading_bounds;
 mod reading_large;
+mod sessions;
 mod tls;

@@ -7,12 +7,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callsheet::Callsheet;
+use callsheet::app::Builder;
 use callsheet::calls::{Answered, Refused, Request};
 use callsheet::catalog::{Snapshot, ViewQuery};
 use callsheet::config::Config;
 use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust};
 use callsheet::engine::Route;
 use callsheet::model::{JsonText, PublishedName, ScenarioName, SettingsPatch, SourceId};
+use callsheet::protocols::Protocol;
 use callsheet::runtime::{Stop, Tasks};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -40,12 +42,7 @@ impl House {
 
     /// The same with another configuration.
     pub(crate) async fn with(scenarios: &[(&str, Url)], change: impl FnOnce(&mut Config)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = Config::for_state(folder.path().join("state.db"));
-        change(&mut config);
-        let (places, told) = watch::channel(EndpointSet { settled: true, ..EndpointSet::default() });
-        let app = Arc::new(Callsheet::builder(config).source(Told(told)).start().await.unwrap());
-        let house = Self { app, places, folder };
+        let house = Self::built(change, |builder| builder).await;
         for (name, url) in scenarios {
             house.place(name, url.clone(), Trust::Trusted);
         }
@@ -54,6 +51,25 @@ impl House {
             house.until("answered", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
         }
         house
+    }
+
+    /// Without scenarios yet, and with a protocol of the test's own.
+    pub(crate) async fn speaking(protocol: impl Protocol + 'static, change: impl FnOnce(&mut Config)) -> Self {
+        Self::built(change, |builder| builder.protocol(protocol)).await
+    }
+
+    async fn built(change: impl FnOnce(&mut Config), add: impl FnOnce(Builder) -> Builder) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::for_state(folder.path().join("state.db"));
+        change(&mut config);
+        let (places, told) = watch::channel(EndpointSet { settled: true, ..EndpointSet::default() });
+        let builder = add(Callsheet::builder(config).source(Told(told)));
+        Self { app: Arc::new(builder.start().await.unwrap()), places, folder }
+    }
+
+    /// A scenario is there no more.
+    pub(crate) fn remove(&self, name: &str) {
+        self.places.send_modify(|set| _ = set.endpoints.remove(&EndpointId(name.into())));
     }
 
     /// A scenario is there now.

@@ -24,6 +24,7 @@ pub(crate) mod module;
 pub(crate) mod offers;
 pub(crate) mod scrape;
 pub(crate) mod scripted;
+pub(crate) mod scripted_session;
 pub(crate) mod serving;
 pub(crate) mod socket;
 pub(crate) mod sources;

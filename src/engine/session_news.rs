@@ -1,0 +1,79 @@
+//! What sessions say by themselves, on its way to the loop: hints, and their end.
+//!
+//! One task each waits for them beside the loop. A session that floods is read slowly, so that it fills neither the loop's queue nor its
+//! time. Nothing here decides what follows.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+
+use super::Event;
+use crate::model::ScenarioName;
+use crate::protocols::{EndReason, Hint};
+use crate::runtime::Clock;
+
+/// Hints that come within this time are one.
+const TOGETHER: Duration = Duration::from_millis(20);
+/// Hints that are taken together at most before others have their turn.
+const MOST: usize = 1_000;
+
+/// The word of one session.
+pub(super) struct SessionNews {
+    pub(super) name: ScenarioName,
+    /// The number of the session, which tells it from those before and after it.
+    pub(super) number: u64,
+    pub(super) news: News,
+}
+
+/// What it says.
+#[derive(Debug)]
+pub(super) enum News {
+    /// The list may have changed.
+    Hint(Hint),
+    /// No further hint comes, though the session may live on.
+    HintsEnded,
+    /// It ended.
+    Ended(EndReason),
+}
+
+/// Brings the word of one session to the loop.
+pub(super) struct Reporter {
+    pub(super) name: ScenarioName,
+    pub(super) number: u64,
+    pub(super) events: mpsc::Sender<Event>,
+}
+
+impl Reporter {
+    /// Whether the loop is there to hear it.
+    async fn report(&self, news: News) -> bool {
+        let news = SessionNews { name: self.name.clone(), number: self.number, news };
+        self.events.send(Event::Session(news)).await.is_ok()
+    }
+
+    /// Waits for the end of the session.
+    pub(super) async fn end(self, ended: BoxFuture<'static, EndReason>) {
+        let reason = ended.await;
+        self.report(News::Ended(reason)).await;
+    }
+
+    /// Reads its hints to their end.
+    pub(super) async fn hints(self, hints: BoxStream<'static, Hint>, clock: Clock) {
+        let mut hints = hints.fuse();
+        while let Some(mut hint) = hints.next().await {
+            for _ in 0..MOST {
+                let Some(Some(next)) = hints.next().now_or_never() else { break };
+                if next == Hint::Following {
+                    hint = next;
+                }
+            }
+            if !self.report(News::Hint(hint)).await {
+                return;
+            }
+            clock.sleep(TOGETHER).await;
+        }
+        self.report(News::HintsEnded).await;
+    }
+}

@@ -1,0 +1,260 @@
+//! Sessions: one per scenario as long as it is the same process, whose hints trigger listings, whose calls talk to their callers, and whose
+//! end leads to a new one. The protocol is one of the test's own; everything else is the whole program.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callsheet::calls::Caller;
+use callsheet::catalog::Snapshot;
+use callsheet::discovery::Trust;
+use callsheet::model::{Health, JsonText, ScenarioState};
+use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
+use callsheet::runtime::{Clock, Stop, StopTrigger};
+use callsheet::state::Decision;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use url::Url;
+
+use crate::support::callee::PATIENCE;
+use crate::support::house::{House, request, scenario};
+use crate::support::scripted_session::Script;
+
+fn place(name: &str) -> Url {
+    format!("local:{name}").parse().unwrap()
+}
+
+/// A program with this one scenario, which is listed. No schedule lists it again within a test.
+async fn house(script: &Script) -> House {
+    let protocol = script.protocol();
+    let house = House::speaking(protocol, |config| {
+        config.refresh.backoff_base = Duration::from_millis(150);
+        config.refresh.backoff_max = Duration::from_millis(300);
+        config.refresh.forced_gap = Duration::from_millis(1);
+        config.calls.reroute_wait = PATIENCE;
+    });
+    let house = house.await;
+    house.place("actor", place("actor"), Trust::Trusted);
+    house
+        .until("listed", |snapshot| health(snapshot).is_some_and(|health| health.state != ScenarioState::Connecting))
+        .await;
+    house
+}
+
+fn health(snapshot: &Snapshot) -> Option<&Arc<Health>> {
+    snapshot.health.get(&scenario("actor"))
+}
+
+fn is(snapshot: &Snapshot, state: ScenarioState) -> bool {
+    health(snapshot).is_some_and(|health| health.state == state)
+}
+
+async fn until_names(house: &House, wanted: &[&str]) {
+    house.until("the names", |_| house.names() == wanted).await;
+}
+
+/// A caller that takes part.
+#[derive(Default)]
+struct Partner {
+    heard: Mutex<Vec<String>>,
+    answer: Option<&'static str>,
+    cancel: Option<Stop>,
+}
+
+impl Caller for Partner {
+    fn progress(&self, progress: CallProgress) {
+        self.heard.lock().unwrap().push(progress.to_string());
+    }
+
+    fn log(&self, line: CallLog) {
+        self.heard.lock().unwrap().push(format!("{}: {}", line.level, line.text));
+    }
+
+    fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
+        self.heard.lock().unwrap().push(wanted.message.clone());
+        let reply =
+            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::read(answer).unwrap()));
+        Box::pin(std::future::ready(Ok(reply)))
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        match self.cancel.clone() {
+            Some(cancel) => Box::pin(async move { cancel.wait().await }),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_scenario_has_one_session_for_lists_and_calls() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    assert_eq!(house.names(), ["read"]);
+    house.refresh("actor").await;
+    house.refresh("actor").await;
+    let answered = house.call("read", &json!({"a": 1})).await.unwrap();
+    assert_eq!((answered.outcome.result.unwrap().get(), &*answered.url), ("{\"a\":1}", "local:actor"));
+    assert_eq!((script.count("connect"), script.count("list"), script.open()), (1, 3, 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_hint_has_the_scenario_listed() {
+    let script = Script::of(&["read"]);
+    script.hints();
+    let house = house(&script).await;
+    // What changed before the stream stood may have been missed.
+    script.until("list", 2).await;
+    for tools in [&["read", "write"][..], &["write"], &["copy", "write"]] {
+        script.offer(tools);
+        script.hint();
+        until_names(&house, tools).await;
+    }
+    assert_eq!((script.count("connect"), script.count("hints")), (1, 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_hints_costs_a_few_listings() {
+    let script = Script::of(&["read"]);
+    script.flood();
+    let house = house(&script).await;
+    script.until("list", 3).await;
+    let clock = Clock::system();
+    let before = clock.now();
+    script.until("list", 5).await;
+    let took = clock.now() - before;
+    // The time between two doubles: 100 ms, 200 ms, 400 ms, ...
+    assert!(took >= Duration::from_millis(1_000), "{took:?}");
+    script.offer(&["write"]);
+    until_names(&house, &["write"]).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_scenario_whose_hints_are_followed_is_live_though_its_list_is_fresh_for_no_time() {
+    let script = Script::of(&["read"]);
+    script.fresh_for(Duration::ZERO);
+    let house = house(&script).await;
+    house.until("stale", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    script.hints();
+    house.refresh("actor").await;
+    house.until("live", |snapshot| is(snapshot, ScenarioState::Live)).await;
+    script.end_hints();
+    house.until("stale again", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn who_waits_for_approval_has_no_say_in_how_often_it_is_listed() {
+    let script = Script::of(&["read"]);
+    script.hints();
+    let house = House::speaking(script.protocol(), |_| ()).await;
+    house.place("actor", place("actor"), Trust::Untrusted);
+    script.until("list", 1).await;
+    house.until("pending", |snapshot| is(snapshot, ScenarioState::Pending)).await;
+    assert_eq!(script.count("hints"), 0);
+    house.app.engine().decide(scenario("actor"), Some(Decision::Trusted)).await.unwrap();
+    house.refresh("actor").await;
+    script.until("hints", 1).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn progress_and_log_lines_reach_the_caller_in_order() {
+    let script = Script::of(&["progress"]);
+    let house = house(&script).await;
+    let partner = Arc::new(Partner::default());
+    let answered = house.app.calls().execute_for(request("progress", &json!({})), Some(partner.clone())).await.unwrap();
+    assert!(answered.outcome.success);
+    assert_eq!(*partner.heard.lock().unwrap(), ["1 of 2: half", "info: on the way", "2 of 2"]);
+    // A caller that does not take part gets the same result.
+    assert!(house.call("progress", &json!({})).await.unwrap().outcome.success);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_needs_input_asks_the_caller_and_is_refused_where_there_is_none() {
+    let script = Script::of(&["input"]);
+    let house = house(&script).await;
+    let partner = Arc::new(Partner { answer: Some("{\"city\":\"Oslo\"}"), ..Partner::default() });
+    let answered = house.app.calls().execute_for(request("input", &json!({})), Some(partner.clone())).await.unwrap();
+    assert_eq!(answered.outcome.result.unwrap().get(), "{\"city\":\"Oslo\"}");
+    assert_eq!(*partner.heard.lock().unwrap(), ["Which city?"]);
+    let declines = Arc::new(Partner::default());
+    let answered = house.app.calls().execute_for(request("input", &json!({})), Some(declines)).await.unwrap();
+    assert_eq!(answered.outcome.error.as_deref(), Some("declined"));
+    let refused = house.call("input", &json!({})).await.unwrap().outcome;
+    assert_eq!(refused.error.as_deref(), Some("this caller cannot be asked for input"));
+    assert_eq!(refused.code.as_deref(), Some("no_input"));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_session_hears_that_a_call_is_cancelled_or_that_its_caller_is_gone() {
+    let script = Script::of(&["wait"]);
+    let house = house(&script).await;
+    let (cancel, cancelled) = StopTrigger::new();
+    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
+    let call = house.app.calls().execute_for(request("wait", &json!({})), Some(partner));
+    let cancels = async {
+        script.until("waiting", 1).await;
+        cancel.stop();
+    };
+    let (answered, ()) = tokio::join!(call, cancels);
+    assert_eq!(answered.unwrap().outcome.error.as_deref(), Some("it was cancelled"));
+    assert_eq!((script.count("cancelled"), script.count("gone")), (1, 0));
+
+    let none = json!({});
+    let leaves = tokio::select! {
+        _ = house.call("wait", &none) => false,
+        () = script.until("waiting", 2) => true,
+    };
+    assert!(leaves, "the caller went away while the call was under way");
+    script.until("gone", 1).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_session_that_ends_by_itself_is_made_anew() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("the process exited with status 1");
+    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.to_string());
+    house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
+    script.until("refuse", 2).await;
+    assert_eq!(house.names(), ["read"], "its tools stay for their grace");
+    let revives = async {
+        script.until("refuse", 3).await;
+        script.refuse(false);
+    };
+    // The call finds no connection, and waits for the next one.
+    let none = json!({});
+    let (answered, ()) = tokio::join!(house.call("read", &none), revives);
+    assert!(answered.unwrap().outcome.success);
+    let back = |snapshot: &Snapshot| is(snapshot, ScenarioState::Live) && health(snapshot).unwrap().restarts == 1;
+    house.until("back, as a restart", back).await;
+    assert_eq!((script.count("connect"), script.open()), (2, 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_session_is_closed_when_its_scenario_moves_is_blocked_or_removed() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    house.place("actor", place("elsewhere"), Trust::Trusted);
+    script.until("connect", 2).await;
+    script.until_open(1).await;
+    house.app.engine().decide(scenario("actor"), Some(Decision::Blocked)).await.unwrap();
+    script.until_open(0).await;
+    house.app.engine().decide(scenario("actor"), None).await.unwrap();
+    script.until("connect", 3).await;
+    script.until_open(1).await;
+    script.refuse(true);
+    house.remove("actor");
+    script.end("stopped");
+    script.until_open(0).await;
+    house.finish().await;
+}
