@@ -1,4 +1,4 @@
-//! `callsheet block NAME` and `callsheet trust NAME`: what an operator decides of a scenario.
+//! `callsheet block NAME`, `callsheet trust NAME` and `callsheet forget NAME`: what an operator decides of a scenario.
 
 use clap::Args;
 use serde_json::Value;
@@ -52,6 +52,30 @@ impl Decide {
             let text = |pointer| output::text(&answer.value, pointer);
             output::line(&format!("{} is {}: {}", text("/name"), text("/state"), text("/reason")));
             output::line(&for_whom(&answer.value, action, self.undo));
+        }
+        Ok(())
+    }
+}
+
+/// Arguments of `forget`.
+#[derive(Debug, Args)]
+pub(super) struct Forget {
+    /// Which scenario.
+    name: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Forget {
+    /// Has it forgotten, and tells what came of it.
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.remote)?;
+        let path = ["scenarios", &self.name, "forget"];
+        let answer = daemon.send(http::Method::POST, &path, Query::new(), None, "was").await?;
+        if self.remote.json {
+            output::answer(&answer.body, &answer.value);
+        } else {
+            output::line(&output::text(&answer.value, "/message"));
         }
         Ok(())
     }

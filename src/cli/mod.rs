@@ -80,6 +80,8 @@ enum Command {
     Block(decide::Decide),
     /// Let in a scenario that was found by a source that does not vouch for it.
     Trust(decide::Trust),
+    /// End what is known of a scenario that is removed or down.
+    Forget(decide::Forget),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
     Check(check::Check),
     /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
@@ -155,6 +157,7 @@ impl Command {
             Self::Refresh(command) => command.run().await,
             Self::Block(command) => command.block().await,
             Self::Trust(command) => command.run().await,
+            Self::Forget(command) => command.run().await,
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),

@@ -118,6 +118,7 @@ pub(super) fn state(text: &str) -> Cell {
     let colour = match text {
         "live" => Color::DarkGreen,
         "stale" | "connecting" | "pending" => Color::DarkYellow,
+        "removed" => Color::Grey,
         _ => Color::DarkRed,
     };
     Cell::new(text).fg(colour)

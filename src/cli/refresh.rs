@@ -43,9 +43,10 @@ async fn one(daemon: &Daemon, name: &str) -> Result<Value, Failure> {
     Ok(daemon.send(http::Method::POST, &path, Query::new(), None, "state").await?.value)
 }
 
-/// A script wants to know whether everyone answered. Those that an operator keeps out, or has not let in, were not asked.
+/// A script wants to know whether everyone answered. Those that an operator keeps out, or has not let in, and those that were removed, were not asked.
 fn failed(answer: &Value) -> Result<(), Failure> {
-    let asked = |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending");
+    let asked =
+        |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending" | "removed");
     let failed: Vec<String> = output::list(answer, "scenarios")
         .iter()
         .filter(asked)

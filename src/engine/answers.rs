@@ -7,12 +7,14 @@ use url::Url;
 
 use super::ask::Answered;
 use super::backoff::Backoff;
-use super::record::{Departed, Held, Incompatible, Now, Record};
+use super::record::{Held, Now, Record};
+use super::scenario::facts::{Latest, Obstacle, Presence, Term};
+use super::scenario::lifecycle::RemovedBy;
 use super::{log, restart, schedule, trust};
 use crate::config::Config;
 use crate::discovery::{Endpoint, Trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
-use crate::protocols::{ListError, Listing, Protocol, Validity, tool_discovery};
+use crate::protocols::{ListError, Listing, Protocol, Validity, module, tool_discovery};
 use crate::transports::TransportError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
@@ -54,8 +56,8 @@ fn succeeded(
     record.suspect = false;
     record.answered = true;
     record.unconditional = false;
-    record.incompatible = None;
-    record.gone = false;
+    record.latest = Latest::Good;
+    record.obstacle = None;
     record.failures = 0;
     record.backoff = None;
     record.last_error = None;
@@ -63,15 +65,15 @@ fn succeeded(
     record.grace_from = now.mono;
     (record.silenced, record.reprieve) = (None, None);
     record.last_success = Some(now.wall);
-    if record.departed.is_some() {
-        record.departed = Some(Departed::Answers);
+    if record.presence != Presence::Named {
+        record.presence = Presence::Unnamed;
     }
     let plan = schedule::after_success(fresh, followed, &config.refresh, random);
     // Of who waits for a yes it is enough to know what it said; it does not say how often it is asked either.
     let next = if record.is_trusted() { plan.next_ask } else { now.mono + config.refresh.max_interval };
     record.ask_at(next, now);
     if let Some(held) = &mut record.offer {
-        held.live_until = Some(plan.live_until);
+        held.term = Term::Until(plan.live_until);
         held.fresh = Some(fresh.clone());
         held.freshness = Freshness { generated_at: held.freshness.generated_at, ..shown(fresh) };
     }
@@ -103,7 +105,7 @@ fn offered(
         quarantined,
         findings,
         fresh: Some(fresh.clone()),
-        live_until: Some(plan.live_until),
+        term: Term::Until(plan.live_until),
         freshness,
     });
 }
@@ -184,15 +186,28 @@ fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Fi
     findings
 }
 
+/// Puts down what went wrong, for people and for the state. `unread` is the reason of an answer that was not read whole, which is no failure.
+fn noted(record: &mut Record, error: &ListError, unread: Option<&str>, now: Now) {
+    let message = unread.map_or_else(|| error.to_string(), str::to_owned);
+    let latest = latest(error);
+    if counts(error) && unread.is_none() {
+        record.latest = latest;
+    }
+    record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
+    if latest != Latest::Failed {
+        let since = record.obstacle.take().map_or(now.mono, |obstacle| obstacle.since);
+        record.obstacle = Some(Obstacle { since, message: message.clone() });
+    }
+    if record.obstacle.is_none() || latest != Latest::Failed || !matches!(error, ListError::Transport(_)) {
+        // That it does not answer now does not undo why its tools are as they are.
+        record.failure_finding = finding(record, error, &message).map(Box::new);
+    }
+}
+
 /// Bookkeeping of every failure. The manifest in force stays.
 fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
     let unread = unread_while_pending(record, error, config);
-    let message = unread.clone().unwrap_or_else(|| error.to_string());
-    record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
-    if record.incompatible.is_none() || !matches!(error, ListError::Transport(_)) {
-        // That nobody answers now does not undo why the tools of an incompatible scenario are as they are.
-        record.failure_finding = finding(record, error, &message).map(Box::new);
-    }
+    noted(record, error, unread.as_deref(), now);
     let retry_after = match error {
         ListError::Transport(ask) => ask.retry_after(),
         _ => None,
@@ -201,8 +216,6 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         // It answers, only not in words we know: no failure, asked again slowly.
         record.failures = 0;
         record.backoff = None;
-        let since = record.incompatible.take().map_or(now.mono, |incompatible| incompatible.since);
-        record.incompatible = Some(Incompatible { since, message });
         let pace =
             if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
         record.ask_at(now.mono + pace, now);
@@ -226,8 +239,8 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
         record.suspect = true;
         record.unconditional = true;
     }
-    if counts(error) && record.departed.is_some() && goodbye {
-        record.goes(now);
+    if counts(error) && record.presence != Presence::Named && goodbye {
+        record.goes(RemovedBy::Source, now);
         return;
     }
     if !record.is_trusted() && record.failures >= config.health.failures {
@@ -263,8 +276,35 @@ fn counts(error: &ListError) -> bool {
     !matches!(error, ListError::Transport(TransportError::Status { status: 429, .. }))
 }
 
+/// What a failed answer came to.
+fn latest(error: &ListError) -> Latest {
+    match error {
+        ListError::Incompatible { .. } => Latest::OutOfRange,
+        ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => Latest::Unauthorized,
+        _ => Latest::Failed,
+    }
+}
+
+/// Which credential a scenario wants that answers 401 or 403.
+fn credential(record: &Record, message: &str) -> Finding {
+    let endpoint = record.place.as_ref().map(|place| &place.endpoint);
+    let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
+    let name = &record.name;
+    let (missing, hint) = if endpoint.is_some_and(|endpoint| endpoint.token.is_some()) {
+        ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
+    } else if is_module {
+        ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))
+    } else {
+        let hint =
+            "let it list its tools without a credential, or name it under `[modules]` if it speaks that protocol";
+        ("no credential can be configured for it", hint.to_owned())
+    };
+    Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)
+}
+
 fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding> {
     let (code, hint) = match error {
+        ListError::Transport(_) if latest(error) == Latest::Unauthorized => return Some(credential(record, message)),
         // Health says it; a finding would only repeat it.
         ListError::Transport(_) => return None,
         ListError::Incompatible { .. } => {

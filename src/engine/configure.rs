@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::core::{Core, STRANGERS};
 use super::publish::Settled;
 use super::record::{Now, Record};
+use super::scenario::facts::{Latest, Term};
 use super::schedule::{self, Rounds};
 use crate::config::{Config, Refresh};
 use crate::model::ConfigState;
@@ -70,13 +71,13 @@ fn replan(record: &mut Record, followed: bool, config: &Config, now: Now, random
     }
     let at = if !record.is_trusted() {
         last + config.refresh.max_interval
-    } else if record.incompatible.is_some() {
+    } else if record.latest == Latest::OutOfRange {
         last + config.protocol.incompatible_interval
     } else if let Some(held) = record.offer.as_mut().filter(|_| !record.unconditional)
         && let Some(fresh) = &held.fresh
     {
         let plan = schedule::after_success(fresh, followed, &config.refresh, random);
-        held.live_until = Some(plan.live_until);
+        held.term = Term::Until(plan.live_until);
         plan.next_ask
     } else {
         planned

@@ -12,7 +12,7 @@ use super::ask::Answered;
 use super::isolation::Isolation;
 use super::losses::reached;
 use super::publish::{Press, Settled};
-use super::record::{Departed, Now, Record, Records};
+use super::record::{Now, Record, Records};
 use super::roster::Place;
 use super::routes::Routes;
 use super::schedule::Rounds;
@@ -308,6 +308,13 @@ impl Core {
                 self.configure(config, state, now);
                 return self.press.after_publish(move |_| _ = reply.send(Ok(())));
             }
+            Command::Forget(name, reply) => {
+                match self.end(&name, now) {
+                    Ok(forgotten) => self.press.after_publish(move |_| _ = reply.send(Ok(forgotten))),
+                    Err(error) => drop(reply.send(Err(error))),
+                }
+                return;
+            }
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
@@ -339,7 +346,7 @@ impl Core {
         let (sign, digest, good) = (steady(record), record.digest(), answered.result.is_ok());
         answered.followed = self.sessions.is_followed(&name);
         answers::apply(record, answered, &self.parts.config, goodbye, now, fastrand::f64());
-        let gone = matches!(record.departed, Some(Departed::Gone(_)));
+        let gone = record.is_absent();
         let settled = if sign.is_some() && sign == steady(record) { Settled::Confirmed } else { Settled::Changed };
         self.listed(&name, digest, good, now);
         self.count_loss(&name, before, reached, now);
@@ -359,9 +366,9 @@ impl Core {
         record.session = self.sessions.settle(name, record.partner(), now.mono);
         record.dismiss_waiters();
         let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
-        let turned = record.state != judged.state;
+        let turned = record.state() != judged.state.shown();
+        record.lifecycle = judged.state;
         if turned {
-            record.state = judged.state;
             record.since = now.wall;
         }
         let reworded = record.reason != judged.reason;
@@ -370,10 +377,10 @@ impl Core {
             self.press.turned(turn);
         }
         if let Some(held) = &record.offer {
-            let standing = health::standing(record, now.mono, &rules.protocol);
+            let standing = health::standing(record, now.mono, rules);
             self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
         }
-        if settled != Settled::Same {
+        if turned || settled != Settled::Same {
             self.press.scenario_findings(record);
         }
         if turned || reworded || settled == Settled::Changed {
@@ -385,7 +392,7 @@ impl Core {
         let quiet = record.is_steady() && !self.sessions.is_hinted(name);
         let ask = if quiet { ask.map(|at| self.rounds.after(at)) } else { ask };
         let forget = record.forgotten_at(rules);
-        let standing = health::standing_until(record, now.mono, &rules.protocol);
+        let standing = health::standing_until(record, now.mono, rules);
         let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
         if record.wake != wake {
             if let Some(old) = record.wake {

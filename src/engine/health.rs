@@ -2,79 +2,130 @@
 
 use tokio::time::Instant;
 
-use super::record::{Departed, Record};
+use super::record::{Held, Record};
+use super::scenario::facts::{Latest, Presence, Term};
+use super::scenario::lifecycle::{self, Input, Lifecycle, RemovedBy};
 use super::schedule;
 use crate::catalog::Standing;
-use crate::config::{HealthRules, ProtocolRules};
-use crate::model::{ScenarioState, SourceId};
+use crate::config::{Config, HealthRules};
+use crate::model::{Finding, FindingCode, SourceId};
 use crate::state::Decision;
 
 /// A judgement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Judged {
-    pub(super) state: ScenarioState,
+    pub(super) state: Lifecycle,
     /// Why, in one sentence without a full stop.
     pub(super) reason: String,
     /// When time alone changes it.
     pub(super) until: Option<Instant>,
 }
 
-/// Judges a record. The table of states is DESIGN's; the first line that holds wins. While the daemon is `isolated`, nothing that is not down
-/// already goes down for its failures.
+/// Judges a record: which state follows from what is true of it now. While the daemon is `isolated`, nothing goes down for its failures.
 pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
-    let judged = |state, reason: String, until| Judged { state, reason, until };
-    if record.decision == Some(Decision::Blocked) {
-        let reason = record.note.clone().unwrap_or_else(|| "an operator blocked it".into());
-        return judged(ScenarioState::Blocked, reason, None);
+    let (answered, until) = answered(record, now, health, isolated);
+    let state = [decided(record), named(record), answered].into_iter().fold(record.lifecycle, lifecycle::next);
+    let until = until.filter(|_| !matches!(state, Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)));
+    Judged { state, reason: reason(record, state, isolated), until }
+}
+
+/// What operators and sources decided about it.
+fn decided(record: &Record) -> Input {
+    match record.decision {
+        Some(Decision::Blocked) => Input::Rejected,
+        _ if record.is_trusted() => Input::Approved,
+        _ => Input::Unapproved,
     }
-    if !record.is_trusted() {
-        return judged(ScenarioState::Pending, pending(record), None);
+}
+
+/// What the sources say of it.
+fn named(record: &Record) -> Input {
+    match record.presence {
+        Presence::Absent { by, .. } => Input::Absent(by),
+        Presence::Named | Presence::Leaving | Presence::Unnamed => Input::Present,
     }
-    if record.gone {
-        return judged(ScenarioState::Down, gone(record), None);
+}
+
+/// What its answers came to, and when time alone changes that.
+fn answered(record: &Record, now: Instant, health: &HealthRules, isolated: bool) -> (Input, Option<Instant>) {
+    match record.latest {
+        Latest::Unauthorized => return (Input::Unauthorized, None),
+        Latest::OutOfRange => return (Input::OutOfRange, None),
+        Latest::Unanswered | Latest::Good | Latest::Failed => {}
     }
-    let grace_ends = record.grace_from + health.grace;
-    let grace_ends = record.reprieve.map_or(grace_ends, |until| until.max(grace_ends));
-    let kept = isolated && record.state != ScenarioState::Down;
-    if record.failures >= health.failures && now >= grace_ends && !kept {
-        return judged(ScenarioState::Down, failing(record), None);
+    let often = record.failures >= health.failures;
+    let ends = grace_ends(record, health);
+    if often && !isolated && (now >= ends || record.offer.is_none()) {
+        return (Input::Lost, None);
     }
     // Only failures make time count against it: a scenario that is waited for is not getting worse.
-    let until_down = (record.failures >= health.failures && !kept).then_some(grace_ends);
-    if let Some(incompatible) = &record.incompatible {
-        return judged(ScenarioState::Incompatible, incompatible.message.clone(), until_down);
+    let lost_at = (often && !isolated).then_some(ends);
+    match record.offer.as_ref().map_or(Term::Ended, |held| held.term) {
+        Term::Until(live) if now < live && record.failures == 0 => (Input::Fresh, Some(live)),
+        Term::Until(live) if now < live && !often => (Input::Doubtful, Some(live)),
+        Term::Until(_) if record.failures == 0 => (Input::Aged, None),
+        Term::Restored | Term::Ended if !often => (Input::Unanswered, None),
+        Term::Until(_) | Term::Restored | Term::Ended => (Input::Failing, lost_at),
     }
-    let Some(live_until) = record.offer.as_ref().and_then(|held| held.live_until) else {
-        return judged(ScenarioState::Connecting, connecting(record), until_down);
-    };
-    if now < live_until && record.failures < health.failures {
-        return judged(ScenarioState::Live, live(record), Some(live_until));
-    }
-    let kept = if kept && record.failures > 0 { "; it is kept while the daemon is isolated" } else { "" };
-    judged(ScenarioState::Stale, stale(record) + kept, until_down)
+}
+
+/// When a scenario that gives no good answer loses its tools.
+fn grace_ends(record: &Record, health: &HealthRules) -> Instant {
+    let ends = record.grace_from + health.grace;
+    record.reprieve.map_or(ends, |until| until.max(ends))
 }
 
 /// What a state means for the list.
-pub(super) fn standing(record: &Record, now: Instant, protocol: &ProtocolRules) -> Standing {
-    match record.state {
-        ScenarioState::Pending | ScenarioState::Blocked => Standing::Hidden(record.reason.clone()),
-        // Who failed keeps its names, so that others are not renamed by it. Who is not wanted any more has none.
-        ScenarioState::Down if record.dismissed => Standing::Hidden(record.reason.clone()),
-        ScenarioState::Down => Standing::Withdrawn(record.reason.clone()),
-        ScenarioState::Incompatible => match &record.incompatible {
-            Some(incompatible) if now < incompatible.since + protocol.incompatible_grace => Standing::Published,
-            _ => Standing::Withdrawn(record.reason.clone()),
-        },
-        // Only without the product's own rule that the last good answer outlives what it said.
-        _ if lapses_at(record).is_some_and(|at| now >= at) => Standing::Withdrawn(record.reason.clone()),
-        ScenarioState::Connecting | ScenarioState::Live | ScenarioState::Stale => Standing::Published,
+pub(super) fn standing(record: &Record, now: Instant, config: &Config) -> Standing {
+    let withdrawn = || Standing::Withdrawn(record.reason.clone());
+    // Only without the product's own rule that the last good answer outlives what it said.
+    let lapsed = lapses_at(record).is_some_and(|at| now >= at);
+    match record.lifecycle {
+        // The names of what the configuration dropped are free at once.
+        Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(RemovedBy::Configuration) => {
+            Standing::Hidden(record.reason.clone())
+        }
+        // One that failed keeps its names, so that others are not renamed by it.
+        Lifecycle::Down | Lifecycle::Removed(RemovedBy::Source) => withdrawn(),
+        // Nothing is published of one that was absent before its next good answer.
+        Lifecycle::Incompatible | Lifecycle::NeedsAuthorization if has_ended(record) => withdrawn(),
+        Lifecycle::Incompatible if now < refused_until(record, config) => Standing::Published,
+        Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Standing::Published,
+        Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => withdrawn(),
+        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale if lapsed => withdrawn(),
+        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale => Standing::Published,
     }
 }
 
+/// Whether it was absent since its last good answer.
+fn has_ended(record: &Record) -> bool {
+    record.offer.as_ref().is_some_and(|Held { term, .. }| *term == Term::Ended)
+}
+
 /// When the standing changes by time alone.
-pub(super) fn standing_until(record: &Record, now: Instant, protocol: &ProtocolRules) -> Option<Instant> {
-    let ends = record.incompatible.as_ref().map(|incompatible| incompatible.since + protocol.incompatible_grace);
+pub(super) fn standing_until(record: &Record, now: Instant, config: &Config) -> Option<Instant> {
+    let ends = match record.lifecycle {
+        Lifecycle::Incompatible => Some(refused_until(record, config)),
+        Lifecycle::NeedsAuthorization => Some(grace_ends(record, &config.health)),
+        _ => None,
+    };
     ends.into_iter().chain(lapses_at(record)).filter(|ends| now < *ends).min()
+}
+
+/// Until when the last good tools of a scenario stay that speaks a version out of range.
+fn refused_until(record: &Record, config: &Config) -> Instant {
+    record.obstacle.as_ref().map_or(record.grace_from, |obstacle| obstacle.since) + config.protocol.incompatible_grace
+}
+
+/// The finding of a scenario that is down without ever having said what it offers: there is no tool whose withdrawal could be told.
+pub(super) fn lost_finding(record: &Record) -> Option<Finding> {
+    if record.lifecycle != Lifecycle::Down || record.offer.is_some() {
+        return None;
+    }
+    let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
+    let message = format!("it is down and has never said what it offers: {what}");
+    let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
+    Some(finding.hint("its tools are listed at its first good answer; `callsheet forget` ends it"))
 }
 
 /// When the answer in force forbids its own use, if it does.
@@ -83,12 +134,31 @@ fn lapses_at(record: &Record) -> Option<Instant> {
     schedule::lapses_at(fresh, record.failures)
 }
 
+/// Why it is in a state, in one sentence without a full stop.
+fn reason(record: &Record, state: Lifecycle, isolated: bool) -> String {
+    match state {
+        Lifecycle::Blocked => record.note.clone().unwrap_or_else(|| "an operator blocked it".into()),
+        Lifecycle::Pending => pending(record),
+        Lifecycle::Removed(by) => removed(record, by),
+        Lifecycle::Down => down(record),
+        Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => {
+            record.obstacle.as_ref().map_or_else(|| failing(record), |obstacle| obstacle.message.clone())
+        }
+        Lifecycle::Connecting => connecting(record),
+        Lifecycle::Live => live(record),
+        Lifecycle::Stale => {
+            let kept = isolated && record.failures > 0;
+            stale(record) + if kept { "; it is kept while the daemon is isolated" } else { "" }
+        }
+    }
+}
+
 /// Why it waits, and the next step: its manifest says what it claims to be, which is all that is known of it.
 fn pending(record: &Record) -> String {
     let name = &record.name;
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.note.as_ref().map(|note| format!(" again: {note}")).unwrap_or_default();
-    let there = if record.departed.is_some() { "; it is not announced any more" } else { "" };
+    let there = if record.presence != Presence::Named { "; it is not announced any more" } else { "" };
     let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
     let next = match unread {
         Some(error) => format!("its tools cannot be shown: {}", error.message),
@@ -101,10 +171,10 @@ fn pending(record: &Record) -> String {
 }
 
 fn live(record: &Record) -> String {
-    match record.departed {
-        Some(Departed::Asking) => "no source names it any more; whether it still answers is being asked".into(),
-        Some(Departed::Answers) => "answers, although no source names it any more".into(),
-        _ => "its last answer is fresh".into(),
+    match record.presence {
+        Presence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
+        Presence::Unnamed => "answers, although no source names it any more".into(),
+        Presence::Named | Presence::Absent { .. } => "its last answer is fresh".into(),
     }
 }
 
@@ -134,18 +204,24 @@ fn failing(record: &Record) -> String {
     }
 }
 
-fn gone(record: &Record) -> String {
-    if record.dismissed {
-        return match record.source {
-            SourceId::Static => "the configuration does not name it any more".into(),
-            source => format!("`{source}` found it, which the configuration has switched off"),
-        };
+/// A scenario that came back after it was removed is down until its first good answer.
+fn down(record: &Record) -> String {
+    match &record.last_error {
+        _ if !has_ended(record) && record.failures > 0 => failing(record),
+        Some(error) => format!("a source names it again, but it has given no good answer yet: {}", error.message),
+        None => "a source names it again, but it has given no good answer yet".into(),
     }
-    let error = record.last_error.as_ref().map(|error| error.message.as_str());
-    match (record.departed, error) {
-        (Some(_), Some(error)) => format!("no source names it any more, and it does not answer: {error}"),
-        (Some(_), None) => "no source names it any more".into(),
-        (None, Some(error)) => format!("a source names it again, but it has given no good answer yet: {error}"),
-        (None, None) => "a source names it again, but it has given no good answer yet".into(),
+}
+
+fn removed(record: &Record, by: RemovedBy) -> String {
+    match (by, record.source, &record.last_error) {
+        (RemovedBy::Configuration, SourceId::Static, _) => "the configuration does not name it any more".into(),
+        (RemovedBy::Configuration, source, _) => {
+            format!("`{source}` found it, which the configuration has switched off")
+        }
+        (RemovedBy::Source, _, Some(error)) => {
+            format!("no source names it any more, and it does not answer: {}", error.message)
+        }
+        (RemovedBy::Source, _, None) => "no source names it any more".into(),
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use super::archive::Save;
 use super::core::Core;
 use super::publish::Settled;
-use super::record::{Departed, Now};
-use super::{restore, trust};
-use crate::model::{ScenarioName, Target};
+use super::record::Now;
+use super::scenario::facts::Presence;
+use super::scenario::lifecycle::Lifecycle;
+use super::{EngineError, Forgotten, restore, trust};
+use crate::model::{ScenarioName, ScenarioState, Target};
 use crate::state::StoredManifest;
 
 impl Core {
@@ -77,8 +79,8 @@ impl Core {
     /// Forgets those that have been gone for longest, when more of them are remembered than scenarios may be known at once: those that are named
     /// have their own limit, and who announces ever new names must not fill the memory with old ones.
     pub(super) fn forget_many(&mut self, now: Now) {
-        let gone = self.records.values().filter_map(|record| match record.departed {
-            Some(Departed::Gone(since)) if !self.decisions.contains_key(&record.name) => {
+        let gone = self.records.values().filter_map(|record| match record.presence {
+            Presence::Absent { since, .. } if !self.decisions.contains_key(&record.name) => {
                 Some((since, record.name.clone()))
             }
             _ => None,
@@ -103,15 +105,9 @@ impl Core {
             return;
         }
         let forgotten = record.forgotten("no source has named it for long, and it did not answer", now);
-        if let Some(wake) = record.wake {
-            self.wakes.remove(&(wake, name.clone()));
-        }
-        self.records.remove(name);
-        self.sessions.close(name);
-        self.press.forget(name);
-        // A full queue only means that the next start forgets it again.
-        let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
-        if let Some(ruling) = decided.filter(|_| stranger).cloned() {
+        let decided = decided.cloned();
+        self.remove(name);
+        if let Some(ruling) = decided.filter(|_| stranger) {
             restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, now);
         }
         if self.records.contains_key(name) {
@@ -119,5 +115,40 @@ impl Core {
         } else {
             self.press.turned(forgotten);
         }
+    }
+
+    /// Forgets a scenario because an operator wants it, in the states in which it has no tools in the list.
+    pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
+        let unknown = || EngineError::UnknownScenario(name.clone());
+        let record = self.records.get_mut(name).ok_or_else(unknown)?;
+        let was = record.state();
+        if !matches!(record.lifecycle, Lifecycle::Removed(_) | Lifecycle::Down) {
+            return Err(EngineError::NotForgettable(name.clone(), was));
+        }
+        for waiter in record.waiters.drain(..) {
+            // A client that went away needs no answer.
+            let _ = waiter.send(Err(unknown()));
+        }
+        let turned = record.forgotten("an operator had it forgotten", now);
+        // The name of a removed one is free then, so the approval under it ends; one that is still named goes on with its approval.
+        let approval_ended = was == ScenarioState::Removed && self.decisions.remove(name).is_some();
+        let named_by = self.places.get(name).map(|place| place.source);
+        self.remove(name);
+        self.latches.remove(name);
+        self.press.turned(turned);
+        // One that is still named is known anew by this.
+        self.places(now);
+        Ok(Forgotten { name: name.clone(), was, named_by, approval_ended })
+    }
+
+    /// Takes a record out of everything that holds something of it.
+    fn remove(&mut self, name: &ScenarioName) {
+        if let Some(wake) = self.records.remove(name).and_then(|record| record.wake) {
+            self.wakes.remove(&(wake, name.clone()));
+        }
+        self.sessions.close(name);
+        self.press.forget(name);
+        // A full queue only means that the next start forgets it again.
+        let _ = self.parts.saves.try_send(Save::Forget(name.clone()));
     }
 }

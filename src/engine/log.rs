@@ -26,12 +26,12 @@ pub(super) fn fails(record: &Record, error: &dyn Display) {
 
 /// Its tools are withdrawn, or back.
 pub(super) fn turned(turn: &Turn) {
-    use ScenarioState::{Down, Incompatible, Live, Stale};
+    use ScenarioState::{Down, Incompatible, Live, NeedsAuthorization, Removed, Stale};
     match (turn.from, turn.to) {
-        (_, Some(Down | Incompatible)) => {
+        (_, Some(Down | Incompatible | NeedsAuthorization | Removed)) => {
             tracing::warn!(scenario = %turn.name, error = plain(&turn.reason), "a scenario is not usable any more");
         }
-        (Some(Down | Incompatible | Stale), Some(Live)) => {
+        (Some(Down | Incompatible | NeedsAuthorization | Removed | Stale), Some(Live)) => {
             tracing::info!(scenario = %turn.name, "a scenario is back");
         }
         _ => {}

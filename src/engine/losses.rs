@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::core::Core;
 use super::isolation::{self, Doubt, Turning};
 use super::publish::Settled;
-use super::record::{Departed, Now, Record};
+use super::record::{Now, Record};
+use super::scenario::facts::Presence;
 use crate::model::{ScenarioName, SourceId};
 use crate::protocols::ListError;
 use crate::transports::TransportError;
@@ -58,7 +59,7 @@ impl Core {
             return;
         }
         let Some(record) = self.records.get(name) else { return };
-        if answered && record.failures > 0 && !matches!(record.departed, Some(Departed::Gone(_))) {
+        if answered && record.failures > 0 && !record.is_absent() {
             self.isolation.lost(name, now.mono);
         }
     }
@@ -78,11 +79,11 @@ impl Core {
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
         let rules = &self.parts.config.health;
         let announced = |record: &Record| record.source == SourceId::Mdns && record.is_trusted();
-        let of = self.records.values().filter(|record| announced(record) && record.departed.is_none()).count();
+        let of = self.records.values().filter(|record| announced(record) && record.presence == Presence::Named).count();
         let leaving: Vec<_> = leaving
             .iter()
             .filter(|name| self.records.get(*name).is_some_and(|record| announced(record)))
-            .filter(|name| self.records.get(*name).is_some_and(|record| record.departed.is_none()))
+            .filter(|name| self.records.get(*name).is_some_and(|record| record.presence == Presence::Named))
             .cloned()
             .collect();
         if !isolation::is_silence(leaving.len(), of, rules) {

@@ -44,6 +44,7 @@ mod restart;
 mod restore;
 mod roster;
 mod routes;
+mod scenario;
 mod schedule;
 mod session_news;
 mod sessions;
@@ -123,6 +124,8 @@ enum Command {
     Locate(ScenarioName, Reply<Document>),
     /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
+    /// Ends what is known of a scenario that is removed or down.
+    Forget(ScenarioName, Reply<Forgotten>),
     /// Only answers.
     Turn(Reply<()>),
     /// What a call taught, by a route of this generation.
@@ -149,6 +152,19 @@ enum Event {
     Archived(Result<(), StateError>, Vec<ScenarioName>),
 }
 
+/// What came of forgetting a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forgotten {
+    /// The scenario.
+    pub name: ScenarioName,
+    /// The state that it was in.
+    pub was: ScenarioState,
+    /// The source that still names it, so that it comes back.
+    pub named_by: Option<SourceId>,
+    /// Whether an operator's approval was taken back with it.
+    pub approval_ended: bool,
+}
+
 /// Why the engine did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
@@ -161,6 +177,9 @@ pub enum EngineError {
     /// No source names it any more, so there is no address to ask.
     #[error("no source names `{0}` any more")]
     NoAddress(ScenarioName),
+    /// It is neither removed nor down.
+    #[error("`{0}` is {1}, and only a removed or down scenario can be forgotten")]
+    NotForgettable(ScenarioName, ScenarioState),
     /// There are as many preferences as are kept.
     #[error(
         "there are {PREFERENCES_MAX} preferences already, as many as are kept; reset some that are not needed first"
@@ -311,6 +330,26 @@ impl EngineHandle {
         }
         let ruling = decision.map(|decision| Ruling { decision, party, source: Some(shown.source) });
         self.operate(|reply| Operation::Decide(name, ruling, reply)).await
+    }
+
+    /// Ends what is known of a scenario that is removed or down: its health, its tools with their names, its stored manifest, and of a removed
+    /// one the approval that an operator gave it. One that a source still names is polled as a new one.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NotForgettable`] for a scenario in any other state, [`EngineError::UnknownScenario`] for none.
+    pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Forget(name.clone(), reply)).await.map_err(|_| EngineError::Stopping)?;
+        let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
+        if forgotten.approval_ended {
+            match self.operate(|reply| Operation::Decide(name, None, reply)).await {
+                // There is no health to show any more.
+                Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(forgotten)
     }
 
     /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::archive::Save;
 use super::core::Core;
 use super::publish::Settled;
-use super::record::{Departed, Now, Record};
+use super::record::{Now, Record};
 use super::roster::{self, Holder, Known, Place, address_key};
+use super::scenario::facts::Presence;
+use super::scenario::lifecycle::RemovedBy;
 use super::trust;
 use crate::discovery::Trust;
 use crate::model::{Party, ScenarioName, SourceId};
@@ -83,7 +85,7 @@ impl Core {
         let mut known: Known = self.claims.iter().map(|(name, party)| (name.clone(), gone(party))).collect();
         for (name, record) in &self.records {
             let Some(party) = record.party.clone() else { continue };
-            let lives = record.target.is_some() && !matches!(record.departed, Some(Departed::Gone(_)));
+            let lives = record.target.is_some() && !record.is_absent();
             known.insert(name.clone(), Holder { party, lives, stands_in: None });
         }
         for (name, ruling) in &self.decisions {
@@ -110,9 +112,9 @@ impl Core {
         let new = || Box::new(Record::new(name.clone(), place.source, vouched, now));
         let record = self.records.entry(name.clone()).or_insert_with(new);
         let known = record.place.replace(place.clone());
-        let gone = matches!(record.departed.take(), Some(Departed::Gone(_)));
+        let gone = record.is_absent();
+        record.presence = Presence::Named;
         record.silenced = None;
-        record.dismissed = false;
         record.source = place.source;
         record.trusted = vouched;
         record.party = Some(party);
@@ -185,18 +187,17 @@ impl Core {
             SourceId::Embedded => false,
             source => !self.sets.contains_key(&source),
         };
-        match record.departed {
-            Some(Departed::Asking | Departed::Answers) if dismissed => {}
-            Some(_) => return false,
-            None => {}
+        match record.presence {
+            Presence::Named => {}
+            Presence::Leaving | Presence::Unnamed if dismissed => {}
+            Presence::Leaving | Presence::Unnamed | Presence::Absent { .. } => return false,
         }
-        record.departed = Some(Departed::Asking);
-        record.dismissed = dismissed;
+        record.presence = Presence::Leaving;
         let asked = record.may_be_asked() && record.is_trusted() && !dismissed;
         record.ask_anew(now.mono, now);
         if !asked {
             // Nothing of it is published, so there is nothing to ask about.
-            record.goes(now);
+            record.goes(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
         }
         if dismissed {
             record.kept = None;
@@ -214,7 +215,7 @@ impl Core {
     fn drop_double(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get(name) else { return };
         let Some(party) = record.party.as_ref().filter(|_| !self.decisions.contains_key(name)) else { return };
-        let address = record.place.as_ref().filter(|_| record.dismissed).map(|place| address_key(&place.endpoint));
+        let address = record.place.as_ref().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
         let now_known = self.places.values().any(|place| {
             let placed = trust::party(&place.endpoint);
             match &address {
@@ -251,7 +252,7 @@ impl Core {
             record.void();
             // It will not be asked, so nothing waits for it; whoever does is told why when it is touched.
             self.latches.remove(name);
-        } else if blocked(was) && record.target.is_some() && record.departed.is_none() {
+        } else if blocked(was) && record.target.is_some() && record.presence == Presence::Named {
             record.ask_anew(now.mono, now);
         } else if record.target.is_some() && record.is_trusted() && !let_in_before {
             // What it said while it waited is published at once; whether it still says that is asked, if that was long ago. What could not

@@ -101,7 +101,7 @@ impl Press {
     ) -> (Self, CatalogReader) {
         let offers = records.values().filter_map(|record| {
             let manifest = Arc::clone(&record.offer.as_ref()?.manifest);
-            let standing = super::health::standing(record, now.mono, &parts.config.protocol);
+            let standing = super::health::standing(record, now.mono, &parts.config);
             Some((record.name.clone(), Offer { manifest, standing }))
         });
         let profiles = Arc::new(parts.config.profiles.clone());
@@ -233,8 +233,8 @@ impl Press {
     /// What a scenario's answers have to say now.
     pub(super) fn scenario_findings(&mut self, record: &Record) {
         let held = record.offer.iter().flat_map(|held| held.findings.iter());
-        let findings: Vec<_> =
-            held.chain(record.failure_finding.as_deref()).chain(record.trust_finding.as_deref()).cloned().collect();
+        let told = held.chain(record.failure_finding.as_deref()).chain(record.trust_finding.as_deref());
+        let findings: Vec<_> = told.cloned().chain(super::health::lost_finding(record)).collect();
         let before = if findings.is_empty() {
             self.scenarios.remove(&record.name)
         } else {

@@ -13,6 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::EngineError;
 use super::roster::Place;
+use super::scenario::facts::{Latest, Obstacle, Presence, Term};
+use super::scenario::lifecycle::{Lifecycle, RemovedBy};
 use super::sessions::Line;
 use super::trust;
 use crate::config::Config;
@@ -69,8 +71,10 @@ pub(super) struct Record {
     pub(super) kept: Option<Digest>,
     /// Whose claim to the name the store has, of a scenario that waits for a yes.
     pub(super) claimed: Option<Party>,
-    /// Set while the scenario speaks a version out of range.
-    pub(super) incompatible: Option<Incompatible>,
+    /// What its last answer came to.
+    pub(super) latest: Latest,
+    /// What it asks for before it lists anything again, until the next good answer.
+    pub(super) obstacle: Option<Obstacle>,
     pub(super) failures: u32,
     /// The last back-off wait, which the next one grows from.
     pub(super) backoff: Option<Duration>,
@@ -98,20 +102,17 @@ pub(super) struct Record {
     /// Answers to asks of an older generation are dropped: the scenario moved or restarted meanwhile.
     pub(super) generation: u64,
     pub(super) waiters: Vec<Waiter>,
-    pub(super) state: ScenarioState,
+    pub(super) lifecycle: Lifecycle,
     pub(super) reason: String,
     pub(super) since: Timestamp,
     /// The state that was last told of; none yet for a scenario that was just heard of.
     pub(super) told: Option<ScenarioState>,
-    pub(super) departed: Option<Departed>,
+    /// Whether a source names it.
+    pub(super) presence: Presence,
     /// Until when its source's silence counts for nothing, because too many others fell silent with it.
     pub(super) silenced: Option<Instant>,
     /// Until when it is not withdrawn for its failures, because the daemon was cut off just now.
     pub(super) reprieve: Option<Instant>,
-    /// It was not named and did not answer, and has given no good answer since.
-    pub(super) gone: bool,
-    /// It went because the configuration does not want it any more, so it was not even asked.
-    pub(super) dismissed: bool,
     /// When the loop has to look at it again, as entered in its list of wakes.
     pub(super) wake: Option<Instant>,
 }
@@ -127,27 +128,8 @@ pub(super) struct Held {
     pub(super) findings: Vec<Finding>,
     /// How long the last good answer may be used; absent for a restored manifest.
     pub(super) fresh: Option<Validity>,
-    /// Until when the scenario counts as live; absent for a restored manifest.
-    pub(super) live_until: Option<Instant>,
+    pub(super) term: Term,
     pub(super) freshness: Freshness,
-}
-
-/// A scenario that speaks a version out of range.
-#[derive(Debug, Clone)]
-pub(super) struct Incompatible {
-    pub(super) since: Instant,
-    pub(super) message: String,
-}
-
-/// No source names the scenario any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Departed {
-    /// Its last address is asked once more.
-    Asking,
-    /// It still answers there.
-    Answers,
-    /// It does not. Carries since when.
-    Gone(Instant),
 }
 
 impl Record {
@@ -169,7 +151,8 @@ impl Record {
             offer: None,
             kept: None,
             claimed: None,
-            incompatible: None,
+            latest: Latest::Unanswered,
+            obstacle: None,
             failures: 0,
             backoff: None,
             suspect: false,
@@ -188,15 +171,13 @@ impl Record {
             asking: None,
             generation: 0,
             waiters: Vec::new(),
-            state: ScenarioState::Connecting,
+            lifecycle: Lifecycle::Connecting,
             reason: "not asked yet".into(),
             since: now.wall,
             told: None,
-            departed: None,
+            presence: Presence::Named,
             silenced: None,
             reprieve: None,
-            gone: false,
-            dismissed: false,
             wake: None,
         }
     }
@@ -218,8 +199,8 @@ impl Record {
             && self.failures == 0
             && !self.suspect
             && !self.unconditional
-            && self.departed.is_none()
-            && self.incompatible.is_none()
+            && self.presence == Presence::Named
+            && self.obstacle.is_none()
             && self.is_trusted()
             && self.waiters.is_empty()
     }
@@ -231,9 +212,22 @@ impl Record {
 
     /// Whether it may be asked now or later.
     pub(super) fn may_be_asked(&self) -> bool {
-        self.target.is_some()
-            && self.decision != Some(Decision::Blocked)
-            && !matches!(self.departed, Some(Departed::Gone(_)))
+        self.target.is_some() && self.decision != Some(Decision::Blocked) && !self.is_absent()
+    }
+
+    /// Whether no source names it any more and it does not answer.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self.presence, Presence::Absent { .. })
+    }
+
+    /// Whether the configuration does not want it any more.
+    pub(super) fn is_dismissed(&self) -> bool {
+        matches!(self.presence, Presence::Absent { by: RemovedBy::Configuration, .. })
+    }
+
+    /// The state as people and programs see it.
+    pub(super) fn state(&self) -> ScenarioState {
+        self.lifecycle.shown()
     }
 
     /// Why it may not be asked.
@@ -260,20 +254,23 @@ impl Record {
         }
     }
 
-    /// No source names it, and it does not answer.
-    pub(super) fn goes(&mut self, now: Now) {
-        self.departed = Some(Departed::Gone(now.mono));
-        self.gone = true;
+    /// No source names it, and it does not answer. What it said before says nothing of what may come back.
+    pub(super) fn goes(&mut self, by: RemovedBy, now: Now) {
+        self.presence = Presence::Absent { since: now.mono, by };
+        self.latest = Latest::Unanswered;
+        if let Some(held) = &mut self.offer {
+            held.term = Term::Ended;
+        }
         self.next_ask = None;
     }
 
     /// When it is to be forgotten, if nothing is heard of it until then.
     pub(super) fn forgotten_at(&self, config: &Config) -> Option<Instant> {
-        match self.departed {
-            Some(Departed::Gone(since)) if self.is_trusted() => Some(since + config.health.forget),
-            // Who never had a yes is remembered for its name alone, and names cost an announcer nothing.
-            Some(Departed::Gone(since)) => Some(since + config.health.forget.min(config.refresh.max_interval)),
-            _ => None,
+        match self.presence {
+            Presence::Absent { since, .. } if self.is_trusted() => Some(since + config.health.forget),
+            // One that was never approved is remembered for its name alone, and names cost an announcer nothing.
+            Presence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
+            Presence::Named | Presence::Leaving | Presence::Unnamed => None,
         }
     }
 
@@ -322,7 +319,9 @@ impl Record {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
         {
-            held.live_until = held.live_until.map(|until| until.min(fresh.fresh_until()));
+            if let Term::Until(until) = &mut held.term {
+                *until = (*until).min(fresh.fresh_until());
+            }
         }
     }
 
@@ -332,18 +331,20 @@ impl Record {
         self.target = None;
         self.next_ask = None;
         self.failures += 1;
+        self.latest = Latest::Failed;
         self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
     }
 
     /// The change of state that was not told of yet, which now counts as told.
     pub(super) fn turn(&mut self, now: Now) -> Option<Turn> {
-        let from = self.told.replace(self.state);
-        (from != Some(self.state)).then(|| self.turned(from, Some(self.state), self.reason.clone(), now))
+        let state = self.state();
+        let from = self.told.replace(state);
+        (from != Some(state)).then(|| self.turned(from, Some(state), self.reason.clone(), now))
     }
 
     /// That it is not known any more, and why.
     pub(super) fn forgotten(&self, reason: &str, now: Now) -> Turn {
-        self.turned(Some(self.state), None, reason.to_owned(), now)
+        self.turned(Some(self.state()), None, reason.to_owned(), now)
     }
 
     fn turned(&self, from: Option<ScenarioState>, to: Option<ScenarioState>, reason: String, now: Now) -> Turn {
@@ -359,7 +360,7 @@ impl Record {
         };
         Health {
             name: self.name.clone(),
-            state: self.state,
+            state: self.state(),
             reason: self.reason.clone(),
             since: self.since,
             url: self.target.as_ref().map(Target::to_string),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::record::{Held, Now, Record, Records};
+use super::scenario::facts::Term;
 use super::trust;
 use crate::config::Config;
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
@@ -90,7 +91,7 @@ fn record(
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
-        live_until: None,
+        term: Term::Restored,
         freshness,
     });
     Ok(record)

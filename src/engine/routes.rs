@@ -87,7 +87,7 @@ impl Route {
                 .as_ref()
                 .is_some_and(|line| line.ended == self.ended && Arc::ptr_eq(&line.session, &self.session))
             && record.generation == self.generation
-            && record.state == self.state
+            && record.state() == self.state
             && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
     }
 }
@@ -101,7 +101,7 @@ impl Record {
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
     fn has_route(&self) -> bool {
-        let may_be_called = self.is_trusted() && self.decision != Some(Decision::Blocked) && !self.dismissed;
+        let may_be_called = self.is_trusted() && self.decision != Some(Decision::Blocked) && !self.is_dismissed();
         may_be_called && self.session.is_some()
     }
 
@@ -114,7 +114,7 @@ impl Record {
             protocol: protocol.id(),
             address: target.to_string().into(),
             party: self.party.clone().unwrap_or_default(),
-            state: self.state,
+            state: self.state(),
             generation: self.generation,
         })
     }

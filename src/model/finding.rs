@@ -110,6 +110,8 @@ codes! {
     Disabled = "disabled", Info;
     /// Not published because of the scenario's state.
     Withdrawn = "withdrawn", Warning;
+    /// The scenario answers 401 or 403: a credential is missing, or the one that it is shown is not accepted.
+    NeedsAuthorization = "needs-authorization", Error;
     /// Not shown to LLMs because the scenario marks it as internal.
     InternalOnly = "internal-only", Info;
     /// Left out of one answer because the format or the asker allows only so many tools.

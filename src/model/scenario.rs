@@ -47,24 +47,39 @@ impl fmt::Display for SourceId {
 pub enum ScenarioState {
     /// Found by an untrusted source, waiting for an operator's yes. Not published.
     Pending,
-    /// Never answered since the start. Restored tools are published as stale.
+    /// Not answered yet, and not failed too often. Restored tools are published as stale.
     Connecting,
     /// The last answer is fresh. Published.
     Live,
     /// Past its freshness, still within grace. Published.
     Stale,
-    /// Failed too often for too long. Withdrawn with a finding, back at the first good answer.
+    /// A source names it, but it failed too often for too long, or has no tools to keep. Withdrawn with a finding, back at the first good
+    /// answer; its names stay reserved.
     Down,
+    /// No source names it any more and it does not answer, or its entry was taken out of the configuration. Withdrawn with a finding until
+    /// it is forgotten; its names stay reserved unless the configuration dropped it.
+    Removed,
+    /// It answers 401 or 403. The last good tools stay within grace.
+    NeedsAuthorization,
     /// Speaks a protocol version out of range. The last good tools stay until a cap, else none.
     Incompatible,
-    /// An operator said no. Not published, never asked.
+    /// An operator rejected it. Not published, never polled.
     Blocked,
 }
 
 impl ScenarioState {
     /// Every state, in the order of the table.
-    pub const ALL: [Self; 7] =
-        [Self::Pending, Self::Connecting, Self::Live, Self::Stale, Self::Down, Self::Incompatible, Self::Blocked];
+    pub const ALL: [Self; 9] = [
+        Self::Pending,
+        Self::Connecting,
+        Self::Live,
+        Self::Stale,
+        Self::Down,
+        Self::Removed,
+        Self::NeedsAuthorization,
+        Self::Incompatible,
+        Self::Blocked,
+    ];
 
     /// The state as it is written in answers.
     pub fn as_str(self) -> &'static str {
@@ -74,6 +89,8 @@ impl ScenarioState {
             Self::Live => "live",
             Self::Stale => "stale",
             Self::Down => "down",
+            Self::Removed => "removed",
+            Self::NeedsAuthorization => "needs-authorization",
             Self::Incompatible => "incompatible",
             Self::Blocked => "blocked",
         }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
-use crate::model::{InvalidName, InvalidPreference};
+use crate::model::{InvalidName, InvalidPreference, ScenarioState};
 use crate::state::Trouble;
 
 /// An answer that is not what was asked for.
@@ -190,6 +190,16 @@ impl From<EngineError> for Problem {
             }
             EngineError::NoAddress(_) => {
                 Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
+            }
+            EngineError::NotForgettable(ref name, state) => {
+                let next = match state {
+                    ScenarioState::Blocked => {
+                        format!("take the block back first with `DELETE /api/v1/scenarios/{name}/block`")
+                    }
+                    ScenarioState::Pending => format!("keep it out with `POST /api/v1/scenarios/{name}/block`"),
+                    _ => "take it out of what names it, and it is removed once it does not answer".to_owned(),
+                };
+                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
             }
             EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {

@@ -62,9 +62,9 @@ fn build() -> Family {
     )
 }
 
-/// By state, and one by one. Those that wait for an operator's yes or were blocked are only counted: whoever announces himself on the
-/// network chooses his name, and would choose names of series.
-fn scenarios(snapshot: &Snapshot) -> [Family; 4] {
+/// By state, and one by one. Those that wait for approval or were blocked are only counted: what announces itself on the network chooses
+/// its name, and would choose names of series. Those that were removed are only counted too, so that they raise no alarm.
+fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
     let gauge = |name, help| Family::new(Kind::Gauge, name, help);
     let mut states = gauge("callsheet_scenarios", "Scenarios that are known, by state.");
     for state in ScenarioState::ALL {
@@ -76,6 +76,10 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 4] {
         "callsheet_scenario_incompatible",
         "Whether the scenario speaks a protocol version out of the accepted range.",
     );
+    let mut unauthorized = gauge(
+        "callsheet_scenario_needs_authorization",
+        "Whether the scenario answers 401 or 403, so that a credential is missing.",
+    );
     let mut success = gauge(
         "callsheet_scenario_last_success_timestamp_seconds",
         "When the scenario last gave a good answer; absent when it never did.",
@@ -85,15 +89,16 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 4] {
         let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
         up = up.of("scenario", name, is_up);
         incompatible = incompatible.of("scenario", name, health.state == ScenarioState::Incompatible);
+        unauthorized = unauthorized.of("scenario", name, health.state == ScenarioState::NeedsAuthorization);
         if let Some(at) = health.last_success {
             success = success.of("scenario", name, seconds(at));
         }
     }
-    [states, up, incompatible, success]
+    [states, up, incompatible, unauthorized, success]
 }
 
 fn is_told(health: &Health) -> bool {
-    !matches!(health.state, ScenarioState::Pending | ScenarioState::Blocked)
+    !matches!(health.state, ScenarioState::Pending | ScenarioState::Blocked | ScenarioState::Removed)
 }
 
 fn catalog(snapshot: &Snapshot) -> [Family; 4] {

@@ -90,7 +90,9 @@ pub(super) async fn all(State(shared): State<App>, _: NoQuery) -> Result<Respons
 
 /// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
 pub(super) async fn refresh(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
-    let may_be_asked = |health: &&Arc<Health>| !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending);
+    let may_be_asked = |health: &&Arc<Health>| {
+        !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
+    };
     let before = shared.reader.snapshot();
     let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
     if !names.is_empty() {

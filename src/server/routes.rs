@@ -87,6 +87,7 @@ const CANNOT_ASK: Refusal = refusal(409, "It is blocked, or there is no address 
 const TOO_MANY: Refusal =
     refusal(409, "There are as many preferences as are kept.").made(|| EngineError::TooManyPreferences.into());
 const NOT_ALLOWED: Refusal = refusal(409, "Its standing does not allow that now; the answer says what to do first.");
+const NOT_FORGETTABLE: Refusal = refusal(409, "It is neither removed nor down; the answer says what to do first.");
 const NO_APPROVAL: Refusal =
     refusal(404, "No such call waits, or it was forgotten.").made(|| DecideError::from(Undecided::Unknown).into());
 const DECIDED: Refusal = refusal(
@@ -171,6 +172,12 @@ pub(super) const ROUTES: &[Route] = &[
         operation(Delete, Operate, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
             .about("Changes nothing when it is not blocked, not even its trust.")
             .refuses(&[UNKNOWN])
+            .stores(),
+    ]),
+    route("/api/v1/scenarios/{name}/forget", &[params::SCENARIO_NAME], &[
+        operation(Post, Operate, Scenarios, "forgetScenario", "forgets it when it is removed or down", json::<scenarios::ForgottenJson<'_>>("what came of it"), || post(scenarios::forget))
+            .about("Ends its health, the names of its tools, its stored manifest, and the trust in one that is removed. One that a source still names comes back at its next good answer.")
+            .refuses(&[UNKNOWN, NOT_FORGETTABLE])
             .stores(),
     ]),
     route("/api/v1/preferences", &[], &[

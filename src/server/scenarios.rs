@@ -14,7 +14,8 @@ use super::params::Takes;
 use super::query::{NoQuery, Param, Query, many, once};
 use super::{App, Shared, lookup, wire};
 use crate::catalog::Snapshot;
-use crate::model::{Finding, Health, ScenarioName, ScenarioState};
+use crate::engine::Forgotten;
+use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
 use crate::state::Decision;
 
 /// What may be asked of all scenarios.
@@ -159,6 +160,47 @@ pub(super) async fn unblock(
     } else {
         shown_now(&shared, &name)
     }
+}
+
+/// What came of forgetting a scenario.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ForgottenScenario")]
+pub(super) struct ForgottenJson<'a> {
+    /// The name it was filed under.
+    name: &'a str,
+    /// The state that it was in.
+    #[schemars(schema_with = "wire::states")]
+    was: &'static str,
+    /// The source that still names it; `null` when none does.
+    named_by: Option<&'static str>,
+    /// Whether an operator's trust in it was taken back with it.
+    trust_ended: bool,
+    /// What that means, for people.
+    message: String,
+}
+
+impl<'a> ForgottenJson<'a> {
+    fn new(forgotten: &'a Forgotten) -> Self {
+        let name = forgotten.name.as_str();
+        let message = match forgotten.named_by {
+            Some(source) => format!(
+                "`{name}` is forgotten, but its source ({source}) still names it: it is known anew, and its tools come back at its next good answer"
+            ),
+            None => format!("`{name}` is forgotten, and the names of its tools are free"),
+        };
+        let named_by = forgotten.named_by.map(SourceId::as_str);
+        Self { name, was: forgotten.was.as_str(), named_by, trust_ended: forgotten.approval_ended, message }
+    }
+}
+
+/// `POST /api/v1/scenarios/{name}/forget`: ends what is known of a scenario that is removed or down. 409 for any other.
+pub(super) async fn forget(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let name = find(&shared.reader.snapshot(), &name)?.name.clone();
+    wire::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
 }
 
 /// Whether the scenario is known is the engine's to judge: an operator may decide before it appears.

@@ -82,12 +82,12 @@ fn a_manager_is_told_of_a_whole_life() {
     home.write("callsheet.toml", "server.listen = \"127.0.0.1:0\"\nhealth.grace = \"1m\"\n");
     let (begun, ended, second) = manager.reload(ended);
     assert!(first > 0 && second > first, "{first} {second}");
-    let quiet = manager.until(begun, |line| line == "STATUS=scenarios: 1 down; tools: 0").max(ended);
+    let quiet = manager.until(begun, |line| line == "STATUS=scenarios: 1 removed; tools: 0").max(ended);
     // What cannot be used ends as well, and is told.
     home.write("callsheet.toml", "health.grace = \"soon\"\n");
     daemon.signal("HUP");
     let (_, ended, _) = manager.reload(quiet);
-    manager.until(quiet, |line| line == "STATUS=scenarios: 1 down; tools: 0; configuration refused");
+    manager.until(quiet, |line| line == "STATUS=scenarios: 1 removed; tools: 0; configuration refused");
 
     daemon.signal("TERM");
     let last = manager.until(ended, |line| line == "STOPPING=1");

@@ -29,7 +29,7 @@ fn a_file_that_is_replaced_is_read_and_equal_scenarios_are_left_alone() {
     replace(&following.path, &file(&[notes.entry("notes")]));
     following.until_tools(&["add_note"]);
     let gone = following.health("mail");
-    assert_eq!((&gone["state"], &gone["next_attempt"]), (&"down".into(), &serde_json::Value::Null));
+    assert_eq!((&gone["state"], &gone["next_attempt"]), (&"removed".into(), &serde_json::Value::Null));
     assert_eq!(gone["reason"], "the configuration does not name it any more");
     let withdrawn = following.findings("withdrawn");
     assert_eq!((withdrawn.len(), &withdrawn[0]["scenario"]), (1, &"mail".into()), "{withdrawn:?}");

@@ -87,11 +87,11 @@ async fn a_scenario_whose_process_file_goes_is_asked_once_more_and_comes_back() 
 
     found.stop().await;
     home.remove_process("found");
-    let down = daemon.until_state("found", "down").await;
-    let reason = down["reason"].as_str().unwrap();
+    let removed = daemon.until_state("found", "removed").await;
+    let reason = removed["reason"].as_str().unwrap();
     assert!(reason.contains("no source names it any more") && reason.contains("does not answer"), "{reason}");
-    assert_eq!(down["last_error"]["kind"], "refused");
-    assert!(down["next_attempt"].is_null(), "{down}");
+    assert_eq!(removed["last_error"]["kind"], "refused");
+    assert!(removed["next_attempt"].is_null(), "{removed}");
     assert_eq!(daemon.tools("").await, ["brew"]);
     let withdrawn = daemon.findings("withdrawn").await;
     assert_eq!(withdrawn.len(), 1);

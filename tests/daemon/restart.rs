@@ -185,7 +185,7 @@ async fn what_no_source_names_any_more_is_withdrawn_after_a_restart() {
     daemon.stop().await;
     home.remove_process("pantry");
     let daemon = home.start(&[&kitchen]).await;
-    daemon.until_state("pantry", "down").await;
+    daemon.until_state("pantry", "removed").await;
     assert_eq!(daemon.tools("").await, ["brew"]);
     assert_eq!(daemon.findings("withdrawn").await[0]["scenario"], "pantry");
     home.write_process("pantry", found.address.port());

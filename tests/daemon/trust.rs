@@ -420,7 +420,7 @@ async fn a_decision_is_seen_and_taken_back_while_nobody_is_there() {
     let daemon = home.start([]).await;
     let blocked = daemon.until_state("pantry", ScenarioState::Blocked).await;
     assert_eq!(blocked.party.identity.as_deref(), Some("id-1"));
-    daemon.until_state("desk", ScenarioState::Down).await;
+    daemon.until_state("desk", ScenarioState::Removed).await;
     assert_eq!(daemon.decide("DELETE", "pantry", "block").await["state"], "pending");
     assert_eq!(daemon.decide("DELETE", "desk", "trust").await["state"], "pending");
     daemon.stop().await;

@@ -40,7 +40,8 @@ fn states(snapshot: &Snapshot, scenario: &str) -> Vec<ScenarioState> {
 }
 
 fn withdrawn(snapshot: &Snapshot) -> Vec<&'static str> {
-    NAMES.into_iter().filter(|name| states(snapshot, name).contains(&ScenarioState::Down)).collect()
+    let gone = |state: &ScenarioState| matches!(state, ScenarioState::Down | ScenarioState::Removed);
+    NAMES.into_iter().filter(|name| states(snapshot, name).iter().any(gone)).collect()
 }
 
 /// The real command line against this daemon.
@@ -272,11 +273,14 @@ async fn a_goodbye_of_its_own_counts_also_while_isolated() {
         server.close().await;
     }
     daemon.until("isolated", |now| now.isolated.is_some()).await;
+    for lost in &NAMES[..3] {
+        daemon.until_health(lost, "fails", |health| health.failures_in_a_row > 0).await;
+    }
     // This one still answers when the others do not; then it leaves as it should.
     servers[3].close().await;
     daemon.hears(announced(&servers, &[0, 1, 2, 4]));
-    let down = daemon.until_state("d", ScenarioState::Down).await;
-    assert!(down.reason.starts_with("no source names it any more, and it does not answer"), "{}", down.reason);
+    let gone = daemon.until_state("d", ScenarioState::Removed).await;
+    assert!(gone.reason.starts_with("no source names it any more, and it does not answer"), "{}", gone.reason);
     // The lost ones' announcements run out, one by one.
     daemon.hears(announced(&servers, &[1, 2, 4]));
     daemon.hears(announced(&servers, &[2, 4]));

@@ -19,10 +19,21 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
     let mut server = Scripted::absent();
     server.say(good(&["read"]));
     let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
-    let tried = sheet.until_health("files", "was tried", |health| health.failures_in_a_row >= 4).await;
+    let mut early = Vec::new();
+    let tried = sheet.until_health("files", "was tried", |health| {
+        early.push((health.failures_in_a_row, health.state, health.reason.clone()));
+        health.failures_in_a_row >= 4
+    });
+    let tried = tried.await;
+    for (failures, state, reason) in early {
+        // Without tools to keep there is no grace to wait for.
+        let expected = if failures < 3 { ScenarioState::Connecting } else { ScenarioState::Down };
+        assert_eq!(state, expected, "after {failures} failures");
+        assert!(failures == 0 || reason.contains("connection to http://"), "{reason}");
+    }
+    let [lost] = &findings(&tried, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
+    assert!(lost.message.starts_with("it is down and has never said what it offers: connection to"), "{lost:?}");
     let shown = health(&tried, "files");
-    assert_eq!(shown.state, ScenarioState::Connecting);
-    assert!(shown.reason.starts_with("never answered yet: connection to http://"), "{}", shown.reason);
     assert_eq!(shown.last_error.as_ref().unwrap().kind, "refused");
     assert!(shown.last_success.is_none() && shown.protocol.is_none() && shown.freshness.is_none(), "{shown:?}");
 
@@ -34,6 +45,7 @@ async fn a_scenario_connects_when_it_begins_to_answer() {
     assert_eq!((shown.protocol, shown.version.as_deref()), (Some("tool-discovery"), Some("1.0.0")));
     // It never answered before, so nothing restarted.
     assert_eq!(shown.restarts, 0);
+    assert!(findings(&live, FindingCode::Withdrawn).is_empty());
 }
 
 #[tokio::test]
@@ -110,11 +122,11 @@ async fn grace_counts_from_the_last_good_answer() {
 }
 
 #[tokio::test]
-async fn a_scenario_that_never_answers_is_down_after_grace_too() {
+async fn a_scenario_that_never_answers_is_down_within_grace() {
     let server = Scripted::saying(Reply::status("500 Internal Server Error"));
-    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
     let shown = health(&down, "files");
-    assert_eq!(shown.last_error.as_ref().unwrap().kind, "status");
+    assert_eq!((shown.failures_in_a_row, shown.last_error.as_ref().unwrap().kind.as_str()), (3, "status"));
     assert!(shown.reason.contains("answered 500"), "{}", shown.reason);
 }

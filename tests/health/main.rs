@@ -4,9 +4,11 @@
 mod support;
 
 mod answers;
+mod authorization;
 mod backoff;
 mod crowd;
 mod forced;
+mod forgetting;
 mod fresh;
 mod isolation;
 mod life;

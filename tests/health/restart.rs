@@ -155,10 +155,12 @@ async fn what_was_restored_is_no_sign_of_a_restart() {
     let mut sheet = one("files", &server).start().await;
     sheet.until_listed(&["read"]).await;
     let place = sheet.stop().await.1;
-    server.say(build("1.1.0", "2026-02-03T11:00:00Z", &["read", "write"]));
+    let gate = Gate::new();
+    server.say(build("1.1.0", "2026-02-03T11:00:00Z", &["read", "write"]).behind(&gate));
     let mut sheet = place.setting([("files", server.url())]).start().await;
     assert_eq!(listed(&sheet.now()), ["read"], "the last good answer is there before anyone was asked");
     assert_eq!(sheet.health("files").state, ScenarioState::Connecting);
+    gate.open();
     let now = sheet.until_listed(&["read", "write"]).await;
     assert_eq!(health(&now, "files").restarts, 0, "it was not watched meanwhile");
 }

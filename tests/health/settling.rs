@@ -60,8 +60,8 @@ async fn a_source_that_never_settles_keeps_only_its_own() {
     // Long before any grace: its source took it back, and it does not answer.
     until(&["mine"]).await;
     let health = &sheet.snapshot().health;
-    assert_eq!(health[&name("files")].state, ScenarioState::Down);
-    assert_ne!(health[&name("own")].state, ScenarioState::Down);
+    assert_eq!(health[&name("files")].state, ScenarioState::Removed);
+    assert_ne!(health[&name("own")].state, ScenarioState::Removed);
     sheet.finish().await;
 }
 

@@ -77,7 +77,7 @@ async fn a_source_that_never_could_look_takes_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_restored_scenario_that_no_source_names_is_down() {
+async fn a_restored_scenario_that_no_source_names_is_removed() {
     let processes = Processes::new();
     let server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
@@ -86,13 +86,13 @@ async fn a_restored_scenario_that_no_source_names_is_down() {
     let place = sheet.stop().await.1;
     remove(&processes, "files");
     let mut sheet = follow(place.setting([]), &processes).start().await;
-    let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert_eq!((listed(&down).len(), health(&down, "files").reason.as_str()), (0, "no source names it any more"));
-    assert_eq!(findings(&down, FindingCode::Withdrawn).len(), 1);
+    let removed = sheet.until_state("files", ScenarioState::Removed).await;
+    assert_eq!((listed(&removed).len(), health(&removed, "files").reason.as_str()), (0, "no source names it any more"));
+    assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
 }
 
 #[tokio::test]
-async fn a_scenario_that_left_and_does_not_answer_is_down_at_once_and_forgotten_later() {
+async fn a_scenario_that_left_and_does_not_answer_is_removed_at_once_and_forgotten_later() {
     let processes = Processes::new();
     let mut server = Scripted::saying(Reply::tools("files", &["read"]));
     let other = Scripted::saying(Reply::tools("desk", &["note"]));
@@ -103,15 +103,15 @@ async fn a_scenario_that_left_and_does_not_answer_is_down_at_once_and_forgotten_
     server.close().await;
     remove(&processes, "files");
     // Long before three failures and an hour of grace: the source's word and the failed ask agree.
-    let down = sheet.until_state("files", ScenarioState::Down).await;
-    let shown = health(&down, "files");
-    assert_eq!((listed(&down), shown.failures_in_a_row), (vec!["note".to_owned()], 1));
+    let removed = sheet.until_state("files", ScenarioState::Removed).await;
+    let shown = health(&removed, "files");
+    assert_eq!((listed(&removed), shown.failures_in_a_row), (vec!["note".to_owned()], 1));
     assert!(
         shown.reason.starts_with("no source names it any more, and it does not answer: connection to"),
         "{shown:?}"
     );
     assert_eq!(shown.next_attempt, None);
-    let [withdrawn] = &findings(&down, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
+    let [withdrawn] = &findings(&removed, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
     assert!(withdrawn.message.contains("no source names it any more"), "{withdrawn:?}");
 
     let forgotten = sheet.until("it is forgotten", |now| !now.health.contains_key(&name("files"))).await;
@@ -136,7 +136,7 @@ async fn what_an_operator_decided_about_is_not_forgotten() {
     sheet.callsheet.engine().decide(name("files"), Some(Decision::Trusted)).await.unwrap();
     server.close().await;
     remove(&processes, "files");
-    sheet.until_state("files", ScenarioState::Down).await;
+    sheet.until_state("files", ScenarioState::Removed).await;
     // Some turns of the loop later it is still there.
     for _ in 0..5 {
         sheet.refresh("desk").await;
@@ -160,12 +160,12 @@ async fn a_scenario_that_left_and_is_busy_is_not_dead() {
     let busy = sheet.until_health("files", "is busy", |health| health.last_error.is_some()).await;
     assert_eq!((listed(&busy), health(&busy, "files").state), (vec!["read".to_owned()], ScenarioState::Live));
     server.say(Reply::status("404 Not Found"));
-    let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert!(listed(&down).is_empty());
+    let removed = sheet.until_state("files", ScenarioState::Removed).await;
+    assert!(listed(&removed).is_empty());
 }
 
 #[tokio::test]
-async fn a_scenario_that_comes_back_after_being_down_restarted() {
+async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
     let processes = Processes::new();
     let mut server = Scripted::saying(Reply::tools("files", &["read"]));
     processes.write_live("files", server.port());
@@ -173,7 +173,7 @@ async fn a_scenario_that_comes_back_after_being_down_restarted() {
     sheet.until_listed(&["read"]).await;
     server.close().await;
     remove(&processes, "files");
-    sheet.until_state("files", ScenarioState::Down).await;
+    sheet.until_state("files", ScenarioState::Removed).await;
     // The same file as before: its source knows of nothing new, but that it is named is no answer.
     processes.write_live("files", server.port());
     let named = sheet.until_health("files", "is named again", |health| health.failures_in_a_row >= 2).await;

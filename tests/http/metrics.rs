@@ -168,6 +168,8 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
         Health { last_success, tools, ..health("files", ScenarioState::Live) },
         health("gone", ScenarioState::Down),
         health("old", ScenarioState::Incompatible),
+        health("locked", ScenarioState::NeedsAuthorization),
+        health("former", ScenarioState::Removed),
         health("waits", ScenarioState::Pending),
         health("banned", ScenarioState::Blocked),
     ];
@@ -187,6 +189,9 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
         ("callsheet_scenarios{state=\"pending\"}", 1.0),
         ("callsheet_scenario_incompatible{scenario=\"old\"}", 1.0),
         ("callsheet_scenario_up{scenario=\"old\"}", 0.0),
+        ("callsheet_scenario_needs_authorization{scenario=\"locked\"}", 1.0),
+        ("callsheet_scenario_needs_authorization{scenario=\"old\"}", 0.0),
+        ("callsheet_scenarios{state=\"removed\"}", 1.0),
         ("callsheet_scenario_last_success_timestamp_seconds{scenario=\"files\"}", 1.7e9),
         ("callsheet_isolated", 1.0),
         ("callsheet_state_writable", 0.0),
@@ -198,6 +203,8 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
     }
     // Strangers name no series.
     assert!(!scraped.text.contains("waits") && !scraped.text.contains("banned"), "{}", scraped.text);
+    // Nor do those that are gone: an alarm would go on for a day.
+    assert!(!scraped.text.contains("former"), "{}", scraped.text);
     assert_eq!(scraped.count("callsheet_scenario_last_success"), 1);
 }
 

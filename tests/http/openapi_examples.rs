@@ -181,7 +181,10 @@ async fn calling() -> (Daemon, Callee, Module, Home) {
     let desk = Module::start("desk", &[crate::support::module::tool("desk.book", "user")]).await;
     let home = Home::new();
     let mut config = home.config(&[]);
-    config.scenarios = vec![configured("builds", ([127, 0, 0, 1], builds.port()).into())];
+    // The second has no server, so that there is one to forget.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    config.scenarios = vec![configured("builds", ([127, 0, 0, 1], builds.port()).into()), configured("attic", nobody)];
+    config.health.failures = 1;
     desk.configure(&mut config);
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;

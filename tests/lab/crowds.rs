@@ -37,7 +37,7 @@ fn two_hosts_that_use_one_name_are_two_scenarios_and_that_is_told() {
 
     // Who came second keeps what it has, and gets nothing of what the first leaves behind.
     first.stop();
-    daemon.within(START, "library", "down");
+    daemon.within(START, "library", "removed");
     assert_eq!(daemon.health(name)["state"], "live");
     assert_eq!(daemon.tools().len(), 1);
 }
@@ -99,6 +99,6 @@ fn a_flood_of_five_thousand_is_bounded_counted_and_costs_the_real_scenario_nothi
     // Who leaves is not kept for it.
     flood.kill();
     library.stop();
-    daemon.within(Duration::from_secs(30), "library", "down");
+    daemon.within(Duration::from_secs(30), "library", "removed");
     assert_eq!(daemon.tools(), ["mail_find"]);
 }

@@ -105,7 +105,7 @@ fn a_silent_cut_longer_than_the_record_lives_withdraws_and_heals() {
     lab.cut(&lab.hosts[1]);
     daemon.within(NOTICED, "library", "stale");
     assert_eq!(daemon.tools(), ["library_find"]);
-    let health = daemon.within(Duration::from_secs(20), "library", "down");
+    let health = daemon.within(Duration::from_secs(20), "library", "removed");
     assert!(reason(&health).contains("no source names it any more, and it does not answer"), "{health}");
     assert!(daemon.tools().is_empty(), "{health}");
 

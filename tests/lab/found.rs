@@ -28,7 +28,7 @@ fn a_scenario_on_another_host_waits_for_a_yes_is_listed_and_leaves_truthfully() 
     daemon.until("library", "live");
 
     library.stop();
-    let health = daemon.until("library", "down");
+    let health = daemon.until("library", "removed");
     assert!(daemon.tools().is_empty(), "withdrawn: {health}");
     let findings = daemon.json(&["scenarios", "library"])["findings"].to_string();
     assert!(findings.contains("no source names it any more"), "{findings}");

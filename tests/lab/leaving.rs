@@ -37,7 +37,7 @@ fn a_goodbye_withdraws_long_before_grace_and_a_new_start_brings_it_back() {
     assert!(lists_it(&daemon));
 
     library.stop();
-    let health = daemon.within(GOODBYE, "library", "down");
+    let health = daemon.within(GOODBYE, "library", "removed");
     assert!(reason(&health).contains("no source names it any more, and it does not answer"), "{health}");
     assert!(daemon.tools().is_empty(), "{health}");
 

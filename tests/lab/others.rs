@@ -44,7 +44,7 @@ fn what_avahi_announces_is_found_its_changes_followed_and_its_goodbye_heard() {
     daemon.sees(HEARD, "library", "known to have said goodbye", left);
     holds_for(Duration::from_secs(2), "its tools in the list", || daemon.tools() == ["library_find"]);
     library.kill();
-    daemon.within(HEARD, "library", "down");
+    daemon.within(HEARD, "library", "removed");
     assert!(daemon.tools().is_empty());
 
     // Announced before it runs, it is down until it answers.

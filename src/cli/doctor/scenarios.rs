@@ -78,7 +78,13 @@ fn in_force(known: &Value, daemon: &Daemon, report: &mut Report) {
 
 /// Errors and warnings by scenario. What a format could not say, and what follows from a state, is not the scenario's doing.
 fn counts(findings: &Value) -> BTreeMap<&str, Counts> {
-    let aside = [FindingCode::Lossy, FindingCode::OverLimit, FindingCode::Withdrawn, FindingCode::VersionRefused];
+    let aside = [
+        FindingCode::Lossy,
+        FindingCode::OverLimit,
+        FindingCode::Withdrawn,
+        FindingCode::VersionRefused,
+        FindingCode::NeedsAuthorization,
+    ];
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
     for finding in output::list(findings, "findings") {
         let Some(scenario) = finding["scenario"].as_str() else { continue };
@@ -107,7 +113,7 @@ fn state(scenario: &Value, counts: Counts, report: &mut Report) {
         "connecting" if output::number(scenario, "/failures_in_a_row") > 0 => {
             report.error(Check::Scenarios, &name, told, start(&url));
         }
-        "blocked" => report.ok(Check::Scenarios, &name, told),
+        "blocked" | "removed" => report.ok(Check::Scenarios, &name, told),
         "stale" | "connecting" => report.warning(
             Check::Scenarios,
             &name,
@@ -115,10 +121,13 @@ fn state(scenario: &Value, counts: Counts, report: &mut Report) {
             format!("see whether it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(Check::Scenarios, &name, told, UPDATE),
+        "needs-authorization" => report.error(Check::Scenarios, &name, told, AUTHORIZE),
         _ => report.error(Check::Scenarios, &name, told, start(&url)),
     }
 }
 
+const AUTHORIZE: &str =
+    "set `module_settings.tokens` if it is a module; else let it list its tools without a credential";
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
 fn start(url: &str) -> String {

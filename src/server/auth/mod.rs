@@ -176,10 +176,11 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef-hush";
 
     /// What is reserved where a token is configured, by the ids of the operations.
-    const RESERVED: [&str; 7] = [
+    const RESERVED: [&str; 8] = [
         "approveCall",
         "blockScenario",
         "cancelOperation",
+        "forgetScenario",
         "rejectCall",
         "trustScenario",
         "unblockScenario",

@@ -119,6 +119,9 @@ fn advice(code: FindingCode) -> Option<&'static str> {
         FindingCode::Withdrawn => {
             "see why the scenario does not answer; its tools come back with its next good answer."
         }
+        FindingCode::NeedsAuthorization => {
+            "give callsheet the credential, or let the scenario list its tools without one."
+        }
         FindingCode::OverLimit => "switch off what is not needed, or raise the priority of what must stay.",
         FindingCode::TrustWithheld => "look at who answers there now, and trust it again if that is right.",
         FindingCode::PreferenceUnmatched => {

@@ -16,6 +16,8 @@ pub(super) fn badge(state: ScenarioState) -> Markup {
         ScenarioState::Live => "●",
         ScenarioState::Stale => "◐",
         ScenarioState::Down => "✕",
+        ScenarioState::Removed => "∅",
+        ScenarioState::NeedsAuthorization => "!",
         ScenarioState::Incompatible => "≠",
         ScenarioState::Blocked => "⊘",
     };
@@ -76,7 +78,8 @@ pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
 
 /// Whether the reason of a state is bad news.
 fn tone(state: ScenarioState) -> &'static str {
-    if matches!(state, ScenarioState::Down | ScenarioState::Incompatible) { "bad" } else { "quiet" }
+    use ScenarioState::{Down, Incompatible, NeedsAuthorization};
+    if matches!(state, Down | Incompatible | NeedsAuthorization) { "bad" } else { "quiet" }
 }
 
 fn tools(health: &Health) -> Markup {
@@ -126,7 +129,7 @@ pub(super) fn actions(health: &Health) -> Markup {
     let at = origin.unwrap_or("an unknown address");
     let tools = count(health.tools.offered, "tool");
     html! {
-        @if !blocked && health.url.is_some() {
+        @if !blocked && health.state != ScenarioState::Removed && health.url.is_some() {
             button id={ "refresh-" (name) } type="button" hx-post={ (base) "/refresh" } hx-swap="none"
                 aria-label={ "Refresh " (name) } { "Refresh" }
         }
@@ -139,6 +142,11 @@ pub(super) fn actions(health: &Health) -> Markup {
             button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
                 hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
                 aria-label={ "Distrust " (name) } { "Distrust" }
+        }
+        @if matches!(health.state, ScenarioState::Removed | ScenarioState::Down) {
+            button id={ "forget-" (name) } type="button" hx-post={ (base) "/forget" } hx-swap="none"
+                hx-confirm={ "Forget " (name) "? What is known of it ends; it comes back when a source names it and it answers." }
+                aria-label={ "Forget " (name) } { "Forget" }
         }
         @if blocked {
             button id={ "unblock-" (name) } type="button" hx-delete={ (base) "/block" } hx-swap="none"

@@ -93,11 +93,13 @@ fn urgency(state: ScenarioState) -> u8 {
     match state {
         ScenarioState::Pending => 0,
         ScenarioState::Down => 1,
-        ScenarioState::Incompatible => 2,
-        ScenarioState::Stale => 3,
-        ScenarioState::Connecting => 4,
-        ScenarioState::Live => 5,
-        ScenarioState::Blocked => 6,
+        ScenarioState::NeedsAuthorization => 2,
+        ScenarioState::Incompatible => 3,
+        ScenarioState::Stale => 4,
+        ScenarioState::Connecting => 5,
+        ScenarioState::Live => 6,
+        ScenarioState::Removed => 7,
+        ScenarioState::Blocked => 8,
     }
 }
 

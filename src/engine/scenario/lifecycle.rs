@@ -1,0 +1,201 @@
+//! The states of one scenario, and every step from one to another. Pure: [`next`] is the only place that says which state follows.
+//!
+//! ```text
+//!                  Unapproved                        Rejected
+//!   any state ------------------> Pending    any state -----------> Blocked
+//!                                    |                                 |
+//!                                    +------------ Approved -----------+
+//!                                                     |
+//!                                                     v
+//!                        +------------------------ Connecting
+//!                        | Fresh                      | Lost
+//!                        v           Aged, Failing    v
+//!                      Live <----------------------  Down <-------- Present -----+
+//!                        |  \                         ^                          |
+//!                        |   +--> Stale --- Lost -----+                          |
+//!                        |          | Fresh: Live                                |
+//!                        |          |                                            |
+//!                        +----------+-- Unauthorized --> NeedsAuthorization      |
+//!                        |          +-- OutOfRange ----> Incompatible            |
+//!                        |                                                       |
+//!                        +--- Absent (from any state but Pending, Blocked) --> Removed
+//! ```
+//!
+//! An input says what is true of the scenario now, not what changed; the same input twice changes nothing the second time. The loop
+//! gives three of them, in this order, whenever something may have changed: what the operator decided (`Rejected`, `Unapproved`,
+//! `Approved`), what the sources say (`Absent`, `Present`), and what its answers came to (all others). So an operator's decision hides
+//! whatever else is so, and what is hidden shows again when the decision is taken back.
+
+use crate::model::ScenarioState;
+
+/// The state of a scenario. What it means for the tools stands with [`ScenarioState`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Lifecycle {
+    /// It waits for an operator's approval.
+    Pending,
+    /// It has not answered since the start.
+    Connecting,
+    /// Its last answer is fresh.
+    Live,
+    /// Its last answer is past its freshness, or it fails, within grace.
+    Stale,
+    /// It answered 401 or 403 last, and gave no good answer since.
+    NeedsAuthorization,
+    /// It failed too often for too long, or came back and gave no good answer yet.
+    Down,
+    /// It spoke a version out of range, and gave no good answer since.
+    Incompatible,
+    /// No source names it any more, and it does not answer.
+    Removed(RemovedBy),
+    /// An operator rejected it.
+    Blocked,
+}
+
+/// Why no source names a scenario any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum RemovedBy {
+    /// Its source does not see it any more. It may come back, so the names of its tools stay reserved.
+    Source,
+    /// Its entry was taken out of the configuration, or its source was switched off there. The names are free at once.
+    Configuration,
+}
+
+/// What is true of a scenario now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Input {
+    /// An operator rejected it.
+    Rejected,
+    /// No source vouches for it, and no approval counts for it.
+    Unapproved,
+    /// A source vouches for it, or an operator approved it.
+    Approved,
+    /// No source names it any more, and it does not answer.
+    Absent(RemovedBy),
+    /// A source names it, or it still answers.
+    Present,
+    /// It gave no good answer since the start (or since it was absent), and did not fail too often.
+    Unanswered,
+    /// Its last answer is good and fresh.
+    Fresh,
+    /// Its last answer is good, and past its freshness.
+    Aged,
+    /// It failed, but not too often, and its last good answer is fresh.
+    Doubtful,
+    /// It failed, too often or past the freshness of its last good answer; there are tools to keep, and grace is not over.
+    Failing,
+    /// Its last answer was 401 or 403.
+    Unauthorized,
+    /// Its last answer was in a version out of range.
+    OutOfRange,
+    /// It failed too often, and there are no tools to keep, or grace is over.
+    Lost,
+}
+
+/// The state that follows. Total: every input has a meaning in every state.
+pub(in crate::engine) fn next(state: Lifecycle, input: Input) -> Lifecycle {
+    use Lifecycle::{Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale};
+    match (input, state) {
+        (Input::Rejected, _) => Blocked,
+        (Input::Unapproved, _) => Pending,
+        (Input::Approved, Pending | Blocked) => Connecting,
+        (Input::Approved, kept) => kept,
+        // What is hidden stays so, whatever sources and answers say.
+        (_, Pending | Blocked) => state,
+        (Input::Absent(by), _) => Removed(by),
+        // That a source names it again is no answer yet.
+        (Input::Present, Removed(_)) => Down,
+        (Input::Present, kept) => kept,
+        (_, Removed(_)) => state,
+        (Input::Fresh, _) => Live,
+        (Input::Aged, _) => Stale,
+        (Input::Unauthorized, _) => NeedsAuthorization,
+        (Input::OutOfRange, _) => Incompatible,
+        (Input::Lost, _) => Down,
+        // Only a good answer ends these.
+        (_, NeedsAuthorization | Down | Incompatible) => state,
+        (Input::Unanswered, Connecting | Live | Stale) => Connecting,
+        (Input::Doubtful, Connecting | Live | Stale) => Live,
+        (Input::Failing, Connecting | Live | Stale) => Stale,
+    }
+}
+
+impl Lifecycle {
+    /// The state as people and programs see it.
+    pub(in crate::engine) fn shown(self) -> ScenarioState {
+        match self {
+            Self::Pending => ScenarioState::Pending,
+            Self::Connecting => ScenarioState::Connecting,
+            Self::Live => ScenarioState::Live,
+            Self::Stale => ScenarioState::Stale,
+            Self::NeedsAuthorization => ScenarioState::NeedsAuthorization,
+            Self::Down => ScenarioState::Down,
+            Self::Incompatible => ScenarioState::Incompatible,
+            Self::Removed(_) => ScenarioState::Removed,
+            Self::Blocked => ScenarioState::Blocked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [(char, Lifecycle); 10] = [
+        ('P', Lifecycle::Pending),
+        ('C', Lifecycle::Connecting),
+        ('L', Lifecycle::Live),
+        ('S', Lifecycle::Stale),
+        ('N', Lifecycle::NeedsAuthorization),
+        ('D', Lifecycle::Down),
+        ('I', Lifecycle::Incompatible),
+        ('s', Lifecycle::Removed(RemovedBy::Source)),
+        ('c', Lifecycle::Removed(RemovedBy::Configuration)),
+        ('B', Lifecycle::Blocked),
+    ];
+
+    /// For each input the state that follows each of `STATES`.
+    const TABLE: [(Input, &str); 14] = [
+        //                                           PCLSNDIscB
+        (Input::Rejected, /*                     */ "BBBBBBBBBB"),
+        (Input::Unapproved, /*                   */ "PPPPPPPPPP"),
+        (Input::Approved, /*                     */ "CCLSNDIscC"),
+        (Input::Absent(RemovedBy::Source), /*    */ "PssssssssB"),
+        (Input::Absent(RemovedBy::Configuration), "PccccccccB"),
+        (Input::Present, /*                      */ "PCLSNDIDDB"),
+        (Input::Unanswered, /*                   */ "PCCCNDIscB"),
+        (Input::Fresh, /*                        */ "PLLLLLLscB"),
+        (Input::Aged, /*                         */ "PSSSSSSscB"),
+        (Input::Doubtful, /*                     */ "PLLLNDIscB"),
+        (Input::Failing, /*                      */ "PSSSNDIscB"),
+        (Input::Unauthorized, /*                 */ "PNNNNNNscB"),
+        (Input::OutOfRange, /*                   */ "PIIIIIIscB"),
+        (Input::Lost, /*                         */ "PDDDDDDscB"),
+    ];
+
+    #[test]
+    fn every_input_in_every_state_leads_where_the_table_says() {
+        for (input, expected) in TABLE {
+            for ((_, state), letter) in STATES.into_iter().zip(expected.chars()) {
+                let follows = STATES.iter().find(|(known, _)| *known == letter).map(|(_, state)| *state);
+                assert_eq!(Some(next(state, input)), follows, "{input:?} in {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_input_given_twice_changes_nothing_the_second_time() {
+        for (input, _) in TABLE {
+            for (_, state) in STATES {
+                let once = next(state, input);
+                assert_eq!(next(once, input), once, "{input:?} in {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn states_have_the_words_that_are_promised() {
+        let words: Vec<_> = STATES.iter().map(|(_, state)| state.shown().as_str()).collect();
+        let expected = "pending connecting live stale needs-authorization down incompatible removed removed blocked";
+        assert_eq!(words.join(" "), expected);
+    }
+}

@@ -1,0 +1,4 @@
+//! One scenario, apart from all others.
+
+pub(super) mod facts;
+pub(super) mod lifecycle;

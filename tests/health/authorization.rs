@@ -1,0 +1,60 @@
+//! Scenarios that answer 401 or 403: what is published of them meanwhile, and what is said about the credential.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use callsheet::model::{FindingCode, ScenarioState};
+
+use crate::support::scripted::{Reply, Scripted};
+use crate::support::watched::{HOUR, findings, health, listed, ms, one};
+
+#[tokio::test]
+async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
+    for status in ["401 Unauthorized", "403 Forbidden"] {
+        let server = Scripted::saying(Reply::tools("files", &["read"]));
+        let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+        let before = sheet.until_listed(&["read"]).await;
+        server.say(Reply::status(status));
+        let asking = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+        let shown = health(&asking, "files");
+        assert!(shown.reason.contains(&status[..3]), "{}", shown.reason);
+        assert_eq!(shown.last_error.as_ref().unwrap().kind, "status");
+        assert_eq!((listed(&asking), asking.catalog.revision()), (listed(&before), before.catalog.revision()));
+        let [finding] = &findings(&asking, FindingCode::NeedsAuthorization)[..] else { panic!("{status}") };
+        assert!(finding.message.contains(&status[..3]) && finding.message.contains("no credential"), "{finding:?}");
+        assert!(finding.hint.as_ref().unwrap().contains("without a credential"), "{finding:?}");
+
+        // However often it repeats that: it answers, so it is not down.
+        sheet.until_health("files", "repeats it", |health| health.failures_in_a_row >= 5).await;
+        assert_eq!(sheet.health("files").state, ScenarioState::NeedsAuthorization);
+
+        server.say(Reply::tools("files", &["read"]));
+        let back = sheet.until_state("files", ScenarioState::Live).await;
+        assert!(findings(&back, FindingCode::NeedsAuthorization).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn after_grace_its_tools_are_withdrawn_and_it_still_needs_authorization() {
+    let server = Scripted::saying(Reply::tools("files", &["read"]));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(300)).start().await;
+    sheet.until_listed(&["read"]).await;
+    server.say(Reply::status("401 Unauthorized"));
+    let withdrawn = sheet.until_listed(&[]).await;
+    assert_eq!(health(&withdrawn, "files").state, ScenarioState::NeedsAuthorization);
+    assert_eq!(findings(&withdrawn, FindingCode::Withdrawn).len(), 1);
+    assert_eq!(findings(&withdrawn, FindingCode::NeedsAuthorization).len(), 1);
+    server.say(Reply::tools("files", &["read"]));
+    sheet.until_listed(&["read"]).await;
+}
+
+#[tokio::test]
+async fn a_scenario_that_needs_authorization_and_falls_silent_is_down() {
+    let mut server = Scripted::saying(Reply::status("401 Unauthorized"));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = HOUR).start().await;
+    sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+    server.close().await;
+    // There are no tools that grace could keep.
+    sheet.until_state("files", ScenarioState::Down).await;
+    server.open();
+    sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+}

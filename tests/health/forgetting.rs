@@ -1,0 +1,94 @@
+//! Forgetting by an operator: which scenarios it ends, what goes with them, and what comes back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
+
+use std::fs;
+
+use callsheet::engine::{EngineError, Forgotten};
+use callsheet::model::{FindingCode, ScenarioState, SourceId};
+
+use crate::support::found::{self, announced};
+use crate::support::scripted::{Reply, Scripted};
+use crate::support::sources::{OFTEN, Processes};
+use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+
+#[tokio::test]
+async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest() {
+    let processes = Processes::new();
+    let mut server = Scripted::saying(Reply::tools("files", &["read"]));
+    let desk = Scripted::saying(Reply::tools("desk", &["read"]));
+    processes.write_live("files", server.port());
+    let setting = setting([("desk", desk.url())]).with(|config| {
+        config.discovery.vrooli.enabled = true;
+        config.discovery.vrooli.path = Some(processes.path.clone());
+        config.discovery.vrooli.rescan_interval = OFTEN;
+        config.health.grace = HOUR;
+    });
+    let mut sheet = setting.start().await;
+    sheet.until_listed(&["desk__read", "files__read"]).await;
+    server.close().await;
+    fs::remove_dir_all(processes.path.join("files")).unwrap();
+    let removed = sheet.until_state("files", ScenarioState::Removed).await;
+    assert_eq!(listed(&removed), ["desk__read"], "its source dropped it, so its names stay reserved");
+    assert_eq!(findings(&removed, FindingCode::Withdrawn).len(), 1);
+
+    let engine = sheet.callsheet.engine().clone();
+    let forgotten = engine.forget(name("files")).await.unwrap();
+    let expected =
+        Forgotten { name: name("files"), was: ScenarioState::Removed, named_by: None, approval_ended: false };
+    assert_eq!(forgotten, expected);
+    let now = sheet.now();
+    assert_eq!((listed(&now), now.health.contains_key(&name("files"))), (vec!["read".to_owned()], false));
+    assert!(findings(&now, FindingCode::Withdrawn).is_empty());
+    let again = engine.forget(name("files")).await.unwrap_err();
+    assert!(matches!(again, EngineError::UnknownScenario(_)), "{again}");
+    let stored = sheet.stop().await.1.stored().await;
+    let names: Vec<_> = stored.manifests.iter().map(|manifest| manifest.scenario.as_str()).collect();
+    assert_eq!(names, ["desk"]);
+}
+
+#[tokio::test]
+async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
+    let mut server = Scripted::saying(Reply::tools("files", &["read"]));
+    let mut sheet = one("files", &server).with(|config| config.health.grace = ms(1)).start().await;
+    sheet.until_listed(&["read"]).await;
+    let engine = sheet.callsheet.engine().clone();
+    let refused = engine.forget(name("files")).await.unwrap_err();
+    assert!(
+        matches!(&refused, EngineError::NotForgettable(_, ScenarioState::Live | ScenarioState::Stale)),
+        "{refused}"
+    );
+    server.close().await;
+    sheet.until_state("files", ScenarioState::Down).await;
+    let forgotten = engine.forget(name("files")).await.unwrap();
+    assert_eq!((forgotten.was, forgotten.named_by), (ScenarioState::Down, Some(SourceId::Static)));
+    let now = sheet.now();
+    assert!(now.catalog.entry(&name("files")).is_none(), "what it offered is not known any more");
+    let shown = health(&now, "files");
+    assert_eq!((shown.state, shown.last_success, shown.restarts), (ScenarioState::Connecting, None, 0));
+    server.open();
+    sheet.until_listed(&["read"]).await;
+}
+
+#[tokio::test]
+async fn a_removed_scenario_takes_the_approval_along_that_it_had() {
+    let home = found::Home::new();
+    let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
+    let heard = || [announced("pantry", &server.url(), Some("id-1"))];
+    let daemon = home.start(heard()).await;
+    daemon.until_pending("pantry").await;
+    daemon.decide("POST", "pantry", "trust").await;
+    daemon.until_listed(&["stock"]).await;
+    let heard = heard();
+    server.close().await;
+    daemon.hears([]);
+    daemon.until_state("pantry", ScenarioState::Removed).await;
+    let answer = daemon.decide("POST", "pantry", "forget").await;
+    assert_eq!((&answer["was"], &answer["trust_ended"]), (&"removed".into(), &true.into()), "{answer}");
+    assert!(answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"), "{answer}");
+    server.open();
+    daemon.hears(heard);
+    // It waits again, like any other that was just found.
+    daemon.until_pending("pantry").await;
+    daemon.stop().await;
+}
