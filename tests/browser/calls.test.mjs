@@ -158,7 +158,7 @@ test('a call that was decided elsewhere leaves the page, and a late yes says so'
 
 test('with a token nobody decides without it, and the tab keeps it to itself', async (t) => {
   const token = '0123456789abcdef-hush';
-  const closed = await Daemon.start([mail], { refresh: CALM, sections: [`[server]\noperator_token = "${token}"`] });
+  const closed = await Daemon.start([mail], { refresh: CALM, settings: [`server.operator_token = "${token}"`] });
   t.after(() => closed.stop());
   const asked = await closed.send('POST', '/api/v1/tools/execute', { tool_name: 'send_mail', arguments: { to: 'hal@example.org' } });
   const calls = await open(browser, `${closed.url}/dashboard/calls`);

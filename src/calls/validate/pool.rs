@@ -340,7 +340,7 @@ mod tests {
         while pool.0.state().live == 0 {
             std::thread::yield_now();
         }
-        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Ok(()));
+        assert_eq!(pool.run(&owner(9), PATIENT, || ()).await, Ok(()));
     }
 
     #[tokio::test]

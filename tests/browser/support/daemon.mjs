@@ -13,7 +13,7 @@ export const HASTY = { min_interval: '150ms', max_interval: '300ms', forced_gap:
 export const CALM = { forced_gap: '1ms', backoff_base: '30s' };
 
 export class Daemon {
-  static async start(scenarios, { refresh = HASTY, grace = '500ms', isolation = '0s', mdnsPort, sections = [] } = {}) {
+  static async start(scenarios, { refresh = HASTY, grace = '500ms', isolation = '0s', mdnsPort, settings = [], sections = [] } = {}) {
     const daemon = new Daemon();
     daemon.home = await mkdtemp(join(tmpdir(), 'callsheet-browser-'));
     daemon.state = join(daemon.home, 'state.db');
@@ -24,6 +24,7 @@ export class Daemon {
     const config = [
       'server.listen = "127.0.0.1:0"',
       'server.ready_timeout = "20s"',
+      ...settings,
       ...scenarios.map(({ name, url }) => `[[scenarios]]\nname = "${name}"\nurl = "${url}"`),
       `[discovery.mdns]\n${mdns}`,
       '[discovery.vrooli]\nenabled = false',
