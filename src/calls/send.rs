@@ -200,7 +200,7 @@ impl Sending {
         match &outcome {
             Ok(_) => self.inner.engine.called(scenario, to, CallReport::Answered),
             Err(CallError::Unsent(TransportError::Refused(_))) => {
-                self.inner.engine.called(scenario, to, CallReport::Refused)
+                self.inner.engine.called(scenario, to, CallReport::Refused);
             }
             Err(_) => {}
         }

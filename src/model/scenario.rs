@@ -245,7 +245,7 @@ pub struct Freshness {
 /// What last went wrong with a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
-    /// A short, stable word: `refused`, `timeout`, `status`, `too-large`, `malformed`, ...
+    /// A short, stable word: `refused`, `timeout`, `status`, `too-large`, `malformed`, `ended`, ...
     pub kind: String,
     /// What was tried and what happened, for people.
     pub message: String,

@@ -6,6 +6,7 @@ mod support;
 mod availability;
 mod discovery;
 mod embed;
+mod following;
 mod hostile;
 mod inbox;
 mod lists;

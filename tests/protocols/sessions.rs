@@ -126,7 +126,7 @@ async fn a_flood_of_hints_costs_a_few_listings() {
     script.until("list", 5).await;
     let took = clock.now() - before;
     // The time between two doubles: 100 ms, 200 ms, 400 ms, ...
-    assert!(took >= Duration::from_millis(1_000), "{took:?}");
+    assert!(took >= Duration::from_secs(1), "{took:?}");
     script.offer(&["write"]);
     until_names(&house, &["write"]).await;
     house.finish().await;
@@ -222,7 +222,7 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
     let house = house(&script).await;
     script.refuse(true);
     script.end("the process exited with status 1");
-    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.to_string());
+    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
     house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
     script.until("refuse", 2).await;
     assert_eq!(house.names(), ["read"], "its tools stay for their grace");

@@ -107,7 +107,12 @@ impl House {
 
     /// Serves HTTP on a free port until the house is finished.
     pub(crate) async fn serve(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        self.serve_at("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    /// The same at this address.
+    pub(crate) async fn serve_at(&self, address: SocketAddr) -> SocketAddr {
+        let listener = TcpListener::bind(address).await.unwrap();
         let (address, app) = (listener.local_addr().unwrap(), Arc::clone(&self.app));
         Tasks::new().spawn(async move { app.serve(listener).await });
         address

@@ -18,6 +18,7 @@ mod encode;
 pub(super) mod envelope;
 pub(super) mod first;
 pub(super) mod flaw;
+mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
@@ -33,15 +34,18 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 
 use super::fetch::{Fetched, fetch, read, upstream};
 use super::{
-    Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
+    Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
 };
 use crate::model::{Digest, Finding, Manifest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
+
+use follow::Follow;
 
 pub use decode::{decode, decode_stored, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
@@ -89,16 +93,18 @@ impl Protocol for ToolDiscovery {
     }
 }
 
-/// A scenario that speaks the protocol at an address. It remembers nothing.
+/// A scenario that speaks the protocol at an address. All it remembers is whether a daemon wrote its list, whose events can then be
+/// followed.
 #[derive(Debug)]
 pub struct ToolDiscoverySession {
     upstream: Upstream,
+    follow: Follow,
 }
 
 impl ToolDiscoverySession {
     /// The scenario there.
     pub fn new(upstream: Upstream) -> Self {
-        Self { upstream }
+        Self { upstream, follow: Follow::default() }
     }
 }
 
@@ -112,6 +118,7 @@ impl Session for ToolDiscoverySession {
             };
             let (accept, bounds) = (request.accept.clone(), request.bounds);
             let mut decoded = read(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
+            self.follow.listed(via::is_of_a_daemon(&decoded.manifest));
             via::follow(&mut decoded, upstream.own_id())?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
@@ -120,6 +127,10 @@ impl Session for ToolDiscoverySession {
 
     fn call<'a>(&'a self, call: &'a Call, _io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(call::call(&self.upstream, call))
+    }
+
+    fn hints(&self) -> Option<BoxStream<'static, Hint>> {
+        self.follow.hints(&self.upstream)
     }
 
     fn document(&self) -> Option<(Upstream, &'static str)> {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Decoded, digest};
-use crate::model::{Extra, Finding, FindingCode, JsonText, Tool};
+use crate::model::{Extra, Finding, FindingCode, JsonText, Manifest, Tool};
 use crate::protocols::ListError;
 
 /// The member, of manifests and of tools.
@@ -58,6 +58,11 @@ pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), 
     }
     decoded.manifest.digest = digest::of(&decoded.manifest);
     Ok(())
+}
+
+/// Whether a daemon wrote a manifest: it names itself in it.
+pub(super) fn is_of_a_daemon(manifest: &Manifest) -> bool {
+    ids(chain(&manifest.extra)).is_some_and(|ids| !ids.is_empty())
 }
 
 /// The member as it is written, empty when it is not there.

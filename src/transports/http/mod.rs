@@ -3,7 +3,7 @@
 //! It never decodes a manifest and keeps no cache of bodies; what is kept is the engine's. hyper's
 //! types stay inside.
 //!
-//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, both over
+//! Reading order: [`address`] says who may be asked, [`client`] asks, [`post`] sends calls, [`sse`] follows events, all over
 //! `connections`, which `connector` makes; [`body`] reads what comes, [`cache_policy`] judges the answer.
 
 use std::sync::Arc;
@@ -27,6 +27,7 @@ mod connector;
 mod failure;
 pub mod post;
 mod settings;
+pub mod sse;
 mod status;
 pub(crate) mod tls;
 
@@ -34,6 +35,7 @@ pub use address::Address;
 pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
 pub use client::Client;
 pub use post::{CallLimits, Unanswered};
+pub use sse::{EventLimits, EventStream, ServerEvent};
 
 use connections::Connections;
 

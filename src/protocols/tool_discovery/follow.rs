@@ -1,0 +1,99 @@
+//! Following the events of a callsheet daemon, whose list is a manifest too.
+//!
+//! Its list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What an event says is not read: it only
+//! means that the list changed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, StreamExt as _, unfold};
+
+use crate::protocols::Hint;
+use crate::transports::TransportError;
+use crate::transports::http::{EventLimits, EventStream, Upstream};
+
+/// Where a daemon tells changes of its list, below its base address.
+const PATH: &str = "/api/v1/events?kind=catalog";
+/// A daemon shows every 15 seconds that the stream lives, unless it is configured otherwise.
+const LIMITS: EventLimits = EventLimits { max_event: 4 * 1024, silence: Duration::from_secs(120) };
+
+/// Whether a scenario is a daemon whose events can be followed. Clones share what is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Follow(Arc<Mutex<Peer>>);
+
+/// What a scenario is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Peer {
+    /// No daemon, as far as its list says.
+    #[default]
+    Plain,
+    /// A daemon.
+    Daemon,
+    /// A daemon that has no events.
+    Silent,
+}
+
+/// How far a stream is.
+enum Step {
+    /// To be opened.
+    Closed(Upstream),
+    /// It told how things are, and tells what changes.
+    Live(EventStream),
+}
+
+impl Follow {
+    /// A list came, which a daemon wrote or not.
+    pub(super) fn listed(&self, by_a_daemon: bool) {
+        let mut peer = self.peer();
+        *peer = match *peer {
+            Peer::Silent if by_a_daemon => Peer::Silent,
+            _ if by_a_daemon => Peer::Daemon,
+            _ => Peer::Plain,
+        };
+    }
+
+    fn peer(&self) -> MutexGuard<'_, Peer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hints from the scenario's events, if it has any.
+    pub(super) fn hints(&self, upstream: &Upstream) -> Option<BoxStream<'static, Hint>> {
+        if *self.peer() != Peer::Daemon {
+            return None;
+        }
+        let known = self.clone();
+        let start = Step::Closed(upstream.clone());
+        let hints = unfold((start, known), |(step, known)| async move {
+            match next(step).await {
+                Ok(Some((hint, step))) => Some((hint, (step, known))),
+                Ok(None) => None,
+                Err(error) => {
+                    tracing::debug!(error = %error, "the events of a daemon cannot be followed");
+                    // A daemon that has none is not asked again; any other one is.
+                    if matches!(error, TransportError::Status { status: 404 | 405, .. }) {
+                        *known.peer() = Peer::Silent;
+                    }
+                    None
+                }
+            }
+        });
+        Some(hints.boxed())
+    }
+}
+
+/// The next hint, and what follows it.
+async fn next(step: Step) -> Result<Option<(Hint, Step)>, TransportError> {
+    let (mut stream, hint) = match step {
+        Step::Closed(upstream) => (upstream.events(PATH, LIMITS).await?, Hint::Following),
+        Step::Live(stream) => (stream, Hint::Changed),
+    };
+    while let Some(event) = stream.next().await? {
+        match event.event.as_str() {
+            // The first is a snapshot; a later one stands for changes that were too many.
+            "snapshot" | "catalog" => return Ok(Some((hint, Step::Live(stream)))),
+            "end" => return Ok(None),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,259 @@
+//! Reading server-sent events (WHATWG HTML, section 9.2): one request whose answer does not end.
+//!
+//! It never reconnects and knows no kind of event. However much a server sends, no more of one event is held than was asked for; the rest
+//! of it is dropped, and the event says so.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::connections::request;
+use super::{Upstream, failure, status};
+use crate::transports::TransportError;
+
+/// What one stream may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventLimits {
+    /// Bytes of one event that are kept.
+    pub max_event: usize,
+    /// A stream that brings nothing for so long, not even a comment, counts as broken.
+    pub silence: Duration,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerEvent {
+    /// Its kind; `message` where it names none.
+    pub event: String,
+    /// Its data. What is no UTF-8 is replaced.
+    pub data: String,
+    /// Whether some of it was dropped because it is too large.
+    pub cut: bool,
+}
+
+/// A stream of events. Dropping it closes its connection.
+#[derive(Debug)]
+pub struct EventStream {
+    address: String,
+    body: Incoming,
+    /// What came and was not read yet.
+    rest: Bytes,
+    parser: Parser,
+    silence: Duration,
+}
+
+impl Upstream {
+    /// Opens the stream of events at `path` below the base address. It takes no place among the requests under way, for it does not end.
+    ///
+    /// Fails as every request does, and with [`TransportError::Broken`] when the answer is no stream of events.
+    pub async fn events(&self, path: &str, limits: EventLimits) -> Result<EventStream, TransportError> {
+        let address = self.address.join(path)?;
+        let mut request = request(Method::GET, &address, &self.authorization(), Bytes::new())?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let (connect, whole) = {
+            let settings = self.client.settings.load();
+            (settings.limits.connect, settings.limits.whole)
+        };
+        let url = address.to_string();
+        // Without content coding: what is packed together arrives together.
+        let answered = tokio::time::timeout(whole, self.connections.call(request)).await;
+        let answered = answered.map_err(|_| TransportError::Timeout { url: url.clone(), limit: whole })?;
+        let answer = answered.map_err(|error| failure::explain(&address, &error, connect))?;
+        if answer.status() != StatusCode::OK {
+            let retry_after = status::retry_after(answer.headers(), self.client.clock.wall());
+            return Err(TransportError::Status { url, status: answer.status().as_u16(), retry_after });
+        }
+        if !is_event_stream(answer.headers()) {
+            return Err(TransportError::Broken { url, message: "it answers with no stream of events".to_owned() });
+        }
+        let parser = Parser::new(limits.max_event);
+        Ok(EventStream { address: url, body: answer.into_body(), rest: Bytes::new(), parser, silence: limits.silence })
+    }
+}
+
+impl EventStream {
+    /// The next event; `None` when the server ended the stream. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
+        loop {
+            if let Some(event) = self.parser.read(&mut self.rest) {
+                return Ok(Some(event));
+            }
+            let silent = |_| TransportError::Timeout { url: self.address.clone(), limit: self.silence };
+            let broken =
+                |error: hyper::Error| TransportError::Broken { url: self.address.clone(), message: error.to_string() };
+            let frame = tokio::time::timeout(self.silence, self.body.frame()).await.map_err(silent)?;
+            match frame {
+                Some(frame) => self.rest = frame.map_err(broken)?.into_data().unwrap_or_default(),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
+/// From bytes to events. Lines end in LF, CR or CRLF, wherever chunks are cut.
+#[derive(Debug)]
+struct Parser {
+    most: usize,
+    line: Vec<u8>,
+    before: Before,
+    event: Vec<u8>,
+    /// Absent before the first line of data, which may be empty.
+    data: Option<Vec<u8>>,
+    cut: bool,
+}
+
+/// What comes before the line that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing, so that it may begin with a byte order mark.
+    Start,
+    /// A line that ended in CR, so that an LF belongs to that one.
+    Cr,
+    /// Any other line.
+    Line,
+}
+
+impl Parser {
+    fn new(most: usize) -> Self {
+        Self { most, line: Vec::new(), before: Before::Start, event: Vec::new(), data: None, cut: false }
+    }
+
+    /// Reads on until an event is whole or nothing is left.
+    fn read(&mut self, bytes: &mut Bytes) -> Option<ServerEvent> {
+        while !bytes.is_empty() {
+            if self.before == Before::Cr {
+                self.before = Before::Line;
+                if bytes[0] == b'\n' {
+                    bytes.advance(1);
+                    continue;
+                }
+            }
+            let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.add(bytes);
+                bytes.clear();
+                return None;
+            };
+            let part = bytes.split_to(end);
+            self.add(&part);
+            let ends_in_cr = bytes[0] == b'\r';
+            bytes.advance(1);
+            let event = self.end_line();
+            self.before = if ends_in_cr { Before::Cr } else { Before::Line };
+            if let Some(event) = event {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        let room = self.most.saturating_sub(self.line.len());
+        self.cut |= part.len() > room;
+        self.line.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
+    fn end_line(&mut self) -> Option<ServerEvent> {
+        let line = std::mem::take(&mut self.line);
+        let mut line = line.as_slice();
+        if self.before == Before::Start {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (name, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+            None => (line, &[][..]),
+        };
+        match name {
+            b"event" => self.event = value.to_vec(),
+            b"data" => {
+                let most = self.most;
+                let data = match &mut self.data {
+                    Some(data) => {
+                        data.extend_from_slice(if data.len() < most { b"\n" } else { b"" });
+                        data
+                    }
+                    none => none.insert(Vec::new()),
+                };
+                let room = most.saturating_sub(data.len());
+                self.cut |= value.len() > room;
+                data.extend_from_slice(&value[..value.len().min(room)]);
+            }
+            // Comments, and what this program has no use for.
+            _ => {}
+        }
+        None
+    }
+
+    /// An empty line ends an event; without data there is none.
+    fn dispatch(&mut self) -> Option<ServerEvent> {
+        let (event, data) = (std::mem::take(&mut self.event), self.data.take());
+        let cut = std::mem::take(&mut self.cut);
+        let data = data.filter(|data| !data.is_empty())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let event = if event.is_empty() { "message".to_owned() } else { text(&event) };
+        Some(ServerEvent { event, data: text(&data), cut })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(chunks: &[&[u8]], most: usize) -> Vec<(String, String, bool)> {
+        let (mut parser, mut events) = (Parser::new(most), Vec::new());
+        for chunk in chunks {
+            let mut bytes = Bytes::copy_from_slice(chunk);
+            while let Some(event) = parser.read(&mut bytes) {
+                events.push((event.event, event.data, event.cut));
+            }
+        }
+        events
+    }
+
+    fn event(kind: &str, data: &str) -> (String, String, bool) {
+        (kind.to_owned(), data.to_owned(), false)
+    }
+
+    #[test]
+    fn events_are_the_same_however_they_are_cut_and_whatever_ends_their_lines() {
+        let sent = "\u{feff}retry: 10\n\n: alive\n\nid: 1\nevent: catalog\ndata: {\"ä\":1}\ndata:  two\n\ndata\n\nevent: x\n\ndata:3\nother: y\n\ndata: lost";
+        let expected = [event("catalog", "{\"ä\":1}\n two"), event("message", "3")];
+        for end in ["\n", "\r", "\r\n"] {
+            let sent = sent.replace('\n', end);
+            assert_eq!(read(&[sent.as_bytes()], 1_000), expected, "{end:?}");
+            for at in 0..sent.len() {
+                let (before, after) = sent.as_bytes().split_at(at);
+                assert_eq!(read(&[before, after], 1_000), expected, "{end:?} cut at {at}");
+            }
+            let bytes: Vec<_> = sent.as_bytes().chunks(1).collect();
+            assert_eq!(read(&bytes, 1_000), expected, "{end:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn no_more_of_an_event_is_held_than_was_asked_for() {
+        let line = format!("data: {}\n\ndata: next\n\n", "x".repeat(1_000_000));
+        let mut parser = Parser::new(64);
+        for chunk in line.as_bytes().chunks(1_000) {
+            let mut bytes = Bytes::copy_from_slice(chunk);
+            while let Some(event) = parser.read(&mut bytes) {
+                assert!(event.cut == (event.data != "next") && event.data.len() <= 64, "{event:?}");
+            }
+            assert!(parser.line.len() <= 64 && parser.data.as_ref().is_none_or(|data| data.len() <= 64));
+        }
+        let lines = "data: 0123456789\n".repeat(100_000) + "\n";
+        let events = read(&[lines.as_bytes()], 64);
+        assert!(events.len() == 1 && events[0].2 && events[0].1.len() <= 64, "{events:?}");
+    }
+}

@@ -1,0 +1,96 @@
+//! A daemon that lists another daemon follows its events: what changes there shows here long before the next listing on schedule.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+
+use std::net::SocketAddr;
+
+use callsheet::catalog::Snapshot;
+use callsheet::model::ScenarioState;
+use serde_json::json;
+use url::Url;
+
+use crate::support::callee::{Callee, manifest, tool};
+use crate::support::house::{House, scenario, switched};
+use crate::support::upstream_server::{UpstreamServer, answer};
+
+fn url(address: SocketAddr) -> Url {
+    format!("http://{address}/").parse().unwrap()
+}
+
+fn is_live(snapshot: &Snapshot) -> bool {
+    snapshot.health.get(&scenario("first")).is_some_and(|health| health.state == ScenarioState::Live)
+}
+
+async fn until_names(house: &House, wanted: &[&str]) {
+    house.until("the names", |_| house.names() == wanted).await;
+}
+
+/// No test waits as long as `refresh.min_interval`, after which the list would be requested by schedule.
+#[tokio::test]
+async fn a_change_in_one_daemon_shows_in_the_one_that_lists_it() {
+    let files = Callee::echo(manifest("files", &[tool("read"), tool("write")])).await;
+    let first = House::of(&[("files", files.url())]).await;
+    let address = first.serve().await;
+    let second = House::of(&[("first", url(address))]).await;
+    second.until("live, though the list may not be used without asking", is_live).await;
+    until_names(&second, &["read", "write"]).await;
+
+    first.prefer("global", "tool:files/write", switched(false)).await;
+    until_names(&second, &["read"]).await;
+    first.prefer("global", "tool:files/write", switched(true)).await;
+    until_names(&second, &["read", "write"]).await;
+    let snapshot = second.app.snapshot();
+    let health = &snapshot.health[&scenario("first")];
+    let freshness = health.freshness.unwrap();
+    assert_eq!(freshness.fresh_until, freshness.received_at, "its list says `no-cache`");
+    assert!(is_live(&snapshot));
+
+    // It is followed again when it is back.
+    first.finish().await;
+    second.until("not live", |snapshot| !is_live(snapshot)).await;
+    let back = House::of(&[("files", files.url())]).await;
+    assert_eq!(back.serve_at(address).await, address);
+    second.until("live again", is_live).await;
+    back.prefer("global", "tool:files/read", switched(false)).await;
+    until_names(&second, &["write"]).await;
+    second.finish().await;
+    back.finish().await;
+}
+
+#[tokio::test]
+async fn a_scenario_that_is_no_daemon_is_not_followed() {
+    let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "tools": []}).to_string();
+    let server = UpstreamServer::answering(move |_| answer("200 OK", &["Connection: close"], list.as_bytes())).await;
+    let house = House::of(&[("first", server.url())]).await;
+    house.refresh("first").await;
+    assert_eq!(
+        server.requests().iter().map(|request| request.target().to_owned()).collect::<Vec<_>>(),
+        ["/api/v1/tools"; 2]
+    );
+    house.finish().await;
+}
+
+/// A daemon of another make that writes `via` and has no events, or an answer there that is none.
+#[tokio::test]
+async fn a_daemon_without_events_is_listed_as_ever() {
+    for status in ["404 Not Found", "200 OK"] {
+        let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "via": ["other"], "tools": []});
+        let list = list.to_string();
+        let server = UpstreamServer::answering(move |request| match request.target() {
+            "/api/v1/tools" => answer("200 OK", &["Connection: close"], list.as_bytes()),
+            _ => answer(status, &["Connection: close"], b"{}"),
+        })
+        .await;
+        let house = House::of(&[("first", server.url())]).await;
+        house.until("live", is_live).await;
+        let followed = || server.requests().iter().filter(|request| request.target().contains("/events")).count();
+        house.until("looked for", |_| followed() == 1).await;
+        house.refresh("first").await;
+        house.refresh("first").await;
+        assert!(is_live(&house.app.snapshot()));
+        if status.starts_with("404") {
+            assert_eq!(followed(), 1, "it has said that it has none");
+        }
+        house.finish().await;
+    }
+}
