@@ -35,7 +35,7 @@ pub trait Caller: Send + Sync {
 }
 
 /// The line between a running call and its caller.
-pub(super) struct Line {
+pub(super) struct CallLine {
     tool: ToolId,
     caller: Option<Arc<dyn Caller>>,
     gone: Stop,
@@ -44,7 +44,7 @@ pub(super) struct Line {
 /// Held by whatever waits for the outcome of a call. Dropped before the call is over, it says that the caller went away.
 pub(super) struct Presence(StopTrigger);
 
-impl Line {
+impl CallLine {
     /// A line to this caller, if it takes part, and its presence.
     pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, Presence) {
         let (trigger, gone) = StopTrigger::new();
@@ -58,7 +58,7 @@ impl Drop for Presence {
     }
 }
 
-impl CallIo for Line {
+impl CallIo for CallLine {
     fn progress(&mut self, progress: CallProgress) {
         tracing::debug!(scenario = %self.tool.scenario, tool = &*self.tool.tool, done = progress.done, total = progress.total, "a call makes progress");
         if let Some(caller) = &self.caller {

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::caller::{Caller, Line};
+use super::caller::{CallLine, Caller};
 use super::limits::{Lane, Turn};
 use super::note::Note;
 use super::{Answered, Calls, Inner, Ready, Refused};
@@ -61,7 +61,7 @@ impl Calls {
         caller: Option<Arc<dyn Caller>>,
     ) -> impl Future<Output = Result<Answered, Refused>> + use<> {
         let id = sending.ready.tool.id.clone();
-        let (line, presence) = Line::new(id.clone(), caller);
+        let (line, presence) = CallLine::new(id.clone(), caller);
         let span =
             tracing::info_span!("call", scenario = %id.scenario, tool = &*id.tool, outcome = tracing::field::Empty);
         let told = span.clone();
@@ -121,7 +121,7 @@ struct Sending {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, mut line: Line, span: tracing::Span) -> Result<Answered, Refused> {
+    async fn run(self: Box<Self>, mut line: CallLine, span: tracing::Span) -> Result<Answered, Refused> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
@@ -194,7 +194,7 @@ impl Sending {
     }
 
     /// One try, of which the engine and the breaker learn what it taught.
-    async fn try_at(&self, to: &Route, call: &Call, line: &mut Line) -> Result<Outcome, CallError> {
+    async fn try_at(&self, to: &Route, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
         let outcome = to.session.call(call, line).await;
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {

@@ -9,7 +9,7 @@ use super::core::Core;
 use super::publish::Settled;
 use super::record::{Held, Now};
 use super::session_news::SessionNews;
-use super::sessions::{Effect, Line, Outcome};
+use super::sessions::{Effect, ListOutcome, SessionLink};
 use super::{CallReport, Document, EngineError, Event};
 use crate::model::{Digest, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, tool_discovery};
@@ -78,9 +78,9 @@ impl Core {
     pub(super) fn listed(&mut self, name: &ScenarioName, before: Option<Digest>, good: bool, now: Now) {
         let Some(record) = self.records.get_mut(name) else { return };
         let outcome = match (good, record.digest() == before) {
-            (false, _) => Outcome::Failed,
-            (true, true) => Outcome::Unchanged,
-            (true, false) => Outcome::Changed,
+            (false, _) => ListOutcome::Failed,
+            (true, true) => ListOutcome::Unchanged,
+            (true, false) => ListOutcome::Changed,
         };
         let times = (record.last_attempt.map(|(at, _)| at), now.mono);
         let again = self.sessions.listed(name, outcome, record.is_trusted(), times, &self.parts.config.refresh);
@@ -96,7 +96,7 @@ impl Core {
             return Err(refusal);
         }
         let target = record.target.as_ref().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
-        if let Some(Line { session, .. }) = &record.session {
+        if let Some(SessionLink { session, .. }) = &record.session {
             let nothing =
                 || TransportError::Address(format!("`{target}` is not reached by a request that can be shown"));
             return Ok(session.document().ok_or_else(nothing));

@@ -363,7 +363,7 @@ impl Core {
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
         let rules = &self.parts.config;
         let Some(record) = self.records.get_mut(name) else { return };
-        record.session = self.sessions.settle(name, record.partner(), now.mono);
+        record.session = self.sessions.settle(name, record.session_spec(), now.mono);
         record.dismiss_waiters();
         let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
         let turned = record.state() != judged.state.shown();

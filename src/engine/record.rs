@@ -15,7 +15,7 @@ use super::EngineError;
 use super::roster::Place;
 use super::scenario::facts::{Latest, Obstacle, Presence, Term};
 use super::scenario::lifecycle::{Lifecycle, RemovedBy};
-use super::sessions::Line;
+use super::sessions::SessionLink;
 use super::trust;
 use crate::config::Config;
 use crate::model::{
@@ -50,7 +50,7 @@ pub(super) struct Record {
     /// Where it is asked, kept for one last ask after the sources stopped naming it.
     pub(super) target: Option<Target>,
     /// The session with it, as the keeper of sessions gave it when the record changed last.
-    pub(super) session: Option<Line>,
+    pub(super) session: Option<SessionLink>,
     /// The source that named it last.
     pub(super) source: SourceId,
     /// Whether that source vouches for its address.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
 use super::record::{Record, Records};
-use super::sessions::Partner;
+use super::sessions::SessionSpec;
 use crate::model::{Party, ScenarioName, ScenarioState};
 use crate::protocols::{ProtocolId, Session};
 use crate::state::Decision;
@@ -85,7 +85,7 @@ impl Route {
             && record
                 .session
                 .as_ref()
-                .is_some_and(|line| line.ended == self.ended && Arc::ptr_eq(&line.session, &self.session))
+                .is_some_and(|link| link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session))
             && record.generation == self.generation
             && record.state() == self.state
             && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
@@ -94,9 +94,9 @@ impl Route {
 
 impl Record {
     /// What a session with it is made of, if there may be one: where it is, and what it speaks.
-    pub(super) fn partner(&self) -> Option<Partner<'_>> {
+    pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
         let (target, protocol) = (self.target.as_ref()?, self.protocol.as_ref()?);
-        self.may_be_asked().then_some(Partner { target, protocol, followed: self.is_trusted() })
+        self.may_be_asked().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
     }
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
@@ -107,10 +107,10 @@ impl Record {
 
     /// That way.
     fn route(&self) -> Option<Route> {
-        let (line, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
+        let (link, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
         self.has_route().then(|| Route {
-            session: line.session,
-            ended: line.ended,
+            session: link.session,
+            ended: link.ended,
             protocol: protocol.id(),
             address: target.to_string().into(),
             party: self.party.clone().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! What sessions say by themselves, on its way to the loop: hints, and their end.
 //!
 //! One task each waits for them beside the loop. A session that floods is read slowly, so that it fills neither the loop's queue nor its
-//! time. Nothing here decides what follows.
+//! time. It never decides what follows.
 
 use std::time::Duration;
 

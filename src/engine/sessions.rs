@@ -1,7 +1,7 @@
 //! The sessions with scenarios: one for each, as long as it is the same process or connection.
 //!
 //! Made when there is none, kept while the scenario is where it was and speaks what it spoke, and dropped, which closes it, when the
-//! scenario moves, restarts, is blocked or removed. A hint of a session triggers a listing and nothing else. A session that ended stays for
+//! scenario moves, restarts, is blocked or removed. A hint of a session only ever triggers a listing. A session that ended stays for
 //! calls under way, which then find no connection, until the next listing has connected anew; how long that waits is decided here.
 //!
 //! It starts no listing, changes no record and judges no health: what follows from the word of a session is given as an [`Effect`].
@@ -40,10 +40,10 @@ const SETTLED: Duration = Duration::from_secs(60);
 
 /// What a session is made of.
 #[derive(Clone, Copy)]
-pub(super) struct Partner<'a> {
+pub(super) struct SessionSpec<'a> {
     pub(super) target: &'a Target,
     pub(super) protocol: &'a Arc<dyn Protocol>,
-    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is asked.
+    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is listed.
     pub(super) followed: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Connected {
 
 /// The session of a scenario, as calls find it.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct SessionLink {
     pub(super) session: Arc<dyn Session>,
     /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
     pub(super) ended: bool,
@@ -65,7 +65,7 @@ pub(super) struct Line {
 /// What follows from the word of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// No effect.
     None,
     /// A listing at this time, unless one is due before.
     List(Instant),
@@ -79,13 +79,13 @@ pub(super) enum Effect {
 pub(super) struct Sessions {
     transports: Transports,
     events: mpsc::Sender<Event>,
-    kept: BTreeMap<ScenarioName, Kept>,
+    kept: BTreeMap<ScenarioName, KeptSession>,
     /// How many sessions were made, which tells the word of an earlier one from that of the present one.
     made: u64,
 }
 
 /// One session.
-struct Kept {
+struct KeptSession {
     made_of: Connected,
     number: u64,
     since: Instant,
@@ -111,9 +111,9 @@ enum Hints {
     /// They are not, before this time if there is one.
     Off { until: Option<Instant>, wait: Option<Duration> },
     /// There is a stream, and changes since it was opened may have been missed.
-    Listening(Stream),
+    Listening(HintStream),
     /// Every change is signalled.
-    Followed(Stream),
+    Followed(HintStream),
 }
 
 /// Whether a hint has led to a listing yet.
@@ -131,7 +131,7 @@ enum Hinted {
 
 /// What came of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ListOutcome {
     /// Another list than before.
     Changed,
     /// The same list.
@@ -141,7 +141,7 @@ pub(super) enum Outcome {
 }
 
 /// A stream of hints.
-struct Stream {
+struct HintStream {
     since: Instant,
     wait: Option<Duration>,
     _reader: AbortOnDropHandle<()>,
@@ -168,7 +168,7 @@ impl Sessions {
             let reporter = self.reporter(name, self.made);
             self.watch(reporter.end(ended))
         });
-        let kept = Kept {
+        let kept = KeptSession {
             made_of,
             number: self.made,
             since: now,
@@ -181,26 +181,31 @@ impl Sessions {
         self.kept.insert(name.clone(), kept);
     }
 
-    /// Brings the session of a scenario in line with what is known of it now: `partner` is absent when there is to be none. The session for
+    /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when there is to be none. The session for
     /// calls, if there is one.
-    pub(super) fn settle(&mut self, name: &ScenarioName, partner: Option<Partner<'_>>, now: Instant) -> Option<Line> {
-        let Some(partner) = partner else {
+    pub(super) fn settle(
+        &mut self,
+        name: &ScenarioName,
+        spec: Option<SessionSpec<'_>>,
+        now: Instant,
+    ) -> Option<SessionLink> {
+        let Some(spec) = spec else {
             self.close(name);
             return None;
         };
         if let Some(kept) = self.kept.get_mut(name) {
-            if kept.made_of.target == *partner.target && Arc::ptr_eq(&kept.made_of.protocol, partner.protocol) {
-                if !partner.followed {
+            if kept.made_of.target == *spec.target && Arc::ptr_eq(&kept.made_of.protocol, spec.protocol) {
+                if !spec.followed {
                     kept.hints = Hints::off();
                 }
-                return Some(kept.line());
+                return Some(kept.link());
             }
             self.close(name);
         }
-        let session = self.make(partner)?;
-        let (target, protocol) = (partner.target.clone(), Arc::clone(partner.protocol));
+        let session = self.make(spec)?;
+        let (target, protocol) = (spec.target.clone(), Arc::clone(spec.protocol));
         self.connected(name, Connected { target, protocol, session }, now);
-        self.kept.get(name).map(Kept::line)
+        self.kept.get(name).map(KeptSession::link)
     }
 
     /// The session through which a scenario can be listed; `None` when one has to be made.
@@ -224,7 +229,7 @@ impl Sessions {
         self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
-    /// A session said something. The word of an earlier one counts for nothing. `last` is when its scenario was listed last.
+    /// A session said something. The word of an earlier session is dropped. `last` is when its scenario was listed last.
     pub(super) fn handle(
         &mut self,
         said: SessionNews,
@@ -258,7 +263,7 @@ impl Sessions {
     pub(super) fn listed(
         &mut self,
         name: &ScenarioName,
-        outcome: Outcome,
+        outcome: ListOutcome,
         follow: bool,
         (last, now): (Option<Instant>, Instant),
         refresh: &Refresh,
@@ -266,7 +271,7 @@ impl Sessions {
         let kept = self.kept.get_mut(name)?;
         kept.learn(outcome, refresh);
         let again = (kept.hinted == Hinted::Waiting).then(|| kept.earliest(last, now));
-        if follow && outcome != Outcome::Failed {
+        if follow && outcome != ListOutcome::Failed {
             self.follow(name, now);
         }
         again
@@ -283,7 +288,7 @@ impl Sessions {
         let reader = self.reporter(name, kept.number).hints(hints, self.transports.clock());
         let reader = self.watch(reader);
         if let Some(kept) = self.kept.get_mut(name) {
-            kept.hints = Hints::Listening(Stream { since: now, wait, _reader: reader });
+            kept.hints = Hints::Listening(HintStream { since: now, wait, _reader: reader });
         }
     }
 
@@ -296,17 +301,17 @@ impl Sessions {
     }
 
     /// A session that can be made without waiting; any other one is made by the next listing.
-    fn make(&self, partner: Partner<'_>) -> Option<Arc<dyn Session>> {
-        if !partner.protocol.is_connectionless() {
+    fn make(&self, spec: SessionSpec<'_>) -> Option<Arc<dyn Session>> {
+        if !spec.protocol.is_connectionless() {
             return None;
         }
-        partner.protocol.connect(partner.target, &self.transports).now_or_never()?.ok()
+        spec.protocol.connect(spec.target, &self.transports).now_or_never()?.ok()
     }
 }
 
-impl Kept {
-    fn line(&self) -> Line {
-        Line { session: Arc::clone(&self.made_of.session), ended: matches!(self.life, Life::Ended) }
+impl KeptSession {
+    fn link(&self) -> SessionLink {
+        SessionLink { session: Arc::clone(&self.made_of.session), ended: matches!(self.life, Life::Ended) }
     }
 
     /// When it may be listed for a hint at the earliest.
@@ -338,10 +343,10 @@ impl Kept {
         Effect::Unfollowed(until)
     }
 
-    /// Hints that lead to nothing are followed less and less eagerly.
-    fn learn(&mut self, outcome: Outcome, refresh: &Refresh) {
+    /// Hints without a change are followed less and less eagerly.
+    fn learn(&mut self, outcome: ListOutcome, refresh: &Refresh) {
         let by_hint = matches!(self.hinted, Hinted::Listing | Hinted::Again);
-        if outcome == Outcome::Changed {
+        if outcome == ListOutcome::Changed {
             self.gap = GAP;
         } else if by_hint {
             self.gap = (self.gap * 2).min(refresh.min_interval.max(GAP));
@@ -353,7 +358,7 @@ impl Kept {
     }
 }
 
-/// How long nothing is made in the place of what was made at `since`, after a wait of `before`.
+/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`.
 fn wait(since: Instant, before: Option<Duration>, refresh: &Refresh, now: Instant) -> Duration {
     let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
     Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())

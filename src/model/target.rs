@@ -1,6 +1,6 @@
 //! Where a scenario is, and how it is reached.
 //!
-//! A target is plain data: nothing is resolved, opened or started by having one. What it holds that may be secret is never shown.
+//! A target is plain data: having one resolves, opens and starts no connection or process. What it holds that may be secret is never shown.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What every protocol over HTTP does: one conditional request for its manifest, and reading what came where that holds nothing up.
+//! What every protocol over HTTP does: one conditional request for its manifest, and reading what came without holding up other work.
 //!
 //! Never here: what a document means.
 
@@ -46,7 +46,7 @@ pub(super) async fn fetch(upstream: &Upstream, path: &str, request: &ListRequest
     }
 }
 
-/// Reads something of so many bytes where it holds nothing up.
+/// Reads something of so many bytes where it does not hold up other work.
 pub(super) async fn read<T: Send + 'static>(
     upstream: &Upstream,
     bytes: usize,

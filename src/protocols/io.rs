@@ -1,6 +1,6 @@
 //! What a session and the caller say to each other while a call runs.
 //!
-//! A session tells progress, log lines and wishes through [`CallIo`], and learns there that the call is not wanted any more. Nothing here
+//! A session tells progress, log lines and wishes through [`CallIo`], and learns there that the call is not wanted any more. It never
 //! carries the call itself or its answer.
 
 use std::fmt;
@@ -62,7 +62,7 @@ pub enum InputReply {
     Declined,
 }
 
-/// The caller cannot be asked for input. The session tells its scenario so, in its protocol's way.
+/// The caller gives no input. The session tells its scenario so, in its protocol's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this caller cannot be asked for input")]
 pub struct InputRefused;
@@ -76,7 +76,7 @@ pub enum Cancelled {
     CallerGone,
 }
 
-/// The side of a caller that hears nothing, answers nothing and never cancels.
+/// The side of a caller that takes no part: it ignores progress, gives no input and never cancels.
 #[derive(Debug, Clone, Copy)]
 pub struct NoCaller;
 

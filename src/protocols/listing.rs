@@ -1,6 +1,6 @@
 //! What is wanted of a listing, and what comes of it, whatever protocol it is made by.
 //!
-//! Nothing here decides when a list is wanted.
+//! It never decides when a list is wanted.
 
 use crate::model::{Accept, Bounds, Digest, Finding, Manifest};
 use crate::transports::TransportError;
@@ -86,7 +86,7 @@ pub enum ListError {
 }
 
 impl ListRequest {
-    /// The whole list, as the configuration wants it that nothing was changed of.
+    /// The whole list, by the default configuration.
     pub fn whole() -> Self {
         Self { known: None, accept: Accept::default(), bounds: Bounds::NONE, max_body: None }
     }

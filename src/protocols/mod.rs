@@ -4,7 +4,8 @@
 //! the same process or connection: it lists, calls, gives hints, and ends. Both reach scenarios through [`Transports`] only, decode into
 //! the model, and never see the engine, which keeps one session per scenario.
 //!
-//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under `fixtures/manifests/<protocol>/`. A program that embeds callsheet
+//! To add one: a folder here, a line in [`PROTOCOLS`], fixtures under `fixtures/manifests/<protocol>/`; `docs/protocols.md` says what each
+//! method has to do. A program that embeds callsheet
 //! brings its own with [`Builder::protocol`](crate::app::Builder::protocol).
 
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::transports::Transports;
 mod call;
 mod fetch;
 mod io;
+mod json;
 mod listing;
 pub mod module;
 pub mod probe;
@@ -56,7 +58,7 @@ pub trait Protocol: Send + Sync {
     /// Whether it can be spoken at a target. Judges by the target alone: nothing is sent.
     fn fits(&self, target: &Target) -> Fits;
 
-    /// Makes a session with the scenario at a target.
+    /// Makes a session with the scenario at a target, within a time limit of its own.
     fn connect<'a>(
         &'a self,
         target: &'a Target,

@@ -1,7 +1,7 @@
 //! One scenario as long as it is the same process or connection.
 //!
 //! A session lists and calls its scenario, says when the list may have changed, and says when it ended. It decides neither when to list
-//! nor who may call; dropping it closes it.
+//! nor whether a call is allowed; dropping it closes it.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ use crate::transports::http::Upstream;
 
 /// One scenario as long as it is the same process or connection. Dropping it closes it.
 pub trait Session: Send + Sync {
-    /// Requests everything that the scenario offers. With `known` in the request the answer may be that it still stands.
+    /// Requests everything that the scenario offers. With `known` in the request the answer may be that it still stands. A session sets its
+    /// own time limit: no other listing of the scenario begins before this one has ended.
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>>;
 
     /// Sends one call to the scenario and reads its answer, within [`Call::limit`]. Sent once at most: the caller of this decides whether

@@ -1,6 +1,6 @@
 //! How long a listing may be used, whatever said so: caching over HTTP, a protocol's own lifetime, or being inside this process.
 //!
-//! A session judges what its scenario said and gives the verdict in these terms. Nothing here knows a header.
+//! A session judges what its scenario said and gives the verdict in these terms. The engine never sees a header.
 
 use std::any::Any;
 use std::fmt;

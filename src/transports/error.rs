@@ -53,7 +53,7 @@ pub enum TransportError {
         /// Where it points, without credentials.
         target: String,
     },
-    /// Nothing can be sent to the address at all.
+    /// No request can be sent to the address at all.
     #[error("{0}")]
     Address(String),
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::parameters;
 use crate::model::{Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 use crate::protocols::ListError;
-use crate::protocols::tool_discovery::budget::{Budget, TOOL, of_text};
-use crate::protocols::tool_discovery::envelope::Members;
-use crate::protocols::tool_discovery::first::Item;
-use crate::protocols::tool_discovery::flaw::{Findings, Flaw, shown};
+use crate::protocols::json::budget::{Budget, TOOL, of_text};
+use crate::protocols::json::envelope::Members;
+use crate::protocols::json::first::Item;
+use crate::protocols::json::flaw::{Findings, Flaw, shown};
+use crate::protocols::json::node::write_string;
 use crate::protocols::tool_discovery::head;
-use crate::protocols::tool_discovery::node::write_string;
 use crate::protocols::tool_discovery::{self, Decoded};
 
 /// Decodes a module's manifest; see the module's head for what is refused, left out or passed on.

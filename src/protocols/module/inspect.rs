@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::model::finding::push_step;
-use crate::protocols::tool_discovery::flaw::tool_index;
+use crate::protocols::json::flaw::tool_index;
 use crate::protocols::tool_discovery::inspect::{broken, of_content, refused, tools};
 use crate::protocols::tool_discovery::{Decoded, Inspected};
 

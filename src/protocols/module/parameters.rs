@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use crate::model::JsonText;
-use crate::protocols::tool_discovery::budget::{Budget, of_text};
-use crate::protocols::tool_discovery::envelope::{MOST, Members, Raw, each_item};
-use crate::protocols::tool_discovery::flaw::{Flaw, shown};
-use crate::protocols::tool_discovery::node::{Node, write_string};
-use crate::protocols::tool_discovery::text::kind;
+use crate::protocols::json::budget::{Budget, of_text};
+use crate::protocols::json::envelope::{MOST, Members, Raw, each_item};
+use crate::protocols::json::flaw::{Flaw, shown};
+use crate::protocols::json::node::{Node, write_string};
+use crate::protocols::json::text::kind;
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.
 pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut Budget) -> Result<JsonText, Flaw> {

@@ -1,6 +1,6 @@
 //! Following the events of a callsheet daemon, whose list is a manifest too.
 //!
-//! Its list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What an event says is not read: it only
+//! The list says by its member `via` which daemon wrote it, and a daemon has `/api/v1/events`. What an event says is not read: it only
 //! means that the list changed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const LIMITS: EventLimits = EventLimits { max_event: 4 * 1024, silence: Duration
 
 /// Whether a scenario is a daemon whose events can be followed. Clones share what is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Follow(Arc<Mutex<Peer>>);
+pub(super) struct DaemonEvents(Arc<Mutex<Peer>>);
 
 /// What a scenario is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,14 +34,14 @@ enum Peer {
 }
 
 /// How far a stream is.
-enum Step {
+enum FollowStep {
     /// To be opened.
     Closed(Upstream),
-    /// It told how things are, and tells what changes.
+    /// It reports changes.
     Live(EventStream),
 }
 
-impl Follow {
+impl DaemonEvents {
     /// A list came, which a daemon wrote or not.
     pub(super) fn listed(&self, by_a_daemon: bool) {
         let mut peer = self.peer();
@@ -62,14 +62,14 @@ impl Follow {
             return None;
         }
         let known = self.clone();
-        let start = Step::Closed(upstream.clone());
+        let start = FollowStep::Closed(upstream.clone());
         let hints = unfold((start, known), |(step, known)| async move {
             match next(step).await {
                 Ok(Some((hint, step))) => Some((hint, (step, known))),
                 Ok(None) => None,
                 Err(error) => {
                     tracing::debug!(error = %error, "the events of a daemon cannot be followed");
-                    // A daemon that has none is not asked again; any other one is.
+                    // A daemon that has none gets no further request for them.
                     if matches!(error, TransportError::Status { status: 404 | 405, .. }) {
                         *known.peer() = Peer::Silent;
                     }
@@ -82,15 +82,15 @@ impl Follow {
 }
 
 /// The next hint, and what follows it.
-async fn next(step: Step) -> Result<Option<(Hint, Step)>, TransportError> {
+async fn next(step: FollowStep) -> Result<Option<(Hint, FollowStep)>, TransportError> {
     let (mut stream, hint) = match step {
-        Step::Closed(upstream) => (upstream.events(PATH, LIMITS).await?, Hint::Following),
-        Step::Live(stream) => (stream, Hint::Changed),
+        FollowStep::Closed(upstream) => (upstream.events(PATH, LIMITS).await?, Hint::Following),
+        FollowStep::Live(stream) => (stream, Hint::Changed),
     };
     while let Some(event) = stream.next().await? {
         match event.event.as_str() {
             // The first is a snapshot; a later one stands for changes that were too many.
-            "snapshot" | "catalog" => return Ok(Some((hint, Step::Live(stream)))),
+            "snapshot" | "catalog" => return Ok(Some((hint, FollowStep::Live(stream)))),
             "end" => return Ok(None),
             _ => {}
         }

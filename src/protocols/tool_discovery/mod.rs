@@ -10,23 +10,17 @@
 //!
 //! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
 
-pub(super) mod budget;
 mod call;
 mod decode;
 mod digest;
 mod encode;
-pub(super) mod envelope;
-pub(super) mod first;
-pub(super) mod flaw;
 mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
-pub(super) mod node;
 mod sent;
 mod shared;
 mod spelling;
-pub(super) mod text;
 mod tool;
 mod via;
 
@@ -37,6 +31,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::fetch::{Fetched, fetch, read, upstream};
+use super::json::{budget, envelope, first, flaw, node, text};
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
@@ -45,7 +40,7 @@ use crate::model::{Digest, Finding, Manifest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
-use follow::Follow;
+use follow::DaemonEvents;
 
 pub use decode::{decode, decode_stored, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
@@ -98,13 +93,13 @@ impl Protocol for ToolDiscovery {
 #[derive(Debug)]
 pub struct ToolDiscoverySession {
     upstream: Upstream,
-    follow: Follow,
+    events: DaemonEvents,
 }
 
 impl ToolDiscoverySession {
     /// The scenario there.
     pub fn new(upstream: Upstream) -> Self {
-        Self { upstream, follow: Follow::default() }
+        Self { upstream, events: DaemonEvents::default() }
     }
 }
 
@@ -118,7 +113,7 @@ impl Session for ToolDiscoverySession {
             };
             let (accept, bounds) = (request.accept.clone(), request.bounds);
             let mut decoded = read(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
-            self.follow.listed(via::is_of_a_daemon(&decoded.manifest));
+            self.events.listed(via::is_of_a_daemon(&decoded.manifest));
             via::follow(&mut decoded, upstream.own_id())?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
@@ -130,7 +125,7 @@ impl Session for ToolDiscoverySession {
     }
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
-        self.follow.hints(&self.upstream)
+        self.events.hints(&self.upstream)
     }
 
     fn document(&self) -> Option<(Upstream, &'static str)> {

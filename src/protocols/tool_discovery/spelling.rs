@@ -14,6 +14,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::envelope::Members;
 use super::node::{FEW, Node};
 
 /// Names of the manifest's own members that the protocol knows: camelCase, seed.
@@ -107,6 +108,22 @@ pub(super) fn rename<V>(members: &mut [(Cow<'_, str>, V)], target: impl Fn(&str)
 pub(super) fn seed_name(name: &str, known: &[(&str, &'static str)], protojson: bool) -> Option<Cow<'static, str>> {
     let listed = known.iter().find(|(camel, _)| *camel == name).map(|(_, seed)| Cow::Borrowed(*seed));
     listed.or_else(|| if protojson { snake(name) } else { None })
+}
+
+impl Members<'_> {
+    /// Gives the members the seed's names; see [`seed_name`].
+    pub(super) fn rename(&mut self, known: &[(&str, &'static str)], protojson: bool) {
+        rename(self.all_mut(), |name| seed_name(name, known, protojson));
+    }
+
+    /// The same, after leaving out those of the known members that are not set, so that they take no name from what is: `null` and
+    /// `""` say nothing in any spelling, `0` says nothing in protojson.
+    pub(super) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
+        let is_known = |name: &str| known.iter().any(|(camel, seed)| *camel == name || *seed == name);
+        let unset = |json: &str| matches!(json, "null" | "\"\"") || protojson && json == "0";
+        self.all_mut().retain(|(name, raw)| !(is_known(name) && unset(raw.get())));
+        self.rename(known, protojson);
+    }
 }
 
 /// A schema in the seed's spelling. Names of parameters are never touched.

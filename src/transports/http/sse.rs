@@ -1,6 +1,6 @@
 //! Reading server-sent events (WHATWG HTML, section 9.2): one request whose answer does not end.
 //!
-//! It never reconnects and knows no kind of event. However much a server sends, no more of one event is held than was asked for; the rest
+//! It never reconnects and knows no kind of event. However much a server sends, no more of one event is held than its limits allow; the rest
 //! of it is dropped, and the event says so.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::transports::TransportError;
 pub struct EventLimits {
     /// Bytes of one event that are kept.
     pub max_event: usize,
-    /// A stream that brings nothing for so long, not even a comment, counts as broken.
+    /// A stream without a byte for so long counts as broken; a comment is enough.
     pub silence: Duration,
 }
 
@@ -114,7 +114,7 @@ struct Parser {
 /// What comes before the line that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// Nothing, so that it may begin with a byte order mark.
+    /// No line, so that it may begin with a byte order mark.
     Start,
     /// A line that ended in CR, so that an LF belongs to that one.
     Cr,
@@ -127,7 +127,7 @@ impl Parser {
         Self { most, line: Vec::new(), before: Before::Start, event: Vec::new(), data: None, cut: false }
     }
 
-    /// Reads on until an event is whole or nothing is left.
+    /// Reads on until an event is whole or the bytes are used up.
     fn read(&mut self, bytes: &mut Bytes) -> Option<ServerEvent> {
         while !bytes.is_empty() {
             if self.before == Before::Cr {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_of_an_event_is_held_than_was_asked_for() {
+    fn no_more_of_an_event_is_held_than_its_limit() {
         let line = format!("data: {}\n\ndata: next\n\n", "x".repeat(1_000_000));
         let mut parser = Parser::new(64);
         for chunk in line.as_bytes().chunks(1_000) {

@@ -19,14 +19,14 @@ const TIMES: usize = 5;
 /// What may be taken besides, however small the document is.
 const BESIDES: usize = 512 * 1024;
 /// What an allocation takes that is shared, besides what is in it: two counters, and where the text is.
-pub(super) const SHARED: usize = 4 * size_of::<usize>();
+pub(in crate::protocols) const SHARED: usize = 4 * size_of::<usize>();
 
 /// What a tool takes besides its texts: while it is read, and in the manifest.
 pub(in crate::protocols) const TOOL: usize = 2 * size_of::<Tool>() + SHARED;
 /// What the facts of a tool take that no other tool has, with their lines in the tables of those in use.
-pub(super) const FACTS: usize = size_of::<Facts>() + 3 * SHARED;
+pub(in crate::protocols) const FACTS: usize = size_of::<Facts>() + 3 * SHARED;
 /// What a member takes that nobody knows, besides its name and its value.
-pub(super) const MEMBER: usize = size_of::<(Arc<str>, JsonText)>();
+pub(in crate::protocols) const MEMBER: usize = size_of::<(Arc<str>, JsonText)>();
 
 /// What may still be taken.
 #[derive(Debug)]

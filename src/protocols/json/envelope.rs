@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use super::budget::{Budget, of_text};
 use super::flaw::Flaw;
 use super::node::{last_wins, share_unknown};
-use super::spelling::{rename, seed_name};
 use super::text::{self, kind};
 use crate::model::Extra;
 
@@ -62,7 +61,7 @@ impl<'a> Members<'a> {
     }
 
     /// Members as they came.
-    pub(super) fn of(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
+    pub(in crate::protocols) fn of(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
         Self(last_wins(members))
     }
 
@@ -70,18 +69,9 @@ impl<'a> Members<'a> {
         self.0.iter().any(|(own, _)| own == name)
     }
 
-    /// Gives the members the seed's names; see [`seed_name`].
-    pub(in crate::protocols) fn rename(&mut self, known: &[(&str, &'static str)], protojson: bool) {
-        rename(&mut self.0, |name| seed_name(name, known, protojson));
-    }
-
-    /// The same, after leaving out those of the known members that are not set, so that they take no name from what is: `null` and
-    /// `""` say nothing in any spelling, `0` says nothing in protojson.
-    pub(in crate::protocols) fn rename_set(&mut self, known: &[(&str, &'static str)], protojson: bool) {
-        let is_known = |name: &str| known.iter().any(|(camel, seed)| *camel == name || *seed == name);
-        let unset = |json: &str| matches!(json, "null" | "\"\"") || protojson && json == "0";
-        self.0.retain(|(name, raw)| !(is_known(name) && unset(raw.get())));
-        self.rename(known, protojson);
+    /// The members, for a protocol that has other names for some.
+    pub(in crate::protocols) fn all_mut(&mut self) -> &mut Vec<(Cow<'a, str>, Raw<'a>)> {
+        &mut self.0
     }
 
     /// Bytes of names and values, as written.
