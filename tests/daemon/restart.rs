@@ -78,36 +78,6 @@ async fn what_was_published_is_published_again_before_anyone_is_asked() {
 }
 
 #[tokio::test]
-async fn what_several_said_is_in_memory_once_also_after_a_start() {
-    const SAME: &str =
-        "Brews what is asked for, in the pot that is free, and tells how long it takes until it can be had";
-    let home = Home::new();
-    let brew = || [ToolDefinition::new("brew", SAME).unwrap()];
-    let mut bars = [
-        Scenario::start("bar-a", brew()).await,
-        Scenario::start("bar-b", brew()).await,
-        Scenario::start("bar-c", brew()).await,
-    ];
-    let daemon = home.start(&bars.each_ref()).await;
-    for bar in &bars {
-        daemon.until_state(&bar.name, "live").await;
-    }
-    daemon.stop().await;
-    for bar in &mut bars {
-        bar.stop().await;
-    }
-    let daemon = Daemon::start(home.config(&bars.each_ref())).await;
-    let is_shared = |all: &Snapshot| {
-        let told = all.catalog.entries().map(|entry| &entry.manifest.tools[0].description);
-        let places: Vec<_> = told.map(|text| (&**text == SAME).then(|| text.as_ptr())).collect();
-        // The first may have it for itself, since nobody else had come with it yet.
-        places.len() == 3 && places[1].is_some() && places[1] == places[2]
-    };
-    daemon.wait_until("two have one text", is_shared).await;
-    daemon.stop().await;
-}
-
-#[tokio::test]
 async fn a_stored_document_that_was_changed_by_hand_is_what_is_published() {
     let home = Home::new();
     let mut kitchen = Scenario::start("kitchen", [tool("brew").category("drinks").tags(["hot"]), tool("stir")]).await;
