@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-use callsheet::catalog::Snapshot;
-use callsheet::provide::ToolDefinition;
 use callsheet::runtime::tasks::Finish;
 use serde_json::{Value, json};
 
