@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::sessions::Connected;
+use super::sessions::link::Connected;
 use crate::metrics::Listings;
 use crate::model::{ScenarioName, Target};
 use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};

@@ -5,19 +5,23 @@ use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::ask::{Question, Way, ask};
-use super::core::Core;
-use super::publish::Settled;
-use super::record::{Held, Now};
-use super::session_news::SessionNews;
-use super::sessions::{Effect, ListOutcome, SessionLink};
-use super::{CallReport, Document, EngineError, Event};
+use super::effects::Settled;
+use super::error::EngineError;
+use super::message::{Document, Event, Waiting};
+use super::now::Now;
+use super::routes::CallReport;
+use super::run::Core;
+use super::scenario::Held;
+use super::sessions::link::SessionLink;
+use super::sessions::news::SessionNews;
+use super::sessions::{Effect, ListOutcome};
 use crate::model::{Digest, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, tool_discovery};
 use crate::transports::TransportError;
 
 impl Core {
     /// Asks a scenario past its schedule; joins an ask that is under way.
-    pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<super::Waiting, EngineError> {
+    pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<Waiting, EngineError> {
         let gap = self.parts.config.refresh.forced_gap;
         let record = self.records.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         if let Some(refusal) = record.refusal() {

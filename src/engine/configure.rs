@@ -7,23 +7,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
-use super::core::{Core, STRANGERS};
-use super::publish::Settled;
-use super::record::{Now, Record};
+use super::effects::Settled;
+use super::now::Now;
+use super::run::Core;
+use super::scenario::Scenario;
 use super::scenario::facts::{Latest, Term};
-use super::schedule::{self, Rounds};
+use super::scenario::schedule::{self, Rounds, untrusted_permits};
 use crate::config::{Config, Refresh};
 use crate::model::ConfigState;
 
 /// Over how long asks are spread that another configuration makes due.
 const SPREAD: Duration = Duration::from_secs(3);
-
-/// The places for asks of scenarios that wait for a yes.
-pub(super) fn strangers(refresh: &Refresh) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new((refresh.concurrency / STRANGERS).max(1)))
-}
 
 impl Core {
     /// Puts another configuration in force (nothing when it is the same), and tells how the daemon stands to what is written.
@@ -32,7 +26,7 @@ impl Core {
         let Some(config) = config else { return };
         let before = std::mem::replace(&mut self.parts.config, Arc::clone(&config));
         if before.refresh.concurrency != config.refresh.concurrency {
-            self.strangers = strangers(&config.refresh);
+            self.strangers = untrusted_permits(&config.refresh);
         }
         self.press.configure(&before, &config);
         let pace = |refresh: &Refresh| (refresh.min_interval, refresh.max_interval);
@@ -64,7 +58,7 @@ impl Core {
 
 /// Plans the next ask as if the last answer had come under this configuration. Who fails keeps its back-off, and who is being asked gets a
 /// plan with the answer.
-fn replan(record: &mut Record, followed: bool, config: &Config, now: Now, random: f64) {
+fn replan(record: &mut Scenario, followed: bool, config: &Config, now: Now, random: f64) {
     let (Some((planned, _)), Some((last, _))) = (record.next_ask, record.last_attempt) else { return };
     if record.asking.is_some() || record.failures > 0 {
         return;

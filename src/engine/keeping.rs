@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::archive::Save;
-use super::core::Core;
-use super::publish::Settled;
-use super::record::Now;
+use super::effects::Settled;
+use super::error::EngineError;
+use super::message::Forgotten;
+use super::now::Now;
+use super::persist::archive::Save;
+use super::persist::restore;
+use super::run::Core;
 use super::scenario::facts::Presence;
 use super::scenario::lifecycle::Lifecycle;
-use super::{EngineError, Forgotten, restore, trust};
+use super::scenario::trust;
 use crate::model::{ScenarioName, ScenarioState, Target};
 use crate::state::StoredManifest;
 

@@ -6,14 +6,13 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use super::core::Core;
-use super::isolation::{self, Doubt, Turning};
-use super::publish::Settled;
-use super::record::{Now, Record};
+use super::effects::Settled;
+use super::now::Now;
+use super::partition::{self, Doubt, Turning};
+use super::run::Core;
+use super::scenario::Scenario;
 use super::scenario::facts::Presence;
 use crate::model::{ScenarioName, SourceId};
-use crate::protocols::ListError;
-use crate::transports::TransportError;
 
 /// How often the loop looks at the clocks at least.
 const LOOK: Duration = Duration::from_secs(2);
@@ -66,7 +65,7 @@ impl Core {
 
     /// Whether the source's word that a scenario is not there any more is believed, once it does not answer. What the local network
     /// does not announce any more is only a silence when everything else fell silent with it.
-    pub(super) fn goodbye_counts(&self, record: &Record, now: Now) -> bool {
+    pub(super) fn goodbye_counts(&self, record: &Scenario, now: Now) -> bool {
         if record.source != SourceId::Mdns {
             return true;
         }
@@ -78,7 +77,7 @@ impl Core {
     /// Marks those who leave as silent, not gone, when too many of the local network leave at once.
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
         let rules = &self.parts.config.health;
-        let announced = |record: &Record| record.source == SourceId::Mdns && record.is_trusted();
+        let announced = |record: &Scenario| record.source == SourceId::Mdns && record.is_trusted();
         let of = self.records.values().filter(|record| announced(record) && record.presence == Presence::Named).count();
         let leaving: Vec<_> = leaving
             .iter()
@@ -86,7 +85,7 @@ impl Core {
             .filter(|name| self.records.get(*name).is_some_and(|record| record.presence == Presence::Named))
             .cloned()
             .collect();
-        if !isolation::is_silence(leaving.len(), of, rules) {
+        if !partition::is_silence(leaving.len(), of, rules) {
             return;
         }
         let until = now.mono + rules.grace;
@@ -111,7 +110,7 @@ impl Core {
         if let Some(turning) = isolation.judge(answering, rules, now) {
             self.turn(turning, now);
         }
-        let lately = |record: &Record| record.last_attempt.is_some_and(|(at, _)| at + rules_window(self) > now.mono);
+        let lately = |record: &Scenario| record.last_attempt.is_some_and(|(at, _)| at + rules_window(self) > now.mono);
         let (asked, others): (Vec<_>, Vec<_>) = self.records.values().filter(|r| answers(r)).partition(|r| lately(r));
         let mut others: Vec<_> =
             others.into_iter().map(|r| (r.last_attempt.map(|(at, _)| at), r.name.clone())).collect();
@@ -192,21 +191,8 @@ fn rules_window(core: &Core) -> Duration {
 }
 
 /// Whether it is among those whose silence would be a loss. What was restored and never answered is not: it may have been gone for long.
-fn answers(record: &Record) -> bool {
+fn answers(record: &Scenario) -> bool {
     record.answered && record.failures == 0 && record.is_trusted() && record.may_be_asked()
-}
-
-/// Whether somebody was reached, whatever they said.
-pub(super) fn reached<T>(result: &Result<T, ListError>) -> bool {
-    !matches!(
-        result,
-        Err(ListError::Transport(
-            TransportError::Refused(_)
-                | TransportError::Unresolved(_)
-                | TransportError::Timeout { .. }
-                | TransportError::Broken { .. }
-        ))
-    )
 }
 
 #[cfg(test)]

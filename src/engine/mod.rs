@@ -11,60 +11,49 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalog::CatalogReader;
 use crate::config::Config;
-use crate::discovery::{EndpointSet, Source, SourceError};
+use crate::discovery::Source;
 use crate::metrics::{ConfigLoads, Fetches, Listings};
 use crate::model::{
-    ConfigState, Health, PreferenceSet, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch,
-    SourceId,
+    ConfigState, Health, PreferenceTarget, ScenarioName, ScenarioState, Scope, Settings, SettingsPatch,
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
-use crate::state::{Decision, PREFERENCES_MAX, Restored, Ruling, StateError, StateStore};
-use crate::transports::TransportError;
-use crate::transports::Transports;
-use crate::transports::http::{Answer, Client, Upstream};
+use crate::state::{Decision, Restored, Ruling, StateStore};
+use crate::transports::http::{Answer, Client};
+use crate::transports::{TransportError, Transports};
 
-mod answers;
-mod archive;
 mod ask;
 mod asking;
-mod backoff;
+mod assignment;
 mod configure;
-mod core;
-mod health;
-mod isolation;
-mod keeper;
+mod effects;
+mod error;
 mod keeping;
-mod log;
 mod losses;
+mod message;
+mod now;
+mod partition;
+mod parts;
+mod persist;
 mod placing;
 mod publish;
-mod record;
-mod restart;
-mod restore;
-mod roster;
+mod reconcile;
 mod routes;
+mod run;
 mod scenario;
-mod schedule;
-mod session_news;
 mod sessions;
 mod sources;
-mod trust;
 
-use archive::Archive;
-use ask::Answered;
-use keeper::{Keeper, Operation, Reply};
+use message::{Command, Reply};
+use parts::Parts;
+use persist::archive::Archive;
+use persist::keeper::{Keeper, Operation};
 use routes::Routes;
-use session_news::SessionNews;
 use sources::Sources;
 
+pub use error::EngineError;
+pub use message::Forgotten;
 pub use routes::{CallReport, Route};
-
-/// The health of a scenario after its next answer.
-type Waiting = oneshot::Receiver<Result<Arc<Health>, EngineError>>;
-
-/// An address and the path below it, or why nothing can be requested there.
-type Document = Result<(Upstream, &'static str), TransportError>;
 
 /// Events waiting for the loop at most; their senders wait when it is full.
 const EVENTS: usize = 1024;
@@ -116,83 +105,6 @@ pub struct Counts {
     pub loads: Arc<ConfigLoads>,
 }
 
-/// What may be asked of the loop.
-#[derive(Debug)]
-enum Command {
-    Refresh(Vec<ScenarioName>, Reply<Vec<Waiting>>),
-    /// Where one request shows a scenario's list as it writes it.
-    Locate(ScenarioName, Reply<Document>),
-    /// The configuration that is in force from now on (nothing when it is the same), and how the daemon stands to what is written.
-    Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
-    /// Ends what is known of a scenario that is removed or down.
-    Forget(ScenarioName, Reply<Forgotten>),
-    /// Only answers.
-    Turn(Reply<()>),
-    /// What a call taught, by a route of this generation.
-    Called(ScenarioName, u64, CallReport),
-}
-
-/// What the loop hears of the world.
-enum Event {
-    /// A source's whole set.
-    Endpoints(SourceId, EndpointSet),
-    /// A source is not wanted any more, and what it told is void.
-    SourceOff(SourceId),
-    /// A source ended before it was told to; its last set stays in force.
-    SourceEnded(SourceError),
-    /// An ask ended.
-    Answered(Box<Answered>),
-    /// Preferences changed, and are durable.
-    Preferred(Arc<PreferenceSet>, Vec<Settings>, Reply<Vec<Settings>>),
-    /// An operator decided, and it is durable.
-    Decided(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
-    /// A session said something by itself.
-    Session(SessionNews),
-    /// A save of these scenarios' manifests (and other things) ended.
-    Archived(Result<(), StateError>, Vec<ScenarioName>),
-}
-
-/// What came of forgetting a scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forgotten {
-    /// The scenario.
-    pub name: ScenarioName,
-    /// The state that it was in.
-    pub was: ScenarioState,
-    /// The source that still names it, so that it comes back.
-    pub named_by: Option<SourceId>,
-    /// Whether an operator's approval was taken back with it.
-    pub approval_ended: bool,
-}
-
-/// Why the engine did not do what was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum EngineError {
-    /// No source, store or operator knows this scenario.
-    #[error("no scenario is called `{0}`")]
-    UnknownScenario(ScenarioName),
-    /// An operator blocked it, so it is not asked.
-    #[error("`{0}` is blocked")]
-    Blocked(ScenarioName),
-    /// No source names it any more, so there is no address to ask.
-    #[error("no source names `{0}` any more")]
-    NoAddress(ScenarioName),
-    /// It is neither removed nor down.
-    #[error("`{0}` is {1}, and only a removed or down scenario can be forgotten")]
-    NotForgettable(ScenarioName, ScenarioState),
-    /// There are as many preferences as are kept.
-    #[error(
-        "there are {PREFERENCES_MAX} preferences already, as many as are kept; reset some that are not needed first"
-    )]
-    TooManyPreferences,
-    /// It could not be stored, so nothing changed.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The daemon is stopping.
-    #[error("the daemon is stopping")]
-    Stopping,
-}
-
 /// Starts the engine. When it returns, what the store remembered is published.
 pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (events, heard) = mpsc::channel(EVENTS);
@@ -222,7 +134,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let routes = Routes::default();
     let counts = Counts { fetches: Arc::clone(client.fetches()), ..Counts::default() };
     counts.loads.started(clock.wall());
-    let parts = core::Parts {
+    let parts = Parts {
         config,
         transports: Transports::new(client),
         protocols,
@@ -235,7 +147,7 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         routes: routes.clone(),
         stop: stop.clone(),
     };
-    let (core, reader) = core::Core::new(parts, restored, ids, &readiness);
+    let (core, reader) = run::Core::new(parts, restored, ids, &readiness);
     for source in sources {
         run.start(source);
     }

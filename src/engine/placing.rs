@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::archive::Save;
-use super::core::Core;
-use super::publish::Settled;
-use super::record::{Now, Record};
-use super::roster::{self, Holder, Known, Place, address_key};
+use super::assignment::{self, Assignment, address_key};
+use super::effects::Settled;
+use super::now::Now;
+use super::persist::archive::Save;
+use super::reconcile::{self, Holder, Known};
+use super::run::Core;
 use super::scenario::facts::Presence;
 use super::scenario::lifecycle::RemovedBy;
-use super::trust;
+use super::scenario::{Scenario, trust};
 use crate::discovery::Trust;
 use crate::model::{Party, ScenarioName, SourceId};
 use crate::protocols::Protocols;
@@ -26,7 +27,7 @@ impl Core {
 
     /// Places everything. Whether a scenario went at once.
     fn place_all(&mut self, now: Now) -> bool {
-        let mut roster = roster::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
+        let mut roster = reconcile::merge(&self.sets, &self.known(), self.parts.config.refresh.max_scenarios);
         for (name, place) in &mut roster.places {
             // What is as it was stays shared with its record.
             if let Some(known) = self.places.get(name).filter(|known| *known == place) {
@@ -75,7 +76,7 @@ impl Core {
 
     /// Whether a scenario that no source names may be given up: only its own source can keep it. At the start, what was restored also waits for the
     /// others, for one of them may be about to name it.
-    fn may_leave(&self, record: &Record) -> bool {
+    fn may_leave(&self, record: &Scenario) -> bool {
         let others = record.place.is_some() || self.settling.is_none() || self.sets.values().all(|set| set.settled);
         others && self.has_settled(record.source)
     }
@@ -103,13 +104,13 @@ impl Core {
     }
 
     /// A scenario is new, or its endpoint changed.
-    fn placed(&mut self, name: &ScenarioName, place: &Place, now: Now) {
+    fn placed(&mut self, name: &ScenarioName, place: &Assignment, now: Now) {
         let vouched = place.endpoint.trust == Trust::Trusted;
         let party = trust::party(&place.endpoint);
         if self.records.get(name).is_some_and(|record| record.is_another(&party, vouched)) {
             self.start_over(name, place, now);
         }
-        let new = || Box::new(Record::new(name.clone(), place.source, vouched, now));
+        let new = || Box::new(Scenario::new(name.clone(), place.source, vouched, now));
         let record = self.records.entry(name.clone()).or_insert_with(new);
         let known = record.place.replace(place.clone());
         let gone = record.is_absent();
@@ -125,7 +126,7 @@ impl Core {
         // A record without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| record.target.is_some());
         let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
-        let restarted = gone || known.as_ref().is_some_and(|known| roster::restarted(known, place));
+        let restarted = gone || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
         record.suspect |= restarted;
         if restarted {
             self.sessions.close(name);
@@ -162,14 +163,14 @@ impl Core {
     }
 
     /// The name has come to someone else: nothing that was known of the one before may be taken for theirs.
-    fn start_over(&mut self, name: &ScenarioName, place: &Place, now: Now) {
+    fn start_over(&mut self, name: &ScenarioName, place: &Assignment, now: Now) {
         let Some(old) = self.records.remove(name) else { return };
         self.sessions.close(name);
         if let Some(wake) = old.wake {
             self.wakes.remove(&(wake, name.clone()));
         }
         self.press.forget(name);
-        let mut record = Record::new(name.clone(), place.source, place.endpoint.trust == Trust::Trusted, now);
+        let mut record = Scenario::new(name.clone(), place.source, place.endpoint.trust == Trust::Trusted, now);
         // What the store has is the other's and goes when it is next brought in line; who waits for an answer gets the next one.
         (record.kept, record.claimed, record.waiters) = (old.kept, old.claimed, old.waiters);
         // To those who follow states it is the name that turns.
@@ -287,7 +288,7 @@ impl Core {
 
 /// Takes in what a source says that a scenario speaks; what it does not say any more is found out again. Whether that is news of one that
 /// was known.
-fn speaks(record: &mut Record, known: Option<&Place>, place: &Place, protocols: &Protocols) -> bool {
+fn speaks(record: &mut Scenario, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
     let before = record.protocol.as_ref().map(|protocol| protocol.id());
     let said = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
     let unsaid = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());

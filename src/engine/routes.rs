@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
-use super::record::{Record, Records};
-use super::sessions::SessionSpec;
+use super::scenario::{Scenario, Scenarios};
+use super::sessions::link::SessionSpec;
 use crate::model::{Party, ScenarioName, ScenarioState};
 use crate::protocols::{ProtocolId, Session};
 use crate::state::Decision;
@@ -53,7 +53,7 @@ impl Routes {
     }
 
     /// Brings the ways to these scenarios in line with their records, all at once. Most that were asked are where they were.
-    pub(super) fn change<'a>(&self, records: &Records, names: impl Iterator<Item = &'a ScenarioName>) {
+    pub(super) fn change<'a>(&self, records: &Scenarios, names: impl Iterator<Item = &'a ScenarioName>) {
         let before = self.0.load();
         let mut routes = None;
         for name in names {
@@ -80,7 +80,7 @@ impl Routes {
 
 impl Route {
     /// Whether this is the way to it still.
-    fn is_of(&self, record: &Record) -> bool {
+    fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
             && record
                 .session
@@ -92,7 +92,7 @@ impl Route {
     }
 }
 
-impl Record {
+impl Scenario {
     /// What a session with it is made of, if there may be one: where it is, and what it speaks.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
         let (target, protocol) = (self.target.as_ref()?, self.protocol.as_ref()?);

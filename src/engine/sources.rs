@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::Event;
+use super::message::Event;
 use crate::config::Config;
 use crate::discovery::{self, EndpointSet, SOURCES, Source};
 use crate::model::SourceId;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::Event;
+use crate::engine::message::Event;
 use crate::model::{Manifest, Party, ScenarioName};
 use crate::protocols::tool_discovery;
 use crate::runtime::{Clock, Stop, Tasks};
@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const BATCH: usize = 256;
 
 /// Something to be saved.
-pub(super) enum Save {
+pub(in crate::engine) enum Save {
     /// A scenario's last good manifest, which becomes the document of what goes with it.
     Manifest(Arc<Manifest>, Box<StoredManifest>),
     /// Of a scenario only who has its name is to be kept.
@@ -61,18 +61,18 @@ impl Save {
 }
 
 /// Where saves come from and go to.
-pub(super) struct Archive {
-    pub(super) store: Arc<dyn StateStore>,
-    pub(super) saves: mpsc::Receiver<Save>,
-    pub(super) events: mpsc::Sender<Event>,
-    pub(super) clock: Clock,
-    pub(super) tasks: Tasks,
+pub(in crate::engine) struct Archive {
+    pub(in crate::engine) store: Arc<dyn StateStore>,
+    pub(in crate::engine) saves: mpsc::Receiver<Save>,
+    pub(in crate::engine) events: mpsc::Sender<Event>,
+    pub(in crate::engine) clock: Clock,
+    pub(in crate::engine) tasks: Tasks,
 }
 
 impl Archive {
     /// Saves what comes until the engine is gone and nothing is left: what was queued before a stop is not lost by it. A failure is
     /// told as an event; the next save tells when it works again.
-    pub(super) async fn run(mut self, stop: Stop) {
+    pub(in crate::engine) async fn run(mut self, stop: Stop) {
         while let Some(first) = self.saves.recv().await {
             let mut gathered = self.gather(first, &stop).await;
             while !gathered.is_empty() {

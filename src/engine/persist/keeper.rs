@@ -3,34 +3,32 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::{EngineError, Event};
+use crate::engine::error::EngineError;
+use crate::engine::message::{Event, Reply};
 use crate::model::{Health, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings, SettingsPatch};
 use crate::runtime::Stop;
 use crate::state::{PREFERENCES_MAX, Ruling, StateStore, Write};
 
-/// Where the answer to a change goes.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
-
 /// A change that somebody asked for.
 #[derive(Debug)]
-pub(super) enum Operation {
+pub(in crate::engine) enum Operation {
     Prefer(Vec<(Scope, PreferenceTarget, SettingsPatch)>, Reply<Vec<Settings>>),
     Decide(ScenarioName, Option<Ruling>, Reply<Arc<Health>>),
 }
 
 /// Works off operations one after the other, so that two changes of the same preference cannot lose each other.
-pub(super) struct Keeper {
-    pub(super) store: Arc<dyn StateStore>,
-    pub(super) preferences: Arc<PreferenceSet>,
-    pub(super) operations: mpsc::Receiver<Operation>,
-    pub(super) events: mpsc::Sender<Event>,
+pub(in crate::engine) struct Keeper {
+    pub(in crate::engine) store: Arc<dyn StateStore>,
+    pub(in crate::engine) preferences: Arc<PreferenceSet>,
+    pub(in crate::engine) operations: mpsc::Receiver<Operation>,
+    pub(in crate::engine) events: mpsc::Sender<Event>,
 }
 
 impl Keeper {
     /// Runs until `stop`, or until nobody can ask any more. An operation that was taken is finished.
-    pub(super) async fn run(mut self, stop: Stop) {
+    pub(in crate::engine) async fn run(mut self, stop: Stop) {
         loop {
             let operation = tokio::select! {
                 biased;

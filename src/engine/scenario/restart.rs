@@ -8,7 +8,7 @@ use crate::protocols::Validity;
 
 /// A sign that is seen by comparing two manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(in crate::engine) enum Sign {
     /// The scenario's own version changed: it was deployed anew.
     Version,
     /// `generated_at` went backwards with another content: an older build, or another instance behind the address.
@@ -17,7 +17,7 @@ pub(super) enum Sign {
 
 /// Compares the manifest in force with a new one. An equal content is no sign, whatever it was stamped with: real servers stamp each
 /// answer anew.
-pub(super) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
+pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
     if before.digest == after.digest {
         return None;
     }
@@ -32,6 +32,6 @@ pub(super) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
 }
 
 /// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
-pub(super) fn went_back(before: &Validity, after: &Validity) -> bool {
+pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool {
     before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
 }

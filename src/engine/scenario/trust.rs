@@ -24,20 +24,20 @@ use crate::state::{Decision, Ruling};
 
 /// What the decisions make of a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(in crate::engine) struct Verdict {
     /// The decision that counts for it.
-    pub(super) decision: Option<Decision>,
+    pub(in crate::engine) decision: Option<Decision>,
     /// Why it is blocked through another name, or why the yes under its name does not count for it; no full stop.
-    pub(super) note: Option<String>,
+    pub(in crate::engine) note: Option<String>,
 }
 
 /// Who is at an endpoint.
-pub(super) fn party(endpoint: &Endpoint) -> Party {
+pub(in crate::engine) fn party(endpoint: &Endpoint) -> Party {
     Party { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
 }
 
 /// `scheme://host:port` of where an endpoint is connected to. The names of this host are one host.
-pub(super) fn origin(endpoint: &Endpoint) -> String {
+pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
     let url = &endpoint.url;
     if let Some(dial) = endpoint.dial {
         // A name that only the source can resolve is what anybody on the network says it is; the address is what is connected to.
@@ -57,7 +57,7 @@ pub(super) fn origin(endpoint: &Endpoint) -> String {
 }
 
 /// The host of an endpoint's origin.
-pub(super) fn host(endpoint: &Endpoint) -> String {
+pub(in crate::engine) fn host(endpoint: &Endpoint) -> String {
     let origin = origin(endpoint);
     let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
     host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
@@ -69,7 +69,7 @@ fn is_localhost(address: std::net::IpAddr) -> bool {
 }
 
 /// Whether an answer of `before` may be taken for one of `now`.
-pub(super) fn same(before: &Party, now: &Party) -> bool {
+pub(in crate::engine) fn same(before: &Party, now: &Party) -> bool {
     if before.identity.is_some() && now.identity.is_some() {
         before.same_identity(now) && before.same_host(now)
     } else {
@@ -78,7 +78,7 @@ pub(super) fn same(before: &Party, now: &Party) -> bool {
 }
 
 /// Judges who is known as `name`. `announced` is the name its endpoint gives it.
-pub(super) fn judge(
+pub(in crate::engine) fn judge(
     rulings: &BTreeMap<ScenarioName, Ruling>,
     name: &ScenarioName,
     party: Option<&Party>,
@@ -131,19 +131,19 @@ fn covers(given: &Party, now: &Party) -> Result<(), String> {
 }
 
 /// The finding that tells why a yes does not count.
-pub(super) fn withheld(name: &ScenarioName, verdict: &Verdict, vouched: bool) -> Option<Finding> {
+pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &Verdict, vouched: bool) -> Option<Finding> {
     let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
     let hint = format!("if it is the same scenario at a new place, say so with `callsheet trust {name}`");
     Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
 }
 
 /// Whether an address was merely found: no operator wrote it down and this machine did not start it.
-pub(super) fn merely_found(source: crate::model::SourceId, trust: Trust) -> bool {
+pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: Trust) -> bool {
     source == crate::model::SourceId::Mdns || trust == Trust::Untrusted
 }
 
 /// Rids an address of everything that could be a secret for whoever is there.
-pub(super) fn bare(mut url: Url) -> Url {
+pub(in crate::engine) fn bare(mut url: Url) -> Url {
     // Neither fails for an address with a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);

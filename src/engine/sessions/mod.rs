@@ -24,13 +24,19 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Event;
-use super::backoff::Backoff;
-use super::session_news::{News, Reporter, SessionNews};
 use crate::config::Refresh;
-use crate::model::{ScenarioName, Target};
-use crate::protocols::{Hint, Protocol, Session};
+use crate::engine::message::Event;
+use crate::engine::scenario::backoff::Backoff;
+use crate::engine::sessions::link::{Connected, SessionLink, SessionSpec};
+use crate::engine::sessions::news::{News, SessionNews};
+use crate::engine::sessions::reporter::Reporter;
+use crate::model::ScenarioName;
+use crate::protocols::{Hint, Session};
 use crate::transports::Transports;
+
+pub(in crate::engine) mod link;
+pub(in crate::engine) mod news;
+mod reporter;
 
 /// A hint has its scenario listed again so long after the listing before at the earliest. Each listing by a hint that finds no change
 /// doubles the time, up to `refresh.min_interval`.
@@ -38,33 +44,9 @@ const GAP: Duration = Duration::from_millis(100);
 /// A session, or a stream of hints, that lived so long has not failed to start: the wait before the next one is the shortest again.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// What a session is made of.
-#[derive(Clone, Copy)]
-pub(super) struct SessionSpec<'a> {
-    pub(super) target: &'a Target,
-    pub(super) protocol: &'a Arc<dyn Protocol>,
-    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is listed.
-    pub(super) followed: bool,
-}
-
-/// A session that was made beside the loop.
-pub(super) struct Connected {
-    pub(super) target: Target,
-    pub(super) protocol: Arc<dyn Protocol>,
-    pub(super) session: Arc<dyn Session>,
-}
-
-/// The session of a scenario, as calls find it.
-#[derive(Clone)]
-pub(super) struct SessionLink {
-    pub(super) session: Arc<dyn Session>,
-    /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
-    pub(super) ended: bool,
-}
-
 /// What follows from the word of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(in crate::engine) enum Effect {
     /// No effect.
     None,
     /// A listing at this time, unless one is due before.
@@ -76,7 +58,7 @@ pub(super) enum Effect {
 }
 
 /// Keeps the sessions.
-pub(super) struct Sessions {
+pub(in crate::engine) struct Sessions {
     transports: Transports,
     events: mpsc::Sender<Event>,
     kept: BTreeMap<ScenarioName, KeptSession>,
@@ -131,7 +113,7 @@ enum Hinted {
 
 /// What came of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListOutcome {
+pub(in crate::engine) enum ListOutcome {
     /// Another list than before.
     Changed,
     /// The same list.
@@ -155,12 +137,12 @@ impl Hints {
 
 impl Sessions {
     /// None yet. What sessions say comes to `events`.
-    pub(super) fn new(transports: Transports, events: mpsc::Sender<Event>) -> Self {
+    pub(in crate::engine) fn new(transports: Transports, events: mpsc::Sender<Event>) -> Self {
         Self { transports, events, kept: BTreeMap::new(), made: 0 }
     }
 
     /// A listing made a session; it takes the place of any other one.
-    pub(super) fn connected(&mut self, name: &ScenarioName, made_of: Connected, now: Instant) {
+    pub(in crate::engine) fn connected(&mut self, name: &ScenarioName, made_of: Connected, now: Instant) {
         let before = self.kept.remove(name);
         let wait = before.and_then(|before| matches!(before.life, Life::Ended).then_some(before.wait)).flatten();
         self.made += 1;
@@ -183,7 +165,7 @@ impl Sessions {
 
     /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when there is to be none. The session for
     /// calls, if there is one.
-    pub(super) fn settle(
+    pub(in crate::engine) fn settle(
         &mut self,
         name: &ScenarioName,
         spec: Option<SessionSpec<'_>>,
@@ -209,28 +191,28 @@ impl Sessions {
     }
 
     /// The session through which a scenario can be listed; `None` when one has to be made.
-    pub(super) fn living(&self, name: &ScenarioName) -> Option<Arc<dyn Session>> {
+    pub(in crate::engine) fn living(&self, name: &ScenarioName) -> Option<Arc<dyn Session>> {
         let kept = self.kept.get(name).filter(|kept| matches!(kept.life, Life::Living { .. }))?;
         Some(Arc::clone(&kept.made_of.session))
     }
 
     /// Whether every change of a scenario is signalled.
-    pub(super) fn is_followed(&self, name: &ScenarioName) -> bool {
+    pub(in crate::engine) fn is_followed(&self, name: &ScenarioName) -> bool {
         self.kept.get(name).is_some_and(|kept| matches!(kept.hints, Hints::Followed(_)))
     }
 
     /// The scenario is another process now, or not known any more.
-    pub(super) fn close(&mut self, name: &ScenarioName) {
+    pub(in crate::engine) fn close(&mut self, name: &ScenarioName) {
         self.kept.remove(name);
     }
 
     /// Whether a hint waits for a listing.
-    pub(super) fn is_hinted(&self, name: &ScenarioName) -> bool {
+    pub(in crate::engine) fn is_hinted(&self, name: &ScenarioName) -> bool {
         self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
     /// A session said something. The word of an earlier session is dropped. `last` is when its scenario was listed last.
-    pub(super) fn handle(
+    pub(in crate::engine) fn handle(
         &mut self,
         said: SessionNews,
         last: Option<Instant>,
@@ -252,7 +234,7 @@ impl Sessions {
     }
 
     /// A listing of a scenario begins.
-    pub(super) fn begun(&mut self, name: &ScenarioName) {
+    pub(in crate::engine) fn begun(&mut self, name: &ScenarioName) {
         if let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.hinted == Hinted::Waiting) {
             kept.hinted = Hinted::Listing;
         }
@@ -260,7 +242,7 @@ impl Sessions {
 
     /// A listing that began at `last` ended. When there has to be another one because a hint came meanwhile. With `follow` the hints of the
     /// session are followed after a good one.
-    pub(super) fn listed(
+    pub(in crate::engine) fn listed(
         &mut self,
         name: &ScenarioName,
         outcome: ListOutcome,

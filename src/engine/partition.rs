@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-use super::record::Now;
+use super::now::Now;
 use crate::config::HealthRules;
 use crate::model::{Isolated, ScenarioName};
 
 /// Who was lost lately, and what follows from it.
 #[derive(Debug, Default)]
-pub(super) struct Isolation {
+pub(super) struct Partition {
     /// Since when each of them does not answer: those of the last window, or all since it began when the daemon is isolated.
     lost: BTreeMap<ScenarioName, Instant>,
     cut: Option<Cut>,
@@ -61,7 +61,7 @@ fn exceeds(part: usize, of: usize, percent: u32) -> bool {
     part.saturating_mul(100) > of.saturating_mul(percent as usize)
 }
 
-impl Isolation {
+impl Partition {
     /// A scenario that answered cannot be reached any more.
     pub(super) fn lost(&mut self, name: &ScenarioName, now: Instant) {
         self.lost.entry(name.clone()).or_insert(now);
@@ -187,7 +187,7 @@ mod tests {
 
     /// Times are seconds from the start of the test.
     struct Case {
-        isolation: Isolation,
+        isolation: Partition,
         rules: HealthRules,
         start: Instant,
     }
@@ -195,7 +195,7 @@ mod tests {
     impl Case {
         fn new() -> Self {
             let start = Clock::following(Timestamp::UNIX_EPOCH).now();
-            Self { isolation: Isolation::default(), rules: HealthRules::default(), start }
+            Self { isolation: Partition::default(), rules: HealthRules::default(), start }
         }
 
         fn at(&self, second: u64) -> Now {

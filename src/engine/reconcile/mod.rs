@@ -6,41 +6,33 @@ use std::sync::Arc;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::trust;
 use crate::discovery::{Endpoint, EndpointSet, Trust};
+use crate::engine::assignment::{Assignment, address_key, shown};
+use crate::engine::scenario::trust;
 use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
-
-/// Where a scenario is asked, and who said so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The source that won.
-    pub(super) source: SourceId,
-    /// Its endpoint, shared with the record of the scenario.
-    pub(super) endpoint: Arc<Endpoint>,
-}
 
 /// All sources' sets as one.
 #[derive(Debug, Default)]
-pub(super) struct Roster {
+pub(in crate::engine) struct Roster {
     /// One place per scenario.
-    pub(super) places: BTreeMap<ScenarioName, Place>,
+    pub(in crate::engine) places: BTreeMap<ScenarioName, Assignment>,
     /// What the sources said of themselves, and what was left out in merging.
-    pub(super) findings: Vec<Finding>,
+    pub(in crate::engine) findings: Vec<Finding>,
 }
 
 /// Who is known by a name, whether or not a source names them now.
 #[derive(Debug, Clone)]
-pub(super) struct Holder {
+pub(in crate::engine) struct Holder {
     /// Who.
-    pub(super) party: Party,
+    pub(in crate::engine) party: Party,
     /// Whether they may still answer where they were: a source that stopped naming them gives a hint, not proof.
-    pub(super) lives: bool,
+    pub(in crate::engine) lives: bool,
     /// Who has the name meanwhile, waiting for a yes of their own.
-    pub(super) stands_in: Option<Party>,
+    pub(in crate::engine) stands_in: Option<Party>,
 }
 
 /// Who is known by which name.
-pub(super) type Known = BTreeMap<ScenarioName, Holder>;
+pub(in crate::engine) type Known = BTreeMap<ScenarioName, Holder>;
 
 /// Merges the sets. The first of the order below that names a scenario, has an address or an identity wins it:
 ///
@@ -51,7 +43,7 @@ pub(super) type Known = BTreeMap<ScenarioName, Holder>;
 /// An identity is one scenario, whatever it calls itself, and keeps the name it is known by. A name that another party holds is not given
 /// to a stranger, whether that party is named now or not: the stranger gets a name of its own, made from the announced one and its
 /// identity (or address), so that it is the same in every order of arrival.
-pub(super) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &Known, max_scenarios: usize) -> Roster {
+pub(in crate::engine) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &Known, max_scenarios: usize) -> Roster {
     let mut merge = Merge::new(known, max_scenarios);
     let mut candidates = Vec::new();
     for (source, set) in sets {
@@ -187,7 +179,9 @@ impl<'a> Merge<'a> {
         if let Some(identity) = &candidate.party.identity {
             self.taken_identities.insert(Arc::clone(identity), name.clone());
         }
-        self.roster.places.insert(name, Place { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
+        self.roster
+            .places
+            .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
     }
 
     /// The name a candidate gets; nothing when it is a scenario that already has its place.
@@ -273,7 +267,7 @@ fn shadowed_identity(owner: &ScenarioName, candidate: &Candidate) -> Finding {
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-fn shadowed_name(name: &ScenarioName, winner: &Place, source: SourceId, url: &Url) -> Finding {
+fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, url: &Url) -> Finding {
     let message = format!(
         "{source} has it at {}, but {} has it at {} and wins",
         shown(url),
@@ -288,28 +282,10 @@ fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId,
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
-/// One key for all spellings of the same address.
-pub(super) fn address_key(endpoint: &Endpoint) -> String {
-    format!("{}{}", trust::origin(endpoint), endpoint.url.path().trim_end_matches('/'))
-}
-
-/// Whether a scenario that was at `before` and is at `after` is another process: it is at another address, or its source saw it start
-/// anew. That two sources tell starts apart in their own ways, or one cannot, says nothing.
-pub(super) fn restarted(before: &Place, after: &Place) -> bool {
-    let (old, new) = (&before.endpoint, &after.endpoint);
-    let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
-    booted || address_key(old) != address_key(new)
-}
-
 /// A name for an endpoint whose source knows only the address.
 fn name_from_address(url: &Url) -> Option<ScenarioName> {
     let host: String = url.host_str()?.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{}-{}", host.trim_matches('-'), url.port_or_known_default()?).parse().ok()
-}
-
-/// The address as people see it, without what may be secret in it.
-pub(super) fn shown(url: &Url) -> String {
-    crate::model::shown(url).trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]
@@ -392,7 +368,7 @@ mod tests {
 
     /// Name and host of each place.
     fn placed(roster: &Roster) -> Vec<(String, String)> {
-        let host = |place: &Place| place.endpoint.url.host_str().unwrap().to_owned();
+        let host = |place: &Assignment| place.endpoint.url.host_str().unwrap().to_owned();
         roster.places.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
     }
 
@@ -450,27 +426,6 @@ mod tests {
         let names: Vec<_> = roster.places.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["desk", "files", "s0"]);
         assert!(roster.findings.iter().any(|finding| finding.message.starts_with("49 scenarios beyond")));
-    }
-
-    #[test]
-    fn a_restart_is_another_address_or_another_boot_of_one_source() {
-        let place = |source, url: &str, boot: Option<&str>| {
-            let endpoint = set(&[("files", url)]).endpoints.into_values().next().unwrap();
-            Place { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
-        };
-        let here = "http://127.0.0.1:1";
-        let before = place(SourceId::Vrooli, here, Some("41"));
-        for (after, expected) in [
-            (before.clone(), false),
-            (place(SourceId::Vrooli, here, Some("42")), true),
-            (place(SourceId::Vrooli, here, None), false),
-            (place(SourceId::Mdns, here, Some("x")), false),
-            (place(SourceId::Static, "http://localhost:1/", None), false),
-            (place(SourceId::Vrooli, "http://127.0.0.1:2", Some("41")), true),
-            (place(SourceId::Static, "http://127.0.0.1:2", None), true),
-        ] {
-            assert_eq!(restarted(&before, &after), expected, "{after:?}");
-        }
     }
 
     #[test]

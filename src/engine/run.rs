@@ -3,30 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
-use super::answers;
-use super::archive::Save;
 use super::ask::Answered;
-use super::isolation::Isolation;
-use super::losses::reached;
-use super::publish::{Press, Settled};
-use super::record::{Now, Record, Records};
-use super::roster::Place;
-use super::routes::Routes;
-use super::schedule::Rounds;
+use super::assignment::Assignment;
+use super::effects::Settled;
+use super::error::EngineError;
+use super::message::{Command, Event};
+use super::now::Now;
+use super::partition::Partition;
+use super::parts::Parts;
+use super::persist::restore;
+use super::publish::Press;
+use super::scenario::answers::{self, reached};
+use super::scenario::schedule::{Rounds, untrusted_permits};
+use super::scenario::{Scenario, Scenarios, health};
 use super::sessions::Sessions;
-use super::{Command, EngineError, Event, configure, health, restore};
 use crate::catalog::{CatalogReader, Offer};
-use crate::config::Config;
 use crate::discovery::EndpointSet;
-use crate::metrics::Listings;
 use crate::model::{Digest, Finding, FindingCode, Party, ScenarioName, SourceId};
-use crate::protocols::Protocols;
-use crate::runtime::{Clock, Latch, Readiness, Stop, Tasks};
+use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored, Ruling};
-use crate::transports::Transports;
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
@@ -34,37 +32,15 @@ const BATCH: usize = 256;
 /// How long after the start a source that has not looked everywhere yet may hold back the others.
 const SETTLING: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Of the asks that may be under way at once, one in so many may be of scenarios that wait for an operator's yes.
-pub(super) const STRANGERS: usize = 4;
-
-/// What the loop uses but does not own the state of.
-pub(super) struct Parts {
-    pub(super) config: Arc<Config>,
-    pub(super) transports: Transports,
-    pub(super) protocols: Protocols,
-    pub(super) clock: Clock,
-    pub(super) tasks: Tasks,
-    pub(super) events: mpsc::Sender<Event>,
-    /// What is to be stored behind the loop's back.
-    pub(super) saves: mpsc::Sender<Save>,
-    /// Tells the sources of another configuration.
-    pub(super) configured: watch::Sender<Arc<Config>>,
-    pub(super) listings: Arc<Listings>,
-    /// Where calls find the ways to scenarios.
-    pub(super) routes: Routes,
-    /// Ends asks under way: nobody needs their answers then.
-    pub(super) stop: Stop,
-}
-
 /// The loop's state.
 pub(super) struct Core {
     pub(super) parts: Parts,
-    pub(super) records: Records,
+    pub(super) records: Scenarios,
     pub(super) sessions: Sessions,
     /// Which record has to be looked at when; at most one entry per record.
     pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
     pub(super) sets: BTreeMap<SourceId, EndpointSet>,
-    pub(super) places: BTreeMap<ScenarioName, Place>,
+    pub(super) places: BTreeMap<ScenarioName, Assignment>,
     /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
     pub(super) settling: Option<Instant>,
     /// Operators' decisions, also on scenarios that are not known now.
@@ -81,7 +57,7 @@ pub(super) struct Core {
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
     pub(super) press: Press,
-    pub(super) isolation: Isolation,
+    pub(super) isolation: Partition,
     /// When the loop last looked at the clocks.
     pub(super) looked: Now,
     /// When scenarios are asked of which nothing new is expected.
@@ -89,7 +65,7 @@ pub(super) struct Core {
 }
 
 /// What a good answer that says nothing new leaves as it was; nothing of a scenario that is not well.
-fn steady(record: &Record) -> Option<(Digest, usize, u64, u32)> {
+fn steady(record: &Scenario) -> Option<(Digest, usize, u64, u32)> {
     let held = record.offer.as_ref().filter(|_| record.is_steady())?;
     Some((held.manifest.digest, held.quarantined, record.generation, record.restarts))
 }
@@ -118,7 +94,7 @@ impl Core {
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
         let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
-        let strangers = configure::strangers(&parts.config.refresh);
+        let strangers = untrusted_permits(&parts.config.refresh);
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let rounds = Rounds::new(now.mono, &parts.config.refresh);
         let mut core = Self {
@@ -137,7 +113,7 @@ impl Core {
             strangers,
             latches,
             press,
-            isolation: Isolation::default(),
+            isolation: Partition::default(),
             looked: now,
             rounds,
         };

@@ -10,7 +10,8 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
-use super::Event;
+use crate::engine::message::Event;
+use crate::engine::sessions::news::{News, SessionNews};
 use crate::model::ScenarioName;
 use crate::protocols::{EndReason, Hint};
 use crate::runtime::Clock;
@@ -19,25 +20,6 @@ use crate::runtime::Clock;
 const TOGETHER: Duration = Duration::from_millis(20);
 /// Hints that are taken together at most before others have their turn.
 const MOST: usize = 1_000;
-
-/// The word of one session.
-pub(super) struct SessionNews {
-    pub(super) name: ScenarioName,
-    /// The number of the session, which tells it from those before and after it.
-    pub(super) number: u64,
-    pub(super) news: News,
-}
-
-/// What it says.
-#[derive(Debug)]
-pub(super) enum News {
-    /// The list may have changed.
-    Hint(Hint),
-    /// No further hint comes, though the session may live on.
-    HintsEnded,
-    /// It ended.
-    Ended(EndReason),
-}
 
 /// Brings the word of one session to the loop.
 pub(super) struct Reporter {

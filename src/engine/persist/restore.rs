@@ -3,25 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{Held, Now, Record, Records};
-use super::scenario::facts::Term;
-use super::trust;
 use crate::config::Config;
+use crate::engine::now::Now;
+use crate::engine::scenario::facts::Term;
+use crate::engine::scenario::trust;
+use crate::engine::scenario::{Held, Scenario, Scenarios};
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::protocols::{self, Protocols};
 use crate::runtime::tasks;
 use crate::state::{Ruling, StoredManifest};
 
-/// Records of stored manifests, and what could not be read.
-pub(super) fn records(
+/// Scenarios of stored manifests, and what could not be read.
+pub(in crate::engine) fn records(
     stored: Vec<StoredManifest>,
     rulings: &BTreeMap<ScenarioName, Ruling>,
     config: &Config,
     protocols: &Protocols,
     now: Now,
-) -> (Records, Vec<Finding>) {
-    let mut records = Records::new();
+) -> (Scenarios, Vec<Finding>) {
+    let mut records = Scenarios::new();
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
         let record = record(&manifest, rulings, config, protocols, now);
@@ -42,13 +43,13 @@ pub(super) fn records(
     (records, findings)
 }
 
-/// Records of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
+/// Scenarios of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
 /// while no source names them.
-pub(super) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Records, now: Now) {
+pub(in crate::engine) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Scenarios, now: Now) {
     for (name, ruling) in rulings {
         let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
         records.entry(name.clone()).or_insert_with(|| {
-            let mut record = Record::new(name.clone(), source, false, now);
+            let mut record = Scenario::new(name.clone(), source, false, now);
             record.party = Some(ruling.party.clone());
             let verdict = trust::judge(rulings, name, record.party.as_ref(), None, false);
             (record.decision, record.note) = (verdict.decision, verdict.note);
@@ -64,11 +65,11 @@ fn record(
     config: &Config,
     protocols: &Protocols,
     now: Now,
-) -> Result<Record, protocols::ListError> {
+) -> Result<Scenario, protocols::ListError> {
     let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
     let Decoded { manifest, findings, quarantined } =
         tool_discovery::decode_stored(stored.document.as_bytes(), accept, most)?;
-    let mut record = Record::new(stored.scenario.clone(), stored.source, stored.trusted, now);
+    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {
         generated_at: manifest.generated_at,
         fresh_until: stored.received_at,

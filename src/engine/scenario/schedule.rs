@@ -1,7 +1,9 @@
 //! When to ask next, and until when an answer keeps a scenario live. Pure: the random part is an argument.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::config::Refresh;
@@ -15,31 +17,34 @@ const SPREAD: f64 = 0.1;
 /// Asks of which nothing new is expected begin so long apart at least, those together that are due.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// Of the polls that may be under way at once, one in so many may be of scenarios that wait for approval.
+const UNTRUSTED_SHARE: usize = 4;
+
 /// What a good answer means for the times to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(in crate::engine) struct Plan {
     /// When to ask next.
-    pub(super) next_ask: Instant,
+    pub(in crate::engine) next_ask: Instant,
     /// Until when the scenario counts as live.
-    pub(super) live_until: Instant,
+    pub(in crate::engine) live_until: Instant,
 }
 
 /// Moments at which asks on schedule begin. A large fleet is asked every few milliseconds, and each time that the processor wakes up for
 /// one, starts the ask, and sleeps again, costs as much as the ask.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rounds {
+pub(in crate::engine) struct Rounds {
     first: Instant,
     apart: Duration,
 }
 
 impl Rounds {
     /// Short beside the interval at which one scenario is asked.
-    pub(super) fn new(first: Instant, rules: &Refresh) -> Self {
+    pub(in crate::engine) fn new(first: Instant, rules: &Refresh) -> Self {
         Self { first, apart: ROUND.min(rules.min_interval / 64).max(Duration::from_millis(1)) }
     }
 
     /// The first of them that is not before `at`.
-    pub(super) fn after(&self, at: Instant) -> Instant {
+    pub(in crate::engine) fn after(&self, at: Instant) -> Instant {
         let past = at.saturating_duration_since(self.first).as_nanos() % self.apart.as_nanos();
         let past = u64::try_from(past).map_or(Duration::ZERO, Duration::from_nanos);
         if past.is_zero() { at } else { at + self.apart.saturating_sub(past) }
@@ -53,7 +58,7 @@ impl Rounds {
 /// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
 /// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between, unless the scenario
 /// is `followed`: then it would have signalled a change.
-pub(super) fn after_success(validity: &Validity, followed: bool, rules: &Refresh, random: f64) -> Plan {
+pub(in crate::engine) fn after_success(validity: &Validity, followed: bool, rules: &Refresh, random: f64) -> Plan {
     let Validity { received, fresh_for: lifetime, took, .. } = *validity;
     let eager = lifetime.mul_f64(EAGER - SPREAD * random);
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
@@ -67,12 +72,17 @@ pub(super) fn after_success(validity: &Validity, followed: bool, rules: &Refresh
 }
 
 /// When the last good answer of a failing scenario stops being usable by what it said itself: never while `cache.last_good` is on.
-pub(super) fn lapses_at(validity: Option<&Validity>, failures: u32) -> Option<Instant> {
+pub(in crate::engine) fn lapses_at(validity: Option<&Validity>, failures: u32) -> Option<Instant> {
     validity.filter(|_| failures > 0)?.usable_until()
 }
 
+/// The permits for polls of scenarios that wait for approval: however many are found, the others are not held up by them.
+pub(in crate::engine) fn untrusted_permits(refresh: &Refresh) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((refresh.concurrency / UNTRUSTED_SHARE).max(1)))
+}
+
 /// When to ask again after a failure: after the back-off's wait, or later when the scenario asked for that.
-pub(super) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
+pub(in crate::engine) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
     now + retry_after.map_or(wait, |asked| asked.max(wait))
 }
 

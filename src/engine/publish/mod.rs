@@ -9,15 +9,15 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::archive::Save;
-use super::core::Parts;
-use super::log;
-use super::record::{Now, Record, Records};
-use super::routes::Routes;
 use crate::catalog::{
     self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
 };
 use crate::config::Config;
+use crate::engine::now::Now;
+use crate::engine::parts::Parts;
+use crate::engine::persist::archive::Save;
+use crate::engine::routes::Routes;
+use crate::engine::scenario::{Scenario, Scenarios, health, log};
 use crate::model::{
     ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn,
 };
@@ -41,22 +41,11 @@ const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
 /// For what nobody waits for, this much may come together: when scenarios that said nothing new were asked.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Whether a record changed besides what judging it may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
-    /// It may have.
-    Changed,
-    /// Only in when it was asked and is asked next.
-    Confirmed,
-    /// Only time passed.
-    Same,
-}
-
 /// Runs once the next snapshot is out.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
 
 /// Owns what is published.
-pub(super) struct Press {
+pub(in crate::engine) struct Press {
     writer: CatalogWriter,
     catalog: catalog::Catalog,
     /// Offers that the catalog gets with the next snapshot.
@@ -91,9 +80,9 @@ pub(super) struct Press {
 
 impl Press {
     /// A press whose first snapshot holds what was restored.
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         parts: &Parts,
-        records: &Records,
+        records: &Scenarios,
         preferences: Arc<PreferenceSet>,
         revision: Option<(String, Timestamp)>,
         stored: Vec<Finding>,
@@ -101,7 +90,7 @@ impl Press {
     ) -> (Self, CatalogReader) {
         let offers = records.values().filter_map(|record| {
             let manifest = Arc::clone(&record.offer.as_ref()?.manifest);
-            let standing = super::health::standing(record, now.mono, &parts.config);
+            let standing = health::standing(record, now.mono, &parts.config);
             Some((record.name.clone(), Offer { manifest, standing }))
         });
         let profiles = Arc::new(parts.config.profiles.clone());
@@ -152,7 +141,7 @@ impl Press {
     }
 
     /// Takes a scenario's offer into the catalog when it differs from what is there.
-    pub(super) fn offer(&mut self, name: &ScenarioName, offer: &Offer) {
+    pub(in crate::engine) fn offer(&mut self, name: &ScenarioName, offer: &Offer) {
         let same = match self.offers.get(name) {
             Some(next) => next.as_ref().is_some_and(|next| same(&next.manifest, &next.standing, offer)),
             None => self.catalog.entry(name).is_some_and(|entry| same(&entry.manifest, &entry.standing, offer)),
@@ -164,63 +153,63 @@ impl Press {
     }
 
     /// Puts other preferences in force.
-    pub(super) fn prefer(&mut self, preferences: Arc<PreferenceSet>) {
+    pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>) {
         self.catalog = self.catalog.with(Change::Preferences(preferences));
         self.changed = true;
     }
 
     /// This scenario's health has to be published anew.
-    pub(super) fn touch(&mut self, name: &ScenarioName) {
+    pub(in crate::engine) fn touch(&mut self, name: &ScenarioName) {
         self.touched.insert(name.clone());
         self.changed = true;
     }
 
     /// The same, but nobody waits for it: nothing is said of it but when it was asked.
-    pub(super) fn stir(&mut self, name: &ScenarioName, now: Now) {
+    pub(in crate::engine) fn stir(&mut self, name: &ScenarioName, now: Now) {
         self.touched.insert(name.clone());
         self.stirred.get_or_insert(now.mono + QUIET);
     }
 
     /// A scenario's state changed; it is told with the next snapshot.
-    pub(super) fn turned(&mut self, turn: Turn) {
+    pub(in crate::engine) fn turned(&mut self, turn: Turn) {
         self.touch(&turn.name);
         log::turned(&turn);
         self.turns.push(turn);
     }
 
     /// Every scenario's health has to be published anew.
-    pub(super) fn touch_all<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
+    pub(in crate::engine) fn touch_all<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
         self.touched.extend(names.cloned());
         self.changed = true;
     }
 
     /// A scenario is not known any more.
-    pub(super) fn forget(&mut self, name: &ScenarioName) {
+    pub(in crate::engine) fn forget(&mut self, name: &ScenarioName) {
         self.offers.insert(name.clone(), None);
         self.findings_changed |= self.scenarios.remove(name).is_some() | self.unarchived.remove(name);
         self.touch(name);
     }
 
     /// What the sources have to say now.
-    pub(super) fn source_findings(&mut self, findings: Vec<Finding>) {
+    pub(in crate::engine) fn source_findings(&mut self, findings: Vec<Finding>) {
         self.findings_changed |= self.sources != findings;
         self.sources = findings;
     }
 
     /// Whether the daemon is isolated now.
-    pub(super) fn isolated(&mut self, isolated: Option<Isolated>) {
+    pub(in crate::engine) fn isolated(&mut self, isolated: Option<Isolated>) {
         self.findings_changed |= self.isolated != isolated;
         self.isolated = isolated;
     }
 
     /// How the daemon stands to its configuration now.
-    pub(super) fn configuration(&mut self, state: Arc<ConfigState>) {
+    pub(in crate::engine) fn configuration(&mut self, state: Arc<ConfigState>) {
         self.findings_changed = true;
         self.configuration = Some(state);
     }
 
     /// Puts what another configuration says of names and profiles in force.
-    pub(super) fn configure(&mut self, before: &Config, now: &Config) {
+    pub(in crate::engine) fn configure(&mut self, before: &Config, now: &Config) {
         if before.naming != now.naming {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
         }
@@ -231,10 +220,10 @@ impl Press {
     }
 
     /// What a scenario's answers have to say now.
-    pub(super) fn scenario_findings(&mut self, record: &Record) {
+    pub(in crate::engine) fn scenario_findings(&mut self, record: &Scenario) {
         let held = record.offer.iter().flat_map(|held| held.findings.iter());
         let told = held.chain(record.failure_finding.as_deref()).chain(record.trust_finding.as_deref());
-        let findings: Vec<_> = told.cloned().chain(super::health::lost_finding(record)).collect();
+        let findings: Vec<_> = told.cloned().chain(health::lost_finding(record)).collect();
         let before = if findings.is_empty() {
             self.scenarios.remove(&record.name)
         } else {
@@ -244,37 +233,37 @@ impl Press {
     }
 
     /// A save of manifests ended.
-    pub(super) fn archived(&mut self, error: Option<StateError>) {
+    pub(in crate::engine) fn archived(&mut self, error: Option<StateError>) {
         self.findings_changed |= self.save_failed.is_some() != error.is_some();
         self.save_failed = error;
     }
 
     /// Whether a scenario's manifest was queued to be saved.
-    pub(super) fn queued(&mut self, name: &ScenarioName, queued: bool) {
+    pub(in crate::engine) fn queued(&mut self, name: &ScenarioName, queued: bool) {
         let changed = if queued { self.unarchived.remove(name) } else { self.unarchived.insert(name.clone()) };
         self.findings_changed |= changed;
     }
 
     /// Runs `act` once the next snapshot is out.
-    pub(super) fn after_publish(&mut self, act: impl FnOnce(&Snapshot) + Send + 'static) {
+    pub(in crate::engine) fn after_publish(&mut self, act: impl FnOnce(&Snapshot) + Send + 'static) {
         self.after.push(Box::new(act));
         self.changed = true;
     }
 
     /// When the next snapshot goes out; nothing when nothing changed.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(in crate::engine) fn due(&self) -> Option<Instant> {
         let awaited = self.changed || self.findings_changed;
         if awaited { Some(self.next) } else { self.stirred.map(|at| at.max(self.next)) }
     }
 
     /// The next snapshot need not wait.
-    pub(super) fn hurry(&mut self, now: Now) {
+    pub(in crate::engine) fn hurry(&mut self, now: Now) {
         self.next = self.next.min(now.mono);
     }
 
     /// Publishes what changed, if anything did and the latest snapshot is old enough. `sweeping` says whether scenarios are awaited that were
     /// not asked yet.
-    pub(super) fn publish_when_due(&mut self, records: &Records, sweeping: bool, now: Now) {
+    pub(in crate::engine) fn publish_when_due(&mut self, records: &Scenarios, sweeping: bool, now: Now) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
             self.publish(records, now);
@@ -285,7 +274,7 @@ impl Press {
     }
 
     /// Publishes what changed, if anything did.
-    pub(super) fn publish(&mut self, records: &Records, now: Now) {
+    pub(in crate::engine) fn publish(&mut self, records: &Scenarios, now: Now) {
         if self.due().is_none() {
             return;
         }
@@ -385,7 +374,7 @@ fn same_standing(a: &Standing, b: &Standing) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
 
-fn counts(entry: Option<&Arc<Entry>>, record: &Record) -> ToolCounts {
+fn counts(entry: Option<&Arc<Entry>>, record: &Scenario) -> ToolCounts {
     let quarantined = record.offer.as_ref().map_or(0, |held| held.quarantined);
     let offered = record.offer.as_ref().map_or(0, |held| held.manifest.tools.len());
     let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };

@@ -4,28 +4,28 @@
 
 use std::fmt::Display;
 
-use super::record::Record;
+use crate::engine::scenario::Scenario;
 use crate::model::{ScenarioState, Turn};
 
 /// Characters of a reason. It may quote what a scenario answered.
 const LONGEST: usize = 300;
 
 /// Its tools are others than before, or known for the first time.
-pub(super) fn known(record: &Record, tools: usize) {
+pub(in crate::engine) fn known(record: &Scenario, tools: usize) {
     if record.is_trusted() {
         tracing::info!(scenario = %record.name, tools, "the tools of a scenario are known");
     }
 }
 
 /// It could not be asked, which it could before.
-pub(super) fn fails(record: &Record, error: &dyn Display) {
+pub(in crate::engine) fn fails(record: &Scenario, error: &dyn Display) {
     if record.is_trusted() {
         tracing::warn!(scenario = %record.name, error = plain(error), "a scenario cannot be asked for its tools");
     }
 }
 
 /// Its tools are withdrawn, or back.
-pub(super) fn turned(turn: &Turn) {
+pub(in crate::engine) fn turned(turn: &Turn) {
     use ScenarioState::{Down, Incompatible, Live, NeedsAuthorization, Removed, Stale};
     match (turn.from, turn.to) {
         (_, Some(Down | Incompatible | NeedsAuthorization | Removed)) => {

@@ -5,21 +5,28 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::ask::Answered;
-use super::backoff::Backoff;
-use super::record::{Held, Now, Record};
-use super::scenario::facts::{Latest, Obstacle, Presence, Term};
-use super::scenario::lifecycle::RemovedBy;
-use super::{log, restart, schedule, trust};
 use crate::config::Config;
 use crate::discovery::{Endpoint, Trust};
+use crate::engine::ask::Answered;
+use crate::engine::now::Now;
+use crate::engine::scenario::backoff::Backoff;
+use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
+use crate::engine::scenario::lifecycle::RemovedBy;
+use crate::engine::scenario::{Held, Scenario, log, restart, schedule, trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
 use crate::protocols::{ListError, Listing, Protocol, Validity, module, tool_discovery};
 use crate::transports::TransportError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
 /// not answer; `random` is in `0.0..1.0`.
-pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, goodbye: bool, now: Now, random: f64) {
+pub(in crate::engine) fn apply(
+    record: &mut Scenario,
+    answered: Answered,
+    config: &Config,
+    goodbye: bool,
+    now: Now,
+    random: f64,
+) {
     record.asking = None;
     let followed = answered.followed;
     match answered.result {
@@ -41,7 +48,7 @@ pub(super) fn apply(record: &mut Record, answered: Answered, config: &Config, go
 
 /// Bookkeeping of every good answer.
 fn succeeded(
-    record: &mut Record,
+    record: &mut Scenario,
     protocol: Arc<dyn Protocol>,
     (fresh, followed): (&Validity, bool),
     config: &Config,
@@ -82,7 +89,7 @@ fn succeeded(
 
 /// Puts a manifest in force, unless it says the same as the one that is.
 fn offered(
-    record: &mut Record,
+    record: &mut Scenario,
     manifest: Manifest,
     findings: Vec<Finding>,
     quarantined: usize,
@@ -111,7 +118,7 @@ fn offered(
 }
 
 /// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
-fn shows_restart(record: &Record, manifest: &Manifest, fresh: &Validity) -> bool {
+fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bool {
     let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
     before.is_some_and(|held| {
         restart::sign(&held.manifest, manifest).is_some()
@@ -123,7 +130,7 @@ fn shows_restart(record: &Record, manifest: &Manifest, fresh: &Validity) -> bool
 /// Counts a restart that an answer showed, and asks once more without validators: a process that has just started may still be gathering
 /// its tools. The answer to that is taken as it is, or two instances behind one address would be asked in a loop. Who waits for a yes has no say in
 /// how often it is asked.
-fn confirm(record: &mut Record, restarted: bool, config: &Config, now: Now) {
+fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
     let confirming = std::mem::take(&mut record.confirming);
     if !restarted {
         return;
@@ -137,7 +144,7 @@ fn confirm(record: &mut Record, restarted: bool, config: &Config, now: Now) {
 
 /// A scenario that was merely found may not say that its API is elsewhere: whoever followed it would be led to a host of the
 /// announcer's choice. What an operator wrote down in the configuration may.
-fn refuse_foreign_base(record: &Record, manifest: &mut Manifest) -> Option<Finding> {
+fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Finding> {
     let place = record.place.as_ref()?;
     let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
     if !trust::merely_found(place.source, place.endpoint.trust) {
@@ -169,7 +176,7 @@ fn shown(fresh: &Validity) -> Freshness {
 }
 
 /// The findings of a listing under the name the scenario is filed under.
-fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Finding> {
+fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<Finding> {
     let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
     let own = manifest.scenario.name.as_ref();
     // Told already when it could not have the name that its source gives it.
@@ -187,7 +194,7 @@ fn named(findings: Vec<Finding>, record: &Record, manifest: &Manifest) -> Vec<Fi
 }
 
 /// Puts down what went wrong, for people and for the state. `unread` is the reason of an answer that was not read whole, which is no failure.
-fn noted(record: &mut Record, error: &ListError, unread: Option<&str>, now: Now) {
+fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: Now) {
     let message = unread.map_or_else(|| error.to_string(), str::to_owned);
     let latest = latest(error);
     if counts(error) && unread.is_none() {
@@ -205,7 +212,7 @@ fn noted(record: &mut Record, error: &ListError, unread: Option<&str>, now: Now)
 }
 
 /// Bookkeeping of every failure. The manifest in force stays.
-fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
+fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
     let unread = unread_while_pending(record, error, config);
     noted(record, error, unread.as_deref(), now);
     let retry_after = match error {
@@ -259,7 +266,7 @@ fn failed(record: &mut Record, error: &ListError, config: &Config, goodbye: bool
 }
 
 /// The reason in health of an answer that is too large only because its scenario waits for approval.
-fn unread_while_pending(record: &Record, error: &ListError, config: &Config) -> Option<String> {
+fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -> Option<String> {
     let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else { return None };
     let unread = !record.is_trusted() && *limit < config.refresh.max_body;
     unread.then(|| {
@@ -286,7 +293,7 @@ fn latest(error: &ListError) -> Latest {
 }
 
 /// Which credential a scenario wants that answers 401 or 403.
-fn credential(record: &Record, message: &str) -> Finding {
+fn credential(record: &Scenario, message: &str) -> Finding {
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
@@ -302,7 +309,7 @@ fn credential(record: &Record, message: &str) -> Finding {
     Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)
 }
 
-fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding> {
+fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Finding> {
     let (code, hint) = match error {
         ListError::Transport(_) if latest(error) == Latest::Unauthorized => return Some(credential(record, message)),
         // Health says it; a finding would only repeat it.
@@ -325,4 +332,17 @@ fn finding(record: &Record, error: &ListError, message: &str) -> Option<Finding>
         }
     };
     Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
+}
+
+/// Whether somebody was reached, whatever they said.
+pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
+    !matches!(
+        result,
+        Err(ListError::Transport(
+            TransportError::Refused(_)
+                | TransportError::Unresolved(_)
+                | TransportError::Timeout { .. }
+                | TransportError::Broken { .. }
+        ))
+    )
 }

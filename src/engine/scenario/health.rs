@@ -2,27 +2,26 @@
 
 use tokio::time::Instant;
 
-use super::record::{Held, Record};
-use super::scenario::facts::{Latest, Presence, Term};
-use super::scenario::lifecycle::{self, Input, Lifecycle, RemovedBy};
-use super::schedule;
 use crate::catalog::Standing;
 use crate::config::{Config, HealthRules};
+use crate::engine::scenario::facts::{Latest, Presence, Term};
+use crate::engine::scenario::lifecycle::{self, Input, Lifecycle, RemovedBy};
+use crate::engine::scenario::{Held, Scenario, schedule};
 use crate::model::{Finding, FindingCode, SourceId};
 use crate::state::Decision;
 
 /// A judgement.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) state: Lifecycle,
+pub(in crate::engine) struct Judged {
+    pub(in crate::engine) state: Lifecycle,
     /// Why, in one sentence without a full stop.
-    pub(super) reason: String,
+    pub(in crate::engine) reason: String,
     /// When time alone changes it.
-    pub(super) until: Option<Instant>,
+    pub(in crate::engine) until: Option<Instant>,
 }
 
 /// Judges a record: which state follows from what is true of it now. While the daemon is `isolated`, nothing goes down for its failures.
-pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
+pub(in crate::engine) fn judge(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
     let (answered, until) = answered(record, now, health, isolated);
     let state = [decided(record), named(record), answered].into_iter().fold(record.lifecycle, lifecycle::next);
     let until = until.filter(|_| !matches!(state, Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)));
@@ -30,7 +29,7 @@ pub(super) fn judge(record: &Record, now: Instant, health: &HealthRules, isolate
 }
 
 /// What operators and sources decided about it.
-fn decided(record: &Record) -> Input {
+fn decided(record: &Scenario) -> Input {
     match record.decision {
         Some(Decision::Blocked) => Input::Rejected,
         _ if record.is_trusted() => Input::Approved,
@@ -39,7 +38,7 @@ fn decided(record: &Record) -> Input {
 }
 
 /// What the sources say of it.
-fn named(record: &Record) -> Input {
+fn named(record: &Scenario) -> Input {
     match record.presence {
         Presence::Absent { by, .. } => Input::Absent(by),
         Presence::Named | Presence::Leaving | Presence::Unnamed => Input::Present,
@@ -47,7 +46,7 @@ fn named(record: &Record) -> Input {
 }
 
 /// What its answers came to, and when time alone changes that.
-fn answered(record: &Record, now: Instant, health: &HealthRules, isolated: bool) -> (Input, Option<Instant>) {
+fn answered(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> (Input, Option<Instant>) {
     match record.latest {
         Latest::Unauthorized => return (Input::Unauthorized, None),
         Latest::OutOfRange => return (Input::OutOfRange, None),
@@ -70,13 +69,13 @@ fn answered(record: &Record, now: Instant, health: &HealthRules, isolated: bool)
 }
 
 /// When a scenario that gives no good answer loses its tools.
-fn grace_ends(record: &Record, health: &HealthRules) -> Instant {
+fn grace_ends(record: &Scenario, health: &HealthRules) -> Instant {
     let ends = record.grace_from + health.grace;
     record.reprieve.map_or(ends, |until| until.max(ends))
 }
 
 /// What a state means for the list.
-pub(super) fn standing(record: &Record, now: Instant, config: &Config) -> Standing {
+pub(in crate::engine) fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
     let withdrawn = || Standing::Withdrawn(record.reason.clone());
     // Only without the product's own rule that the last good answer outlives what it said.
     let lapsed = lapses_at(record).is_some_and(|at| now >= at);
@@ -98,12 +97,12 @@ pub(super) fn standing(record: &Record, now: Instant, config: &Config) -> Standi
 }
 
 /// Whether it was absent since its last good answer.
-fn has_ended(record: &Record) -> bool {
+fn has_ended(record: &Scenario) -> bool {
     record.offer.as_ref().is_some_and(|Held { term, .. }| *term == Term::Ended)
 }
 
 /// When the standing changes by time alone.
-pub(super) fn standing_until(record: &Record, now: Instant, config: &Config) -> Option<Instant> {
+pub(in crate::engine) fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<Instant> {
     let ends = match record.lifecycle {
         Lifecycle::Incompatible => Some(refused_until(record, config)),
         Lifecycle::NeedsAuthorization => Some(grace_ends(record, &config.health)),
@@ -113,12 +112,12 @@ pub(super) fn standing_until(record: &Record, now: Instant, config: &Config) -> 
 }
 
 /// Until when the last good tools of a scenario stay that speaks a version out of range.
-fn refused_until(record: &Record, config: &Config) -> Instant {
+fn refused_until(record: &Scenario, config: &Config) -> Instant {
     record.obstacle.as_ref().map_or(record.grace_from, |obstacle| obstacle.since) + config.protocol.incompatible_grace
 }
 
 /// The finding of a scenario that is down without ever having said what it offers: there is no tool whose withdrawal could be told.
-pub(super) fn lost_finding(record: &Record) -> Option<Finding> {
+pub(in crate::engine) fn lost_finding(record: &Scenario) -> Option<Finding> {
     if record.lifecycle != Lifecycle::Down || record.offer.is_some() {
         return None;
     }
@@ -129,13 +128,13 @@ pub(super) fn lost_finding(record: &Record) -> Option<Finding> {
 }
 
 /// When the answer in force forbids its own use, if it does.
-fn lapses_at(record: &Record) -> Option<Instant> {
+fn lapses_at(record: &Scenario) -> Option<Instant> {
     let fresh = record.offer.as_ref()?.fresh.as_ref();
     schedule::lapses_at(fresh, record.failures)
 }
 
 /// Why it is in a state, in one sentence without a full stop.
-fn reason(record: &Record, state: Lifecycle, isolated: bool) -> String {
+fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
     match state {
         Lifecycle::Blocked => record.note.clone().unwrap_or_else(|| "an operator blocked it".into()),
         Lifecycle::Pending => pending(record),
@@ -154,7 +153,7 @@ fn reason(record: &Record, state: Lifecycle, isolated: bool) -> String {
 }
 
 /// Why it waits, and the next step: its manifest says what it claims to be, which is all that is known of it.
-fn pending(record: &Record) -> String {
+fn pending(record: &Scenario) -> String {
     let name = &record.name;
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.note.as_ref().map(|note| format!(" again: {note}")).unwrap_or_default();
@@ -170,7 +169,7 @@ fn pending(record: &Record) -> String {
     )
 }
 
-fn live(record: &Record) -> String {
+fn live(record: &Scenario) -> String {
     match record.presence {
         Presence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
         Presence::Unnamed => "answers, although no source names it any more".into(),
@@ -178,7 +177,7 @@ fn live(record: &Record) -> String {
     }
 }
 
-fn stale(record: &Record) -> String {
+fn stale(record: &Scenario) -> String {
     match &record.last_error {
         Some(_) if record.failures > 0 => failing(record),
         // Busy is no failure, but it is why there is nothing fresher.
@@ -187,7 +186,7 @@ fn stale(record: &Record) -> String {
     }
 }
 
-fn connecting(record: &Record) -> String {
+fn connecting(record: &Scenario) -> String {
     let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
     match (&record.last_error, record.place.is_some()) {
         (Some(error), _) => format!("never answered yet: {}{restored}", error.message),
@@ -196,7 +195,7 @@ fn connecting(record: &Record) -> String {
     }
 }
 
-fn failing(record: &Record) -> String {
+fn failing(record: &Scenario) -> String {
     let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
     match record.failures {
         1 => format!("the last ask failed: {what}"),
@@ -205,7 +204,7 @@ fn failing(record: &Record) -> String {
 }
 
 /// A scenario that came back after it was removed is down until its first good answer.
-fn down(record: &Record) -> String {
+fn down(record: &Scenario) -> String {
     match &record.last_error {
         _ if !has_ended(record) && record.failures > 0 => failing(record),
         Some(error) => format!("a source names it again, but it has given no good answer yet: {}", error.message),
@@ -213,7 +212,7 @@ fn down(record: &Record) -> String {
     }
 }
 
-fn removed(record: &Record, by: RemovedBy) -> String {
+fn removed(record: &Scenario, by: RemovedBy) -> String {
     match (by, record.source, &record.last_error) {
         (RemovedBy::Configuration, SourceId::Static, _) => "the configuration does not name it any more".into(),
         (RemovedBy::Configuration, source, _) => {

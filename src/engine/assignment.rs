@@ -1,0 +1,63 @@
+//! Which endpoint a scenario has, and what another endpoint says of it. Pure.
+
+use std::sync::Arc;
+
+use url::Url;
+
+use super::scenario::trust;
+use crate::discovery::Endpoint;
+use crate::model::SourceId;
+
+/// Where a scenario is polled, and which source said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assignment {
+    /// The source that won.
+    pub(super) source: SourceId,
+    /// Its endpoint, shared with the scenario.
+    pub(super) endpoint: Arc<Endpoint>,
+}
+
+/// One key for all spellings of the same address.
+pub(super) fn address_key(endpoint: &Endpoint) -> String {
+    format!("{}{}", trust::origin(endpoint), endpoint.url.path().trim_end_matches('/'))
+}
+
+/// Whether a scenario that was at `before` and is at `after` is another process: it is at another address, or its source saw it start
+/// anew. That two sources tell starts apart in their own ways, or one cannot, says nothing.
+pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
+    let (old, new) = (&before.endpoint, &after.endpoint);
+    let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
+    booted || address_key(old) != address_key(new)
+}
+
+/// The address as people see it, without what may be secret in it.
+pub(super) fn shown(url: &Url) -> String {
+    crate::model::shown(url).trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::Trust;
+
+    #[test]
+    fn a_restart_is_another_address_or_another_boot_of_one_source() {
+        let place = |source, url: &str, boot: Option<&str>| {
+            let endpoint = Endpoint::at(url.parse().unwrap(), Trust::Trusted);
+            Assignment { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
+        };
+        let here = "http://127.0.0.1:1";
+        let before = place(SourceId::Vrooli, here, Some("41"));
+        for (after, expected) in [
+            (before.clone(), false),
+            (place(SourceId::Vrooli, here, Some("42")), true),
+            (place(SourceId::Vrooli, here, None), false),
+            (place(SourceId::Mdns, here, Some("x")), false),
+            (place(SourceId::Static, "http://localhost:1/", None), false),
+            (place(SourceId::Vrooli, "http://127.0.0.1:2", Some("41")), true),
+            (place(SourceId::Static, "http://127.0.0.1:2", None), true),
+        ] {
+            assert_eq!(restarted(&before, &after), expected, "{after:?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What a session is made of, and what calls hold of it.
+
+use std::sync::Arc;
+
+use crate::model::Target;
+use crate::protocols::{Protocol, Session};
+
+/// What a session is made of.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct SessionSpec<'a> {
+    pub(in crate::engine) target: &'a Target,
+    pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
+    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is listed.
+    pub(in crate::engine) followed: bool,
+}
+
+/// A session that was made beside the loop.
+pub(in crate::engine) struct Connected {
+    pub(in crate::engine) target: Target,
+    pub(in crate::engine) protocol: Arc<dyn Protocol>,
+    pub(in crate::engine) session: Arc<dyn Session>,
+}
+
+/// The session of a scenario, as calls find it.
+#[derive(Clone)]
+pub(in crate::engine) struct SessionLink {
+    pub(in crate::engine) session: Arc<dyn Session>,
+    /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
+    pub(in crate::engine) ended: bool,
+}
