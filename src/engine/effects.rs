@@ -1,4 +1,60 @@
-//! How much of a scenario changed.
+//! What the parts of the engine want done. A part only says it; the loop does it, in one place and one order (`Core::apply` in `run.rs`).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::persist::archive::Save;
+use crate::model::{Finding, Isolated, ScenarioName, Turn};
+
+/// What a part wants done, in the order in which it is done.
+#[derive(Default)]
+pub(super) struct Effects {
+    /// Scenarios whose session is closed: each is another process now, or not known any more.
+    pub(super) close: Vec<ScenarioName>,
+    /// To be stored behind the loop.
+    pub(super) store: Vec<Save>,
+    /// To be polled ahead of their schedule, with the time over which that is spread.
+    pub(super) poll: Vec<(Whom, Duration)>,
+    /// To be published, in this order.
+    pub(super) publish: Vec<Dirty>,
+    /// To be told once that is published.
+    pub(super) notify: Vec<Notice>,
+}
+
+/// Which scenarios are to be polled.
+pub(super) enum Whom {
+    /// These.
+    These(Vec<ScenarioName>),
+    /// All that are trusted.
+    Trusted,
+}
+
+/// Something that is not published as it is.
+pub(super) enum Dirty {
+    /// Nothing of what is published under this name holds any more.
+    Void(ScenarioName),
+    /// A scenario has to be judged again.
+    Scenario(ScenarioName, Settled),
+    /// A scenario is not known any more.
+    Gone(Turn),
+    /// What the sources have to say.
+    Sources(Vec<Finding>),
+    /// Whether the daemon is cut off.
+    Isolated(Option<Isolated>),
+    /// The times that people are shown of all scenarios.
+    Times,
+}
+
+/// Somebody waits for something.
+pub(super) enum Notice {
+    /// A poll of this scenario ended, or none will come.
+    Polled(ScenarioName),
+    /// This scenario is not waited for any more.
+    Released(ScenarioName),
+    /// These scenarios are not withdrawn for their failures before then.
+    Reprieved(Vec<ScenarioName>, Instant),
+}
 
 /// How much of a scenario changed besides what judging it may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,4 +65,26 @@ pub(super) enum Settled {
     Confirmed,
     /// Anything may have changed.
     Changed,
+}
+
+impl Effects {
+    /// That a scenario has to be judged again.
+    pub(super) fn scenario(name: &ScenarioName, settled: Settled) -> Self {
+        Self { publish: vec![Dirty::Scenario(name.clone(), settled)], ..Self::default() }
+    }
+
+    /// That these have to be polled within a time.
+    pub(super) fn poll(names: Vec<ScenarioName>, within: Duration) -> Self {
+        Self { poll: vec![(Whom::These(names), within)], ..Self::default() }
+    }
+
+    /// Both, these first.
+    pub(super) fn and(mut self, mut more: Self) -> Self {
+        self.close.append(&mut more.close);
+        self.store.append(&mut more.store);
+        self.poll.append(&mut more.poll);
+        self.publish.append(&mut more.publish);
+        self.notify.append(&mut more.notify);
+        self
+    }
 }

@@ -1,19 +1,57 @@
-//! Whether it is the daemon that is cut off: a pure decision over who was lost when. It reads no clock and asks nobody.
+//! Whether it is the daemon that is cut off, or slept: pure decisions over which scenarios were lost when. They read no clock and poll nothing.
 //!
 //! One scenario that stops answering is that scenario's failure. Several that stop within one window, and a good share of all, have a cause
 //! in common, and what all of them share is this end of the line. Nothing is withdrawn then: an agent that cannot reach a tool for a
 //! minute is told so by the call; an agent whose list was emptied starts over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::time::Instant;
 
+use super::effects::{Dirty, Effects, Notice, Settled, Whom};
 use super::now::Now;
-use crate::config::HealthRules;
-use crate::model::{Isolated, ScenarioName};
+use crate::config::{HealthRules, Refresh};
+use crate::model::{Isolated, ScenarioName, SourceId};
+
+/// How often the loop compares the clocks at least.
+const LOOK: Duration = Duration::from_secs(2);
+/// A difference between the ways of the two clocks from which on the wall clock was set, or the machine slept.
+const JUMP: Duration = Duration::from_secs(30);
+/// Over how long polls of all scenarios are spread.
+const SPREAD: Duration = Duration::from_secs(3);
+/// How many others are polled when one is lost.
+const SAMPLE: usize = 8;
+/// How long after the end of isolation one that did not answer by then has to answer, besides one whole request.
+const REPRIEVE: Duration = Duration::from_secs(10);
+
+/// Something that says whether scenarios can be reached.
+pub(super) enum Input<'a> {
+    /// One was reached, whatever it said.
+    Reached(&'a ScenarioName),
+    /// One that answered cannot be reached any more.
+    Lost(&'a ScenarioName),
+    /// Time has passed on both clocks.
+    Clocks,
+    /// How all of them stand now.
+    Weighed(Census),
+}
+
+/// How all scenarios stand.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    /// Those whose silence would be a loss, with when they were last polled. What was restored and never answered is not one of them: it may
+    /// have been gone for long.
+    pub(super) answering: Vec<(Option<Instant>, ScenarioName)>,
+    /// Those that may be polled, are trusted, and fail.
+    pub(super) lost: BTreeSet<ScenarioName>,
+    /// All that fail.
+    pub(super) failing: Vec<ScenarioName>,
+}
 
 /// Who was lost lately, and what follows from it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Partition {
     /// Since when each of them does not answer: those of the last window, or all since it began when the daemon is isolated.
     lost: BTreeMap<ScenarioName, Instant>,
@@ -26,6 +64,8 @@ pub(super) struct Partition {
     sampled: Option<Instant>,
     /// When those that are lost were last asked because one of them answered.
     probed: Option<Instant>,
+    /// When the clocks were last compared.
+    looked: Now,
 }
 
 /// The daemon takes itself to be cut off.
@@ -38,7 +78,7 @@ struct Cut {
 
 /// What a judgement changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turning {
+enum Turning {
     /// It began.
     Began,
     /// Enough of the lost answer again. Carries who does not yet.
@@ -48,7 +88,7 @@ pub(super) enum Turning {
 }
 
 /// Whether so many lost ones of so many that answered are more than scenarios lose by themselves.
-pub(super) fn is_mass(lost: usize, of: usize, rules: &HealthRules) -> bool {
+fn is_mass(lost: usize, of: usize, rules: &HealthRules) -> bool {
     lost >= rules.isolation_count && exceeds(lost, of, rules.isolation_share)
 }
 
@@ -62,31 +102,134 @@ fn exceeds(part: usize, of: usize, percent: u32) -> bool {
 }
 
 impl Partition {
+    /// Nothing is lost, and the clocks stand here.
+    pub(super) fn new(now: Now) -> Self {
+        Self {
+            lost: BTreeMap::new(),
+            cut: None,
+            stirred: false,
+            doubtful: false,
+            sampled: None,
+            probed: None,
+            looked: now,
+        }
+    }
+
+    /// Takes an input in, and says what follows from it.
+    pub(super) fn handle(&mut self, input: Input<'_>, rules: &HealthRules, refresh: &Refresh, now: Now) -> Effects {
+        match input {
+            Input::Reached(name) => {
+                if self.found(name) && self.probes(rules, now.mono) {
+                    // What one can do, the others may: they are not left to their back-off.
+                    return Effects::poll(self.names(), SPREAD);
+                }
+            }
+            Input::Lost(name) => self.lost(name, now.mono),
+            Input::Clocks => return self.clocks(now),
+            Input::Weighed(census) => return self.weighed(census, rules, refresh, now),
+        }
+        Effects::default()
+    }
+
+    /// When it has to look at the clocks again, if nothing else wakes the loop.
+    pub(super) fn due(&self) -> Instant {
+        let look = self.looked.mono + LOOK;
+        self.until().map_or(look, |until| until.min(look))
+    }
+
+    /// Compares the ways that both clocks went since the last time. The monotonic one stops while the machine sleeps, and the wall clock can
+    /// be set; in both cases it is not known what is still there. Deadlines stay as they are: they are monotonic, so nothing turns stale by it.
+    fn clocks(&mut self, now: Now) -> Effects {
+        let jump = jump(std::mem::replace(&mut self.looked, now), now);
+        let Some(jump) = jump else { return Effects::default() };
+        tracing::warn!(
+            seconds = jump.as_secs(),
+            "the wall clock jumped, or the machine slept: every scenario is asked again"
+        );
+        Effects { poll: vec![(Whom::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
+    }
+
+    /// Whether the word of a scenario's source that it is not there any more is believed, once it does not answer. What the local network
+    /// does not announce any more is only a silence when everything else fell silent with it.
+    pub(super) fn believes(&self, source: SourceId, name: &ScenarioName, silenced: Option<Instant>, now: Now) -> bool {
+        if source != SourceId::Mdns {
+            return true;
+        }
+        let isolated = self.shown().is_some();
+        let silenced = silenced.is_some_and(|until| isolated || now.mono < until);
+        !(silenced || isolated && self.is_lost(name))
+    }
+
+    /// Judges whether the daemon is cut off, and which others are to be polled because of what was lost.
+    fn weighed(&mut self, census: Census, rules: &HealthRules, refresh: &Refresh, now: Now) -> Effects {
+        self.lost.retain(|name, _| census.lost.contains(name));
+        let mut effects = Effects::default();
+        if let Some(turning) = self.judge(census.answering.len(), rules, now) {
+            effects = self.turned(turning, census.failing, refresh, now);
+        }
+        let lately = |at: &Option<Instant>| at.is_some_and(|at| at + rules.isolation_window > now.mono);
+        let (asked, mut others): (Vec<_>, Vec<_>) = census.answering.into_iter().partition(|(at, _)| lately(at));
+        let spread = match self.doubts(asked.len(), rules, now.mono) {
+            None => return effects,
+            Some(Doubt::All) => rules.isolation_window / 3,
+            Some(Doubt::Some) => {
+                // Of those that were not heard of for longest.
+                others.sort_unstable();
+                others.truncate(SAMPLE);
+                rules.isolation_window / 8
+            }
+        };
+        effects.and(Effects::poll(others.into_iter().map(|(_, name)| name).collect(), spread))
+    }
+
+    /// Isolation begins or ends.
+    fn turned(&self, turning: Turning, failing: Vec<ScenarioName>, refresh: &Refresh, now: Now) -> Effects {
+        let shown = self.shown().cloned();
+        let mut effects = Effects::default();
+        match turning {
+            Turning::Began => {
+                if let Some(shown) = &shown {
+                    tracing::warn!(lost = shown.lost, of = shown.of, "isolated: {}", shown.reason());
+                }
+            }
+            Turning::Healed(left) => {
+                tracing::info!(still_lost = left.len(), "no longer isolated: enough scenarios answer again");
+                // Those that did not answer yet may have been polled too early.
+                let until = now.mono + SPREAD + refresh.timeout + REPRIEVE;
+                effects = Effects::poll(left.clone(), SPREAD);
+                effects.notify.push(Notice::Reprieved(left, until));
+            }
+            Turning::Capped => {
+                tracing::warn!(
+                    "isolated for as long as `health.isolation_max` allows: what does not answer is withdrawn"
+                );
+            }
+        }
+        effects.publish.push(Dirty::Isolated(shown));
+        effects.publish.extend(failing.into_iter().map(|name| Dirty::Scenario(name, Settled::Same)));
+        effects
+    }
+
     /// A scenario that answered cannot be reached any more.
-    pub(super) fn lost(&mut self, name: &ScenarioName, now: Instant) {
+    fn lost(&mut self, name: &ScenarioName, now: Instant) {
         self.lost.entry(name.clone()).or_insert(now);
         (self.stirred, self.doubtful) = (true, true);
     }
 
     /// A scenario can be reached. Whether it was lost before.
-    pub(super) fn found(&mut self, name: &ScenarioName) -> bool {
+    fn found(&mut self, name: &ScenarioName) -> bool {
         let known = self.lost.remove(name).is_some();
         self.stirred |= known;
         known
     }
 
     /// Whether this one is lost.
-    pub(super) fn is_lost(&self, name: &ScenarioName) -> bool {
+    fn is_lost(&self, name: &ScenarioName) -> bool {
         self.lost.contains_key(name)
     }
 
-    /// Forgets those that are not there to be lost any more.
-    pub(super) fn retain(&mut self, there: impl Fn(&ScenarioName) -> bool) {
-        self.lost.retain(|name, _| there(name));
-    }
-
     /// Who is lost.
-    pub(super) fn names(&self) -> Vec<ScenarioName> {
+    fn names(&self) -> Vec<ScenarioName> {
         self.lost.keys().cloned().collect()
     }
 
@@ -96,17 +239,17 @@ impl Partition {
     }
 
     /// When time alone changes the judgement.
-    pub(super) fn until(&self) -> Option<Instant> {
+    fn until(&self) -> Option<Instant> {
         self.cut.as_ref().map(|cut| cut.until)
     }
 
     /// Whether it has to be judged again.
-    pub(super) fn stirred(&self, now: Instant) -> bool {
+    pub(super) fn is_stirred(&self, now: Instant) -> bool {
         self.stirred || self.until().is_some_and(|until| until <= now)
     }
 
     /// Judges. `answering` scenarios answer, besides those that are lost.
-    pub(super) fn judge(&mut self, answering: usize, rules: &HealthRules, now: Now) -> Option<Turning> {
+    fn judge(&mut self, answering: usize, rules: &HealthRules, now: Now) -> Option<Turning> {
         self.stirred = false;
         let Some(cut) = &self.cut else {
             self.lost.retain(|_, since| now.mono.saturating_duration_since(*since) <= rules.isolation_window);
@@ -136,13 +279,12 @@ impl Partition {
     }
 
     fn end(&mut self) {
-        let sampled = self.sampled;
-        *self = Self { sampled, ..Self::default() };
+        *self = Self { sampled: self.sampled, ..Self::new(self.looked) };
     }
 
     /// Whether others are to be asked because of who was lost, and if so, whether all of them: `asked` answered lately. Once a window
     /// at most for a sample, for that may be one scenario that comes and goes.
-    pub(super) fn doubts(&mut self, asked: usize, rules: &HealthRules, now: Instant) -> Option<Doubt> {
+    fn doubts(&mut self, asked: usize, rules: &HealthRules, now: Instant) -> Option<Doubt> {
         if !std::mem::take(&mut self.doubtful) || self.cut.is_some() || rules.isolation_max.is_zero() {
             return None;
         }
@@ -157,7 +299,7 @@ impl Partition {
     }
 
     /// Whether those that are lost are to be asked, since one of them just answered. Once in a fifth of the window at most.
-    pub(super) fn probes(&mut self, rules: &HealthRules, now: Instant) -> bool {
+    fn probes(&mut self, rules: &HealthRules, now: Instant) -> bool {
         let lately = self.probed.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window / 5);
         let due = self.cut.is_some() && !lately;
         if due {
@@ -167,9 +309,16 @@ impl Partition {
     }
 }
 
+/// By how much the wall clock went another way than the monotonic one, if that is more than clocks do by themselves.
+fn jump(before: Now, now: Now) -> Option<SignedDuration> {
+    let went = SignedDuration::try_from(now.mono.saturating_duration_since(before.mono)).ok()?;
+    let jump = now.wall.duration_since(before.wall).checked_sub(went)?;
+    (jump.unsigned_abs() > JUMP).then_some(jump)
+}
+
 /// Who else is to be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
+enum Doubt {
     /// A few: were they lost too?
     Some,
     /// All: most of those that were asked lately are lost.
@@ -195,7 +344,8 @@ mod tests {
     impl Case {
         fn new() -> Self {
             let start = Clock::following(Timestamp::UNIX_EPOCH).now();
-            Self { isolation: Partition::default(), rules: HealthRules::default(), start }
+            let now = Now { mono: start, wall: Timestamp::UNIX_EPOCH };
+            Self { isolation: Partition::new(now), rules: HealthRules::default(), start }
         }
 
         fn at(&self, second: u64) -> Now {
@@ -265,7 +415,7 @@ mod tests {
                 assert_eq!(turned, Some(Turning::Healed(left)));
             }
         }
-        assert!(case.isolation.shown().is_none() && !case.isolation.stirred(case.at(601).mono));
+        assert!(case.isolation.shown().is_none() && !case.isolation.is_stirred(case.at(601).mono));
     }
 
     #[test]
@@ -273,7 +423,7 @@ mod tests {
         let mut case = Case::new();
         case.lose(&["a", "b"], 0);
         assert_eq!(case.judge(0, 0), Some(Turning::Began));
-        assert!(!case.isolation.stirred(case.at(3599).mono) && case.isolation.stirred(case.at(3600).mono));
+        assert!(!case.isolation.is_stirred(case.at(3599).mono) && case.isolation.is_stirred(case.at(3600).mono));
         assert_eq!(case.judge(0, 3600), Some(Turning::Capped));
         assert_eq!(case.judge(0, 3601), None);
     }
@@ -307,5 +457,28 @@ mod tests {
         let rules = HealthRules::default();
         let said = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)].map(|(leaving, of)| is_silence(leaving, of, &rules));
         assert_eq!(said, [false, false, true, false, true]);
+    }
+
+    #[test]
+    fn only_what_no_clock_does_by_itself_is_a_jump() {
+        let start = Clock::following(Timestamp::UNIX_EPOCH).now();
+        let at = |mono, wall: i64| Now {
+            mono: start + Duration::from_secs(mono),
+            wall: Timestamp::from_second(1_800_000_000 + wall).unwrap(),
+        };
+        // Seconds that went by on both clocks, and the jump.
+        let cases = [
+            (2, 2, None),
+            (2, 32, None),
+            (2, 33, Some(31)),
+            (2, -28, None),
+            (2, -29, Some(-31)),
+            (7200, 7201, None),
+            (1, 28_801, Some(28_800)),
+        ];
+        for (mono, wall, expected) in cases {
+            let found = jump(at(0, 0), at(mono, wall)).map(|jump| jump.as_secs());
+            assert_eq!(found, expected, "{mono} {wall}");
+        }
     }
 }

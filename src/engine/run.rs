@@ -7,30 +7,27 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::ask::Answered;
-use super::assignment::Assignment;
-use super::effects::Settled;
+use super::effects::{Effects, Settled};
 use super::error::EngineError;
 use super::message::{Command, Event};
 use super::now::Now;
-use super::partition::Partition;
+use super::partition::{self, Census, Partition};
 use super::parts::Parts;
 use super::persist::restore;
 use super::publish::Press;
-use super::scenario::answers::{self, reached};
+use super::reconcile::reconciler::{self, Reconciler};
+use super::scenario::Scenarios;
+use super::scenario::answers::reached;
+use super::scenario::handle::Input;
 use super::scenario::schedule::{Rounds, untrusted_permits};
-use super::scenario::{Scenario, Scenarios, health};
 use super::sessions::Sessions;
-use crate::catalog::{CatalogReader, Offer};
-use crate::discovery::EndpointSet;
-use crate::model::{Digest, Finding, FindingCode, Party, ScenarioName, SourceId};
+use crate::catalog::CatalogReader;
+use crate::model::{ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored, Ruling};
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
-
-/// How long after the start a source that has not looked everywhere yet may hold back the others.
-const SETTLING: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// The loop's state.
 pub(super) struct Core {
@@ -39,16 +36,9 @@ pub(super) struct Core {
     pub(super) sessions: Sessions,
     /// Which record has to be looked at when; at most one entry per record.
     pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
-    pub(super) sets: BTreeMap<SourceId, EndpointSet>,
-    pub(super) places: BTreeMap<ScenarioName, Assignment>,
-    /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
-    pub(super) settling: Option<Instant>,
+    pub(super) reconciler: Reconciler,
     /// Operators' decisions, also on scenarios that are not known now.
     pub(super) decisions: BTreeMap<ScenarioName, Ruling>,
-    /// Who waited for a yes under which name when the daemon last ran, and was not found again yet.
-    pub(super) claims: BTreeMap<ScenarioName, Party>,
-    /// When those are given up.
-    pub(super) claims_until: Instant,
     /// Whether a scenario was found to be gone since the places were last made.
     vacated: bool,
     /// Places for asks of scenarios that wait for a yes: however many are found, the others are not held up by them.
@@ -57,17 +47,9 @@ pub(super) struct Core {
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
     pub(super) press: Press,
-    pub(super) isolation: Partition,
-    /// When the loop last looked at the clocks.
-    pub(super) looked: Now,
+    pub(super) partition: Partition,
     /// When scenarios are asked of which nothing new is expected.
     pub(super) rounds: Rounds,
-}
-
-/// What a good answer that says nothing new leaves as it was; nothing of a scenario that is not well.
-fn steady(record: &Scenario) -> Option<(Digest, usize, u64, u32)> {
-    let held = record.offer.as_ref().filter(|_| record.is_steady())?;
-    Some((held.manifest.digest, held.quarantined, record.generation, record.restarts))
 }
 
 impl Core {
@@ -99,22 +81,17 @@ impl Core {
         let rounds = Rounds::new(now.mono, &parts.config.refresh);
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
-            sets: sources.into_iter().map(|id| (id, EndpointSet::default())).collect(),
             sessions: Sessions::new(parts.transports.clone(), parts.events.clone()),
+            reconciler: Reconciler::new(sources, claims.into_iter().collect(), claims_until, now),
             parts,
             records,
             wakes: BTreeSet::new(),
-            places: BTreeMap::new(),
-            settling: Some(now.mono + SETTLING),
             decisions,
-            claims: claims.into_iter().collect(),
-            claims_until,
             vacated: false,
             strangers,
             latches,
             press,
-            isolation: Partition::default(),
-            looked: now,
+            partition: Partition::new(now),
             rounds,
         };
         for name in core.records.keys().cloned().collect::<Vec<_>>() {
@@ -149,9 +126,7 @@ impl Core {
                 () = clock.sleep_until(wake) => {}
             }
             let now = self.now();
-            self.look(now);
-            self.tick(now);
-            self.weigh(now);
+            self.time_passed(now);
             self.press.publish_when_due(&self.records, !self.latches.is_empty(), now);
         }
     }
@@ -163,17 +138,17 @@ impl Core {
     fn next_wake(&self) -> Instant {
         let record = self.wakes.first().map(|(at, _)| *at);
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        let others = [record, ready, self.press.due(), self.settling];
-        others.into_iter().flatten().fold(self.next_look(), Instant::min)
+        let others = [record, ready, self.press.due(), self.reconciler.due()];
+        others.into_iter().flatten().fold(self.partition.due(), Instant::min)
     }
 
     /// Everything that time alone makes due.
     fn tick(&mut self, now: Now) {
         if std::mem::take(&mut self.vacated) {
-            self.places(now);
+            self.reconcile(now);
         }
-        if self.settling.take_if(|until| now.mono >= *until).is_some() {
-            self.places(now);
+        if self.reconciler.is_due(now) {
+            self.reconcile(now);
         }
         if now.mono >= self.ready_deadline {
             self.latches.clear();
@@ -198,19 +173,16 @@ impl Core {
         let now = self.now();
         match event {
             Event::Endpoints(source, set) => {
-                self.sets.insert(source, set);
-                self.places(now);
+                self.reconciler.handle(reconciler::Input::Set(source, set));
+                self.reconcile(now);
             }
             Event::SourceOff(source) => {
-                self.sets.remove(&source);
-                self.places(now);
+                self.reconciler.handle(reconciler::Input::Off(source));
+                self.reconcile(now);
             }
             Event::SourceEnded(error) => {
-                let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
-                    .hint("its last endpoints stay in force; restart the daemon to start it again");
-                // If it had not looked everywhere, it has not said that what it does not name is gone.
-                self.sets.entry(error.id).or_default().findings.push(finding);
-                self.places(now);
+                self.reconciler.handle(reconciler::Input::Ended(error));
+                self.reconcile(now);
             }
             Event::Answered(answered) => self.answered(*answered, now),
             Event::Session(news) => self.spoke(news, now),
@@ -238,38 +210,6 @@ impl Core {
                 self.press.archived(result.err());
             }
         }
-    }
-
-    fn decided(&mut self, name: &ScenarioName, ruling: Option<Ruling>, now: Now) {
-        match ruling {
-            Some(ruling) => self.decisions.insert(name.clone(), ruling),
-            None => self.decisions.remove(name),
-        };
-        self.rule_all(now);
-        self.touch(name, now, Settled::Changed);
-    }
-
-    /// Whoever waited for the next answer of a scenario waits no more: it came, or will not come. They get the health after that.
-    pub(super) fn asked(&mut self, name: &ScenarioName, now: Now) {
-        if let Some(latch) = self.latches.remove(name) {
-            // Whoever sees that nothing is awaited any more must find what was awaited in the list.
-            self.press.after_publish(move |_| drop(latch));
-            if self.latches.is_empty() {
-                self.press.hurry(now);
-            }
-        }
-        let Some(record) = self.records.get_mut(name) else { return };
-        let waiters = std::mem::take(&mut record.waiters);
-        if waiters.is_empty() {
-            return;
-        }
-        let name = name.clone();
-        self.press.after_publish(move |snapshot| {
-            for waiter in waiters {
-                let health = snapshot.health.get(&name).cloned();
-                let _ = waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
-            }
-        });
     }
 
     fn command(&mut self, command: Command) {
@@ -308,74 +248,63 @@ impl Core {
 
     fn answered(&mut self, mut answered: Answered, now: Now) {
         let name = answered.name.clone();
-        let Some(record) = self.records.get_mut(&name) else { return };
+        let Self { records, sessions, partition, parts, .. } = self;
+        let Some(record) = records.get_mut(&name) else { return };
         if answered.generation != record.generation {
             return;
         }
         if let Some(connected) = answered.connected.take() {
-            self.sessions.connected(&name, connected, now.mono);
+            sessions.connected(&name, connected, now.mono);
         }
-        let (before, reached) =
-            (record.answered && record.failures == 0 && record.is_trusted(), reached(&answered.result));
-        let goodbye = self.records.get(&name).is_some_and(|record| self.goodbye_counts(record, now));
-        let Some(record) = self.records.get_mut(&name) else { return };
-        let (sign, digest, good) = (steady(record), record.digest(), answered.result.is_ok());
-        answered.followed = self.sessions.is_followed(&name);
-        answers::apply(record, answered, &self.parts.config, goodbye, now, fastrand::f64());
-        let gone = record.is_absent();
-        let settled = if sign.is_some() && sign == steady(record) { Settled::Confirmed } else { Settled::Changed };
+        answered.followed = sessions.is_followed(&name);
+        let (was_well, reached) = (record.is_well(), reached(&answered.result));
+        let (digest, good) = (record.digest(), answered.result.is_ok());
+        let goodbye = partition.believes(record.source, &name, record.silenced, now);
+        let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+        let effects = record.handle(Input::Answered { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
+        let (is_absent, fails) = (record.is_absent(), record.failures > 0);
+        let others = match (reached, was_well && fails && !is_absent) {
+            (true, _) => partition.handle(partition::Input::Reached(&name), rules, refresh, now),
+            (false, true) => partition.handle(partition::Input::Lost(&name), rules, refresh, now),
+            (false, false) => Effects::default(),
+        };
         self.listed(&name, digest, good, now);
-        self.count_loss(&name, before, reached, now);
-        self.keep(&name);
-        self.asked(&name, now);
-        self.touch(&name, now, settled);
-        if gone {
-            // Whoever announces its identity elsewhere has waited for this.
-            self.vacated = true;
+        self.apply(others, now);
+        self.apply(effects, now);
+        // One that announces its identity elsewhere may have waited for this.
+        self.vacated |= is_absent;
+    }
+
+    /// Compares the clocks, does what is due, and judges whether the daemon is cut off, if anything changed that could matter.
+    fn time_passed(&mut self, now: Now) {
+        let Self { partition, parts, .. } = self;
+        let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+        let effects = partition.handle(partition::Input::Clocks, rules, refresh, now);
+        self.apply(effects, now);
+        self.tick(now);
+        if self.partition.is_stirred(now.mono) {
+            let census = self.census();
+            let Self { partition, parts, .. } = self;
+            let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
+            let effects = partition.handle(partition::Input::Weighed(census), rules, refresh, now);
+            self.apply(effects, now);
         }
     }
 
-    /// After any change of a record: judges it, tells the catalog what changed for it, and plans its next wake.
-    pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
-        let rules = &self.parts.config;
-        let Some(record) = self.records.get_mut(name) else { return };
-        record.session = self.sessions.settle(name, record.session_spec(), now.mono);
-        record.dismiss_waiters();
-        let judged = health::judge(record, now.mono, &rules.health, self.isolation.shown().is_some());
-        let turned = record.state() != judged.state.shown();
-        record.lifecycle = judged.state;
-        if turned {
-            record.since = now.wall;
-        }
-        let reworded = record.reason != judged.reason;
-        record.reason = judged.reason;
-        if let Some(turn) = record.turn(now) {
-            self.press.turned(turn);
-        }
-        if let Some(held) = &record.offer {
-            let standing = health::standing(record, now.mono, rules);
-            self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
-        }
-        if turned || settled != Settled::Same {
-            self.press.scenario_findings(record);
-        }
-        if turned || reworded || settled == Settled::Changed {
-            self.press.touch(name);
-        } else if settled == Settled::Confirmed {
-            self.press.stir(name, now);
-        }
-        let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
-        let quiet = record.is_steady() && !self.sessions.is_hinted(name);
-        let ask = if quiet { ask.map(|at| self.rounds.after(at)) } else { ask };
-        let forget = record.forgotten_at(rules);
-        let standing = health::standing_until(record, now.mono, rules);
-        let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
-        if record.wake != wake {
-            if let Some(old) = record.wake {
-                self.wakes.remove(&(old, name.clone()));
+    /// How all scenarios stand.
+    fn census(&self) -> Census {
+        let mut census = Census::default();
+        for record in self.records.values() {
+            if record.is_well() && record.may_be_asked() {
+                census.answering.push((record.last_attempt.map(|(at, _)| at), record.name.clone()));
             }
-            record.wake = wake;
-            self.wakes.extend(wake.map(|at| (at, name.clone())));
+            if record.failures > 0 {
+                census.failing.push(record.name.clone());
+                if record.may_be_asked() && record.is_trusted() {
+                    census.lost.insert(record.name.clone());
+                }
+            }
         }
+        census
     }
 }

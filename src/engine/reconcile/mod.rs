@@ -11,6 +11,8 @@ use crate::engine::assignment::{Assignment, address_key, shown};
 use crate::engine::scenario::trust;
 use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
 
+pub(in crate::engine) mod reconciler;
+
 /// All sources' sets as one.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Roster {

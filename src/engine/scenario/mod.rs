@@ -29,6 +29,7 @@ use crate::transports::TransportError;
 pub(in crate::engine) mod answers;
 pub(in crate::engine) mod backoff;
 pub(in crate::engine) mod facts;
+pub(in crate::engine) mod handle;
 pub(in crate::engine) mod health;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod log;
@@ -209,6 +210,11 @@ impl Scenario {
     /// Of the manifest in force.
     pub(in crate::engine) fn digest(&self) -> Option<Digest> {
         self.offer.as_ref().map(|held| held.manifest.digest)
+    }
+
+    /// Whether it answered at the last poll, and its silence would be a loss.
+    pub(in crate::engine) fn is_well(&self) -> bool {
+        self.answered && self.failures == 0 && self.is_trusted()
     }
 
     /// Whether it may be asked now or later.

@@ -20,6 +20,9 @@ const ROUND: Duration = Duration::from_millis(100);
 /// Of the polls that may be under way at once, one in so many may be of scenarios that wait for approval.
 const UNTRUSTED_SHARE: usize = 4;
 
+/// Over how long polls are spread that another configuration makes due.
+pub(in crate::engine) const RELOAD_SPREAD: Duration = Duration::from_secs(3);
+
 /// What a good answer means for the times to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct Plan {

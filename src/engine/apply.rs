@@ -1,0 +1,168 @@
+//! Does what the parts want done. The only place where that happens, so that its order is written once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::effects::{Dirty, Effects, Notice, Settled, Whom};
+use super::error::EngineError;
+use super::now::Now;
+use super::persist::archive::Save;
+use super::run::Core;
+use super::scenario::handle::Input;
+use super::scenario::health;
+use crate::catalog::Offer;
+use crate::model::ScenarioName;
+
+impl Core {
+    /// First sessions are closed, then what is stored, then what is polled, then what is told once all of it is published, then what is published. Nothing of it waits:
+    /// the store and the polls work beside the loop, and a snapshot goes out when it is due.
+    pub(super) fn apply(&mut self, effects: Effects, now: Now) {
+        for name in effects.close {
+            self.sessions.close(&name);
+        }
+        for save in effects.store {
+            self.store(save, now);
+        }
+        for (whom, within) in effects.poll {
+            self.poll_soon(whom, within, now);
+        }
+        for notice in effects.notify {
+            self.tell(notice, now);
+        }
+        for dirty in effects.publish {
+            self.publish(dirty, now);
+        }
+    }
+
+    /// Hands something to the archive. When its queue is full, a known scenario says so in a finding, and tries again after its next answer.
+    fn store(&mut self, save: Save, now: Now) {
+        let of = match &save {
+            Save::Manifest(_, stored) => Some(stored.scenario.clone()),
+            Save::Claim(name, _) | Save::Forget(name) => Some(name.clone()),
+            Save::Revision(..) => None,
+        };
+        let queued = self.parts.saves.try_send(save).is_ok();
+        if let Some(name) = of.filter(|name| self.records.contains_key(name)) {
+            self.press.queued(&name, queued);
+            if !queued {
+                self.give(&name, Input::NotStored, now);
+            }
+        }
+    }
+
+    /// Polls ahead of their schedule, spread so that it is no storm. Those that are due earlier, or being polled, are left as they are.
+    fn poll_soon(&mut self, whom: Whom, within: Duration, now: Now) {
+        let names = match whom {
+            Whom::These(names) => names,
+            Whom::Trusted => {
+                let trusted = self.records.values().filter(|record| record.is_trusted());
+                trusted.map(|record| record.name.clone()).collect()
+            }
+        };
+        for name in &names {
+            let Some(record) = self.records.get_mut(name) else { continue };
+            let at = now.mono + within.mul_f64(fastrand::f64());
+            if !record.may_be_asked() || record.asking.is_some() {
+                continue;
+            }
+            let planned = record.next_ask.map_or(at, |(planned, _)| planned);
+            record.ask_at(at.min(planned).max(now.mono), now);
+            record.backoff = None;
+            self.touch(name, now, Settled::Same);
+        }
+    }
+
+    fn tell(&mut self, notice: Notice, now: Now) {
+        match notice {
+            Notice::Polled(name) => self.polled(&name, now),
+            Notice::Released(name) => {
+                if let Some(latch) = self.latches.remove(&name) {
+                    self.press.after_publish(move |_| drop(latch));
+                }
+            }
+            Notice::Reprieved(names, until) => {
+                for name in names {
+                    self.give(&name, Input::Reprieved(until), now);
+                }
+            }
+        }
+    }
+
+    /// A client that waited for the next answer of a scenario waits no more: it came, or will not come. It gets the health after that.
+    fn polled(&mut self, name: &ScenarioName, now: Now) {
+        if let Some(latch) = self.latches.remove(name) {
+            // A client that sees that nothing is awaited any more must find what was awaited in the list.
+            self.press.after_publish(move |_| drop(latch));
+            if self.latches.is_empty() {
+                self.press.hurry(now);
+            }
+        }
+        let Some(record) = self.records.get_mut(name) else { return };
+        let waiters = std::mem::take(&mut record.waiters);
+        if waiters.is_empty() {
+            return;
+        }
+        let name = name.clone();
+        self.press.after_publish(move |snapshot| {
+            for waiter in waiters {
+                let health = snapshot.health.get(&name).cloned();
+                let _ = waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
+            }
+        });
+    }
+
+    fn publish(&mut self, dirty: Dirty, now: Now) {
+        match dirty {
+            Dirty::Void(name) => self.press.forget(&name),
+            Dirty::Scenario(name, settled) => self.touch(&name, now, settled),
+            Dirty::Gone(turn) => self.press.turned(turn),
+            Dirty::Sources(findings) => self.press.source_findings(findings),
+            Dirty::Isolated(isolated) => self.press.isolated(isolated),
+            Dirty::Times => self.press.touch_all(self.records.keys()),
+        }
+    }
+
+    /// After any change of a scenario: judges it, tells the catalog what changed for it, and plans when to look at it again.
+    pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
+        let rules = &self.parts.config;
+        let Some(record) = self.records.get_mut(name) else { return };
+        record.session = self.sessions.settle(name, record.session_spec(), now.mono);
+        record.dismiss_waiters();
+        let judged = health::judge(record, now.mono, &rules.health, self.partition.shown().is_some());
+        let turned = record.state() != judged.state.shown();
+        record.lifecycle = judged.state;
+        if turned {
+            record.since = now.wall;
+        }
+        let reworded = record.reason != judged.reason;
+        record.reason = judged.reason;
+        if let Some(turn) = record.turn(now) {
+            self.press.turned(turn);
+        }
+        if let Some(held) = &record.offer {
+            let standing = health::standing(record, now.mono, rules);
+            self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
+        }
+        if turned || settled != Settled::Same {
+            self.press.scenario_findings(record);
+        }
+        if turned || reworded || settled == Settled::Changed {
+            self.press.touch(name);
+        } else if settled == Settled::Confirmed {
+            self.press.stir(name, now);
+        }
+        let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
+        let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
+        let ask = if is_quiet { ask.map(|at| self.rounds.after(at)) } else { ask };
+        let forget = record.forgotten_at(rules);
+        let standing = health::standing_until(record, now.mono, rules);
+        let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
+        if record.wake != wake {
+            if let Some(old) = record.wake {
+                self.wakes.remove(&(old, name.clone()));
+            }
+            record.wake = wake;
+            self.wakes.extend(wake.map(|at| (at, name.clone())));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What each input makes of a scenario. Every way to change one from outside leads through [`Scenario::handle`], but for the polls
+//! themselves (`engine/asking.rs`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::discovery::Trust;
+use crate::engine::ask::Answered;
+use crate::engine::assignment::{self, Assignment};
+use crate::engine::effects::{Dirty, Effects, Notice, Settled};
+use crate::engine::now::Now;
+use crate::engine::persist::archive::Save;
+use crate::engine::scenario::facts::{Latest, Presence, Term};
+use crate::engine::scenario::lifecycle::RemovedBy;
+use crate::engine::scenario::{Scenario, answers, schedule, trust};
+use crate::model::{Digest, ScenarioName, SourceId, Target};
+use crate::protocols::Protocols;
+use crate::state::{Decision, Ruling, StoredManifest};
+use crate::transports::Transports;
+
+/// Something that concerns one scenario.
+pub(in crate::engine) enum Input<'a> {
+    /// A poll ended. `goodbye` says whether a source is believed that does not name it any more; `random` is in `0.0..1.0`.
+    Answered { answered: Answered, goodbye: bool, random: f64 },
+    /// A source names it, at this endpoint.
+    Assigned(&'a Assignment, World<'a>),
+    /// No source names it any more; `dismissed` when the configuration decided that.
+    Left { dismissed: bool },
+    /// Until then the silence of its source counts for nothing.
+    Silenced(Instant),
+    /// Until then it is not withdrawn for its failures.
+    Reprieved(Instant),
+    /// The operators' decisions may have changed.
+    Ruled(&'a BTreeMap<ScenarioName, Ruling>),
+    /// The pace of polls changed. `followed` says whether its changes are signalled; `random` is in `0.0..1.0`.
+    Replanned { followed: bool, random: f64 },
+    /// Only its whole manifest can say what holds under another configuration.
+    Reread,
+    /// What was to be stored of it was not.
+    NotStored,
+}
+
+/// What a scenario needs beside itself to take an endpoint in.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct World<'a> {
+    pub(in crate::engine) transports: &'a Transports,
+    pub(in crate::engine) protocols: &'a Protocols,
+    pub(in crate::engine) decisions: &'a BTreeMap<ScenarioName, Ruling>,
+}
+
+impl Scenario {
+    /// Takes an input in, and says what follows from it.
+    pub(in crate::engine) fn handle(&mut self, input: Input<'_>, config: &Config, now: Now) -> Effects {
+        match input {
+            Input::Answered { answered, goodbye, random } => {
+                let before = self.fingerprint();
+                answers::apply(self, answered, config, goodbye, now, random);
+                let is_same = before.is_some() && before == self.fingerprint();
+                let settled = if is_same { Settled::Confirmed } else { Settled::Changed };
+                let mut effects = Effects::scenario(&self.name, settled);
+                effects.store.extend(self.to_store());
+                effects.notify.push(Notice::Polled(self.name.clone()));
+                return effects;
+            }
+            Input::Assigned(assignment, world) => return self.assigned(assignment, world, config, now),
+            Input::Left { dismissed } => return self.left(dismissed, now),
+            Input::Ruled(decisions) => return self.ruled(decisions, config, now),
+            Input::Silenced(until) => self.silenced = Some(until),
+            Input::Reprieved(until) => self.reprieve = Some(until),
+            Input::Replanned { followed, random } => self.replanned(followed, config, now, random),
+            Input::Reread => self.unconditional |= self.may_be_asked(),
+            Input::NotStored => (self.kept, self.claimed) = (None, None),
+        }
+        Effects::default()
+    }
+
+    /// What a good answer that says nothing new leaves as it was; `None` for a scenario that is not well.
+    fn fingerprint(&self) -> Option<(Digest, usize, u64, u32)> {
+        let held = self.offer.as_ref().filter(|_| self.is_steady())?;
+        Some((held.manifest.digest, held.quarantined, self.generation, self.restarts))
+    }
+
+    /// It is new, or its endpoint changed.
+    fn assigned(&mut self, place: &Assignment, world: World<'_>, config: &Config, now: Now) -> Effects {
+        let vouched = place.endpoint.trust == Trust::Trusted;
+        let party = trust::party(&place.endpoint);
+        let mut effects = Effects::default();
+        if self.told.is_some() && self.is_another(&party, vouched) {
+            self.start_over(place.source, vouched, now);
+            effects.close.push(self.name.clone());
+            effects.publish.push(Dirty::Void(self.name.clone()));
+        }
+        let known = self.place.replace(place.clone());
+        let was_absent = self.is_absent();
+        self.presence = Presence::Named;
+        self.silenced = None;
+        self.source = place.source;
+        self.trusted = vouched;
+        self.party = Some(party);
+        let mut effects = effects.and(self.ruled(world.decisions, config, now));
+        let respoken = self.speaks(known.as_ref(), place, world.protocols);
+        // One without an address gets it here, whatever is known of where it was.
+        let known = known.filter(|_| self.target.is_some());
+        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
+        let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
+        self.suspect |= restarted;
+        if restarted {
+            effects.close.push(self.name.clone());
+        }
+        if elsewhere {
+            effects = effects.and(self.moved(place, world.transports, config, now));
+        } else if respoken && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
+            self.ask_anew(self.earliest(config, now), now);
+        } else if restarted {
+            let seldom = config.refresh.max_interval;
+            self.ask_at(self.last_attempt.map_or(now.mono, |(at, _)| at + seldom).max(now.mono), now);
+        }
+        effects.store.extend(self.to_store());
+        effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
+        effects
+    }
+
+    /// What is at another address is polled there.
+    fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
+        let (mut effects, target) = (Effects::default(), place.endpoint.target());
+        match transports.check(&target) {
+            Ok(()) => {
+                self.target = Some(target);
+                let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
+                self.ask_anew(at, now);
+            }
+            Err(error) => {
+                self.unaskable(&error, now);
+                effects.notify.push(Notice::Polled(self.name.clone()));
+            }
+        }
+        effects
+    }
+
+    /// When it may be polled at the earliest. What may announce itself must not make us poll at will: one that waits for approval is not
+    /// polled at once for moving, and not at all for restarting or coming back.
+    fn earliest(&self, config: &Config, now: Now) -> Instant {
+        let gap = if self.is_trusted() { config.refresh.forced_gap } else { config.refresh.min_interval };
+        self.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
+    }
+
+    /// Its name has come to another program: nothing that was known of the one before may be taken for the new one's.
+    fn start_over(&mut self, source: SourceId, vouched: bool, now: Now) {
+        let old = std::mem::replace(self, Self::new(self.name.clone(), source, vouched, now));
+        // What the store has is the other's and goes when it is next brought in line; a client that waits for an answer gets the next one.
+        (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
+        // To those who follow states it is the name whose state changes.
+        (self.last_attempt, self.told, self.wake) = (old.last_attempt, old.told, old.wake);
+    }
+
+    /// Takes in what a source says that it speaks; what the source does not say any more is found out again. Whether that is news.
+    fn speaks(&mut self, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
+        let before = self.protocol.as_ref().map(|protocol| protocol.id());
+        let said = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
+        let unsaid = known.is_some_and(|known| known.source == place.source && known.endpoint.protocol.is_some());
+        if said.is_some() || unsaid {
+            self.protocol = said;
+        }
+        known.is_some() && self.protocol.as_ref().map(|protocol| protocol.id()) != before
+    }
+
+    /// No source names it any more: its last address is polled once more before its tools go.
+    fn left(&mut self, dismissed: bool, now: Now) -> Effects {
+        match self.presence {
+            Presence::Named => {}
+            Presence::Leaving | Presence::Unnamed if dismissed => {}
+            Presence::Leaving | Presence::Unnamed | Presence::Absent { .. } => return Effects::default(),
+        }
+        self.presence = Presence::Leaving;
+        let polled = self.may_be_asked() && self.is_trusted() && !dismissed;
+        self.ask_anew(now.mono, now);
+        if !polled {
+            // Nothing of it is published, so there is nothing to poll for.
+            self.goes(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
+        }
+        let mut effects = Effects::scenario(&self.name, Settled::Changed);
+        if dismissed {
+            self.kept = None;
+            effects.store.push(Save::Forget(self.name.clone()));
+            effects.notify.push(Notice::Released(self.name.clone()));
+        }
+        effects
+    }
+
+    /// Brings it in line with the operators' decisions.
+    fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, Ruling>, config: &Config, now: Now) -> Effects {
+        let announced = self.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
+        let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.trusted);
+        self.trust_finding = trust::withheld(&self.name, &verdict, self.trusted).map(Box::new);
+        let is_same = (self.decision, &self.note) == (verdict.decision, &verdict.note);
+        self.note = verdict.note;
+        let (was, let_in_before) = (std::mem::replace(&mut self.decision, verdict.decision), self.let_in);
+        self.let_in = self.is_trusted();
+        let blocked = |decision| decision == Some(Decision::Blocked);
+        let mut effects = Effects::default();
+        if blocked(self.decision) {
+            self.void();
+            // It will not be polled, so nothing waits for it; a client that does is told why when it is judged.
+            effects.notify.push(Notice::Released(self.name.clone()));
+        } else if blocked(was) && self.target.is_some() && self.presence == Presence::Named {
+            self.ask_anew(now.mono, now);
+        } else if self.target.is_some() && self.is_trusted() && !let_in_before {
+            self.let_in_now(config, now);
+        } else if self.target.is_some() && !self.is_trusted() && let_in_before && self.last_attempt.is_some() {
+            self.ask_at(now.mono + config.refresh.max_interval, now);
+        }
+        if !is_same {
+            effects.store.extend(self.to_store());
+            effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
+        }
+        effects
+    }
+
+    /// What it said while it waited is published at once; whether it still says that is polled, if that was long ago. What could not be
+    /// read, or is being read only in part, is polled for now.
+    fn let_in_now(&mut self, config: &Config, now: Now) {
+        let unread = self.offer.is_none() || self.last_error.is_some() || self.asking.is_some();
+        let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
+        let at = self.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
+        if unread {
+            self.ask_anew(at, now);
+        } else if self.next_ask.is_none_or(|(planned, _)| at < planned) {
+            self.ask_at(at, now);
+        }
+    }
+
+    /// Plans the next poll as if the last answer had come under this configuration. One that fails keeps its back-off, and one that is being
+    /// polled gets a plan with the answer.
+    fn replanned(&mut self, followed: bool, config: &Config, now: Now, random: f64) {
+        let (Some((planned, _)), Some((last, _))) = (self.next_ask, self.last_attempt) else { return };
+        if self.asking.is_some() || self.failures > 0 {
+            return;
+        }
+        let at = if !self.is_trusted() {
+            last + config.refresh.max_interval
+        } else if self.latest == Latest::OutOfRange {
+            last + config.protocol.incompatible_interval
+        } else if let Some(held) = self.offer.as_mut().filter(|_| !self.unconditional)
+            && let Some(fresh) = &held.fresh
+        {
+            let plan = schedule::after_success(fresh, followed, &config.refresh, random);
+            held.term = Term::Until(plan.live_until);
+            plan.next_ask
+        } else {
+            planned
+        };
+        // What became due by this is polled soon, but not all at once.
+        let at = if at > now.mono { at } else { planned.min(now.mono + schedule::RELOAD_SPREAD.mul_f64(random)) };
+        self.ask_at(at, now);
+    }
+
+    /// What brings the store in line with the last good answer, if anything does: its manifest is there, unless the answer said `no-store`.
+    fn to_store(&mut self) -> Option<Save> {
+        if !self.is_trusted() {
+            return self.claim_to_store();
+        }
+        let (held, protocol) = (self.offer.as_ref()?, self.protocol.as_ref()?);
+        let wanted = held.fresh.as_ref()?.may_store.then_some(held.manifest.digest);
+        if self.kept == wanted {
+            return None;
+        }
+        self.kept = wanted;
+        self.claimed = None;
+        if wanted.is_none() {
+            return Some(Save::Forget(self.name.clone()));
+        }
+        let stored = StoredManifest {
+            scenario: self.name.clone(),
+            url: self.target.as_ref().map(Target::to_string).unwrap_or_default(),
+            source: self.source,
+            party: self.party.clone().unwrap_or_default(),
+            trusted: self.trusted,
+            protocol: protocol.id().into(),
+            // Written where it is saved.
+            document: "".into(),
+            received_at: held.freshness.received_at,
+            quarantined: held.quarantined,
+        };
+        Some(Save::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
+    }
+
+    /// Of a scenario that waits for approval only who it is that has the name: after a restart it is not to be mistaken for another that
+    /// announces the same name first.
+    fn claim_to_store(&mut self) -> Option<Save> {
+        let party = self.party.clone().filter(|party| self.claimed.as_ref() != Some(party))?;
+        self.kept = None;
+        self.claimed = Some(party.clone());
+        Some(Save::Claim(self.name.clone(), party))
+    }
+}
