@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use crate::calls::{self, Answered, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, LoadOptions, Loaded, ShownValue};
+use crate::config::{Config, ShownValue};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
 use crate::events::{Ask, Hub, SubscribeError, Subscription};
@@ -37,7 +37,7 @@ use crate::model::{ScenarioName, ToolId};
 use crate::native::{NativeError, NativeTools};
 use crate::runtime::memory;
 use crate::runtime::service::ServiceManager;
-use crate::runtime::signal::{self, Hangups};
+use crate::runtime::signal::{self};
 use crate::runtime::tasks::Finish;
 use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
@@ -50,7 +50,6 @@ mod reload;
 mod service;
 
 pub use builder::Builder;
-use reload::Follower;
 
 /// How long the engine's own tasks may take to end; they only have saves to finish.
 const FINISH: Duration = Duration::from_secs(5);
@@ -144,18 +143,6 @@ impl Callsheet {
                 _ = config.wait_for(|config| config.discovery.mdns != section) => {}
             }
         }
-    }
-
-    /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
-    /// put together again then. What is valid is put in force as far as that can be done while running ([`Reload`](crate::config::Reload)); what is not changes
-    /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
-    ///
-    /// # Errors
-    /// When the signal cannot be listened to.
-    pub fn follow_configuration(&self, options: LoadOptions, loaded: Loaded) -> std::io::Result<()> {
-        let follower = Follower::new(self, options, loaded);
-        self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
-        Ok(())
     }
 
     /// What is published now: catalog, health and findings of one moment.

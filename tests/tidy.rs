@@ -1,4 +1,4 @@
-//! House rules that no compiler checks: sizes, the direction of imports, which library lives where, and that fixtures, helpers and tests are
+//! House rules that no compiler checks: sizes, the direction of imports and their circles, which library lives where, and that fixtures, helpers and tests are
 //! used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
@@ -286,4 +286,181 @@ fn every_module_says_what_it_is() {
         .map(|path| shown(path))
         .collect();
     assert_none(&problems, "every file begins with what it is for");
+}
+
+/// Modules by their path below `src`, such as `["engine", "scenario"]`, each with its code.
+type Modules = BTreeMap<Vec<String>, String>;
+
+/// An import: whether it is passed on (`pub use`), and what it names.
+type Import = (bool, Vec<String>);
+
+fn words(path: &str) -> Vec<String> {
+    path.split("::").map(|word| word.trim().to_owned()).collect()
+}
+
+/// The paths of one `use`, braces taken apart.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((prefix, rest)) = tree.split_once('{') else {
+        return vec![tree.split(" as ").next().unwrap_or_default().trim().to_owned()];
+    };
+    let inner = rest.trim_end().strip_suffix('}').unwrap_or(rest);
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&inner[start..]);
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    parts.flat_map(paths).map(|path| format!("{}{path}", prefix.trim())).collect()
+}
+
+/// The `use` statements of a file, each with whether it passes on what it names.
+fn statements(code: &str) -> Vec<(bool, String)> {
+    let mut found = Vec::new();
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let line = line.trim_start();
+        let passed_on =
+            line.split_once(" use ").filter(|(before, _)| line.starts_with("pub") && !before.contains("fn "));
+        let (shared, first) = match (line.strip_prefix("use "), passed_on) {
+            (Some(tree), _) => (false, tree),
+            (None, Some((_, tree))) => (true, tree),
+            (None, None) => continue,
+        };
+        let mut tree = first.to_owned();
+        while !tree.contains(';') {
+            let Some(line) = lines.next() else { break };
+            tree.push_str(line.trim());
+        }
+        found.push((shared, tree.split(';').next().unwrap_or_default().to_owned()));
+    }
+    found
+}
+
+/// What a module imports, each as a path below `src` where it is ours.
+fn imports(module: &[String], modules: &Modules) -> Vec<Import> {
+    let mut found = Vec::new();
+    for (shared, tree) in statements(&modules[module]) {
+        for path in paths(&tree) {
+            let path = words(&path);
+            let below = |ups: usize| module[..module.len() - ups].to_vec();
+            let ups = path.iter().take_while(|word| *word == "super").count();
+            let absolute = match path[0].as_str() {
+                "crate" => path[1..].to_vec(),
+                "super" => [below(ups), path[ups..].to_vec()].concat(),
+                "self" => [below(0), path[1..].to_vec()].concat(),
+                _ => [below(0), path.clone()].concat(),
+            };
+            let is_ours = matches!(path[0].as_str(), "crate" | "super" | "self")
+                || modules.contains_key(&[below(0), vec![path[0].clone()]].concat());
+            if is_ours {
+                found.push((shared, absolute));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a module's own file has an item of this name.
+fn defines(code: &str, name: &str) -> bool {
+    let kinds = ["struct", "enum", "trait", "fn", "type", "const", "static", "union", "macro_rules"];
+    code.lines().filter(|line| !line.starts_with([' ', '/', '}'])).any(|line| {
+        let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        words.windows(2).any(|pair| kinds.contains(&pair[0]) && pair[1] == name)
+    })
+}
+
+/// The module whose file has what a path names, through whatever passes it on.
+fn home(path: &[String], all: &BTreeMap<Vec<String>, Vec<Import>>, modules: &Modules, hops: usize) -> Vec<String> {
+    let most = (1..=path.len()).rev().find(|most| modules.contains_key(&path[..*most]));
+    let Some(most) = most else { return Vec::new() };
+    let (module, rest) = path.split_at(most);
+    let Some(name) = rest.first().filter(|name| hops > 0 && !defines(&modules[module], name)) else {
+        return module.to_vec();
+    };
+    let passed_on = all[module].iter().find(|(shared, path)| *shared && path.last() == Some(name));
+    passed_on.map_or_else(|| module.to_vec(), |(_, path)| home(path, all, modules, hops - 1))
+}
+
+/// Circles of imports within rooms, the shortest of each module that is in one.
+fn circles(modules: &Modules) -> Vec<String> {
+    let all: BTreeMap<_, _> = modules.keys().map(|module| (module.clone(), imports(module, modules))).collect();
+    let mut uses = BTreeMap::<Vec<String>, Vec<Vec<String>>>::new();
+    for (module, imports) in &all {
+        // A module that passes its own parts on does not use them.
+        let used = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
+        let homes = used.map(|(_, path)| home(path, &all, modules, 9));
+        let homes = homes.filter(|home| home != module && home.first() == module.first());
+        uses.insert(module.clone(), homes.collect());
+    }
+    let mut found = BTreeMap::new();
+    for start in modules.keys() {
+        let mut ways = vec![vec![start.clone()]];
+        let mut seen = Vec::new();
+        while !ways.is_empty() {
+            let way = ways.remove(0);
+            for next in &uses[way.last().unwrap()] {
+                let longer = [way.clone(), vec![next.clone()]].concat();
+                if next == start {
+                    let mut members = way.clone();
+                    members.sort();
+                    let shown: Vec<_> = longer.iter().map(|module| module.join("/")).collect();
+                    found.entry(members).or_insert_with(|| shown.join(" -> "));
+                    ways.clear();
+                    break;
+                }
+                if !seen.contains(next) {
+                    seen.push(next.clone());
+                    ways.push(longer);
+                }
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+#[test]
+fn no_room_imports_in_a_circle() {
+    let module = |path: &Path| {
+        let relative = shown(path);
+        let name = relative.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+        name.split('/').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let plain = |path: &Path| {
+        let lines = code(path);
+        lines.iter().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    };
+    let modules: Modules = files("src", "rs").iter().map(|path| (module(path), plain(path))).collect();
+    assert_none(&circles(&modules), "the files of a room import each other in one direction only");
+}
+
+#[test]
+fn circles_are_found_through_what_passes_items_on() {
+    let modules = |files: &[(&str, &str)]| -> Modules {
+        files.iter().map(|(path, code)| (path.split('/').map(str::to_owned).collect(), (*code).to_owned())).collect()
+    };
+    let parent = "mod a;\nmod b;\npub use a::{self, A};\npub struct Own;\n";
+    for (a, b, circle) in [
+        ("pub struct A;", "use super::A;", None),
+        (
+            "use super::b::B;\npub struct A;",
+            "use super::{\n    A,\n    Own,\n};\npub struct B;",
+            Some("room/a -> room/b -> room/a"),
+        ),
+        ("use crate::room::Own;\npub struct A;", "use crate::other::X;", None),
+    ] {
+        let found = circles(&modules(&[("room", parent), ("room/a", a), ("room/b", b)]));
+        assert_eq!(found.first().map(String::as_str), circle, "{found:?}");
+    }
+    let user = "mod a;\nuse a::A;\nstruct Own;\n";
+    let found = circles(&modules(&[("room", user), ("room/a", "pub(super) struct A;\nuse super::Own;\n")]));
+    assert_eq!(found, ["room -> room/a -> room"]);
 }

@@ -33,7 +33,7 @@ const POLL: Duration = Duration::from_secs(60);
 const TOLD: usize = 100;
 
 /// Follows one daemon's configuration.
-pub(super) struct Follower {
+struct Follower {
     options: LoadOptions,
     /// What is in force, as it was loaded: who we are is not filled in.
     config: Config,
@@ -54,9 +54,23 @@ pub(super) struct Follower {
     reloading: bool,
 }
 
+impl Callsheet {
+    /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
+    /// put together again then. What is valid is put in force as far as that can be done while running ([`RULES`](crate::config::RULES)); what is not changes
+    /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
+    ///
+    /// # Errors
+    /// When the signal cannot be listened to.
+    pub fn follow_configuration(&self, options: LoadOptions, loaded: Loaded) -> std::io::Result<()> {
+        let follower = Follower::new(self, options, loaded);
+        self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
+        Ok(())
+    }
+}
+
 impl Follower {
     /// Follows what `app` was started with.
-    pub(super) fn new(app: &Callsheet, options: LoadOptions, loaded: Loaded) -> Self {
+    fn new(app: &Callsheet, options: LoadOptions, loaded: Loaded) -> Self {
         let Loaded { config, values, file } = loaded;
         let state = ConfigState {
             file: file.as_ref().map(|path| path.display().to_string().into()),
@@ -93,7 +107,7 @@ impl Follower {
     }
 
     /// Runs until `stop`.
-    pub(super) async fn run(mut self, mut hangups: Hangups, stop: Stop) {
+    async fn run(mut self, mut hangups: Hangups, stop: Stop) {
         let mut files = FileWatch::new(self.options.places());
         tell_renamed(&self.state.renamed);
         // Fails only when the engine is gone.

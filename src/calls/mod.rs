@@ -10,18 +10,15 @@
 //! Never here: HTTP, rendering of answers, a log of arguments or results.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use http::StatusCode;
 use jiff::Timestamp;
 
-use crate::catalog::{Catalog, CatalogReader, ViewQuery};
+use crate::catalog::{Catalog, CatalogReader};
 use crate::config;
 use crate::engine::EngineHandle;
-use crate::metrics::{AuditCounts, CallCounts, Family};
-use crate::model::{Finding, JsonText, Party, ScenarioName, ToolId, ToolUsage, ViewTool};
-use crate::protocols::Outcome;
+use crate::metrics::{CallCounts, Family};
+use crate::model::{Finding, ScenarioName, ToolId, ToolUsage};
 use crate::runtime::{Clock, Tasks};
 
 pub mod allow;
@@ -29,11 +26,15 @@ pub mod approval;
 mod audit;
 pub mod breaker;
 mod caller;
+mod inner;
 mod keep;
 pub mod limits;
 mod note;
+mod parts;
+mod pending;
 pub mod refused;
 pub mod registers;
+mod request;
 pub mod resolve;
 pub mod send;
 pub mod track;
@@ -42,111 +43,21 @@ pub mod validate;
 
 pub use breaker::{Breaker, BreakerState};
 pub use caller::Caller;
+pub use parts::{Parts, Stored};
 pub use refused::{Refused, Violation};
-pub use registers::{Parts, Stored};
+pub use request::{Answered, Ready, Request};
 
 use audit::Audit;
+use inner::Inner;
 use limits::Limits;
 use note::Note;
-use registers::Registers;
-use track::Begun;
+use request::outcome;
 use usage::Usage;
 use validate::Validators;
 
 /// Calls tools. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Calls(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    config: ArcSwap<config::Calls>,
-    reader: CatalogReader,
-    engine: EngineHandle,
-    limits: Limits,
-    validators: Validators,
-    counts: CallCounts,
-    usage: Usage,
-    audit: ArcSwapOption<Audit>,
-    audited: Arc<AuditCounts>,
-    /// Given after the start, since they hold what calls are told through.
-    registers: OnceLock<Registers>,
-    clock: Clock,
-    tasks: Tasks,
-}
-
-/// What an asker wants to have called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// A published name, `scenario/tool`, or an original name that only one scenario has.
-    pub name: String,
-    /// The text of one JSON object.
-    pub arguments: JsonText,
-    /// Whose tool it is, if the asker says so; then `name` may be the tool's own.
-    pub scenario: Option<ScenarioName>,
-    /// For which conversation.
-    pub chat: Option<String>,
-    /// For which profile.
-    pub profile: Option<String>,
-    /// For whom, where a protocol passes that on.
-    pub user_id: Option<Arc<str>>,
-    /// The revision of the list that the name was taken from. Without it the name is looked up in the present list.
-    pub revision: Option<String>,
-}
-
-/// A call for which everything is decided but whether it gets its turn.
-#[derive(Debug, Clone)]
-pub struct Ready {
-    /// The tool, as the asker's scope has it.
-    pub tool: Arc<ViewTool>,
-    /// The asker's scope.
-    pub scope: ViewQuery,
-    /// The text of one JSON object, which fits the tool's schema.
-    pub arguments: JsonText,
-    /// For whom.
-    pub user_id: Option<Arc<str>>,
-    /// Who has to answer for the scenario; nobody else is sent this. Without it whoever does.
-    pub owner: Option<Party>,
-    /// What it may take, instead of what the tool says.
-    pub timeout: Option<Duration>,
-    /// Whether what goes on after the answer is followed.
-    pub follow: bool,
-}
-
-/// What came of a call that its scenario answered.
-#[derive(Debug, Clone)]
-pub struct Answered {
-    /// The tool that was called.
-    pub tool: Arc<ViewTool>,
-    /// Its scenario's answer, which may be that it failed, or that it goes on.
-    pub outcome: Outcome,
-    /// Where it went, without credentials.
-    pub url: String,
-    /// From the request to the answer, waiting included.
-    pub took: Duration,
-    /// How often it was sent; more than once only for an idempotent tool, or when nobody had seen it before.
-    pub attempts: u32,
-    /// What goes on in the scenario.
-    pub going: Begun,
-}
-
-impl Ready {
-    /// A call in this scope, of whoever answers for the scenario.
-    pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
-        Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true }
-    }
-}
-
-impl Request {
-    /// A call in the global scope.
-    pub fn new(name: impl Into<String>, arguments: JsonText) -> Self {
-        Self { name: name.into(), arguments, scenario: None, chat: None, profile: None, user_id: None, revision: None }
-    }
-
-    /// The scope it is made in.
-    pub fn scope(&self) -> ViewQuery {
-        ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
-    }
-}
 
 impl Calls {
     /// Calls tools that `reader` shows, at the ways that `engine` knows.
@@ -285,23 +196,5 @@ impl Calls {
     /// Ends the audit log: calls that are under way are still written, later ones are not.
     pub fn close_audit(&self) {
         self.0.audit.store(None);
-    }
-}
-
-impl Answered {
-    /// The status by which `POST /api/v1/tools/execute` answers it.
-    pub fn status(&self) -> StatusCode {
-        let goes_on = self.outcome.running.is_some() || !matches!(self.going, Begun::Over);
-        if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
-    }
-}
-
-/// The word under which it is counted.
-fn outcome(answered: &Result<Answered, Refused>) -> &'static str {
-    match answered {
-        Ok(answered) if answered.outcome.running.is_some() => "running",
-        Ok(answered) if answered.outcome.success => "ok",
-        Ok(_) => "failed",
-        Err(refused) => refused.kind(),
     }
 }

@@ -9,9 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::Refused;
 use super::audit::{Audit, Entry};
+use super::inner::Inner;
+use super::request::{Answered, Ready, Request, outcome};
 use super::usage::Over;
-use super::{Answered, Inner, Ready, Refused, Request, outcome};
 use crate::model::ToolId;
 
 /// The word of a call that nobody waited for any more before it was sent.

@@ -10,57 +10,14 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::approval::{self, Approvals, DecideError, Ran, Refusal, Run, Standing, Wanted, needed};
+use super::parts::{Parts, Stored};
+use super::pending::Registers;
 use super::track::{self, Ask, Begun, CancelError, Reply, Side, Started, Tracker, Unasked, Unoffered};
 use super::{Answered, Calls, Ready, Refused, allow};
-use crate::catalog::{CatalogReader, Found, ViewQuery, find_in_scope};
+use crate::catalog::{Found, ViewQuery, find_in_scope};
 use crate::config;
-use crate::events::Hub;
-use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ToolUsage, ViewTool};
+use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ViewTool};
 use crate::protocols::Outcome;
-use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::StateStore;
-
-/// What the registers work with.
-#[derive(Clone)]
-pub struct Parts {
-    /// Keeps what they hold over restarts.
-    pub store: Arc<dyn StateStore>,
-    /// Tells of it.
-    pub hub: Hub,
-    /// Shows when a tool is there again.
-    pub reader: CatalogReader,
-    /// Reads time.
-    pub clock: Clock,
-    /// Runs what must not be cut off with the request that began it.
-    pub tasks: Tasks,
-    /// Ends it all.
-    pub stop: Stop,
-}
-
-/// Where calls that are not over are kept.
-#[derive(Debug)]
-pub(super) struct Registers {
-    approvals: Approvals,
-    operations: Tracker,
-    parts: Parts,
-}
-
-/// What an earlier daemon had stored of calls.
-#[derive(Debug, Default)]
-pub struct Stored {
-    /// Calls that need a yes.
-    pub approvals: Vec<ApprovalRequest>,
-    /// Operations that go on, or are over.
-    pub operations: Vec<Operation>,
-    /// What was counted of tools.
-    pub usage: Vec<(ToolId, ToolUsage)>,
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").finish_non_exhaustive()
-    }
-}
 
 impl approval::Limits {
     /// The bounds that are configured.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::resolve::{Claim, Kind, Text};
+use super::claim::{Claim, Kind, Text};
 use crate::model::ToolId;
 
 /// All claims. Cheap to clone.

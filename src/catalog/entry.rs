@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::claim::Claim;
 use super::prefer::Rules;
-use super::resolve::{Claim, Names};
+use super::resolve::Names;
 use super::search::Indexed;
 use super::{Entry, Linted, Offer, Standing};
 use crate::lint;

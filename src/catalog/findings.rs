@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use super::claim::Kind;
 use super::lens::Lens;
-use super::resolve::Kind;
 use super::{Catalog, Entry, Standing, UnknownProfile};
 use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::claim::{Claim, Text};
 use super::prefer::Rules;
-use super::resolve::{Claim, Names, Text};
+use super::resolve::Names;
 use super::{Catalog, Entry, NamingStyle, Offer};
 use crate::model::{PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId};
 

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
+mod claim;
 mod claims;
 pub mod diff;
 mod entry;

@@ -15,38 +15,10 @@
 //! what they had, not even by being called such that its qualified name is another tool's own. A published name is never parsed:
 //! [`Names::claimants`] looks it up.
 
-use xxhash_rust::xxh3::xxh3_128;
-
 use super::NamingStyle;
+use super::claim::{Claim, Kind, Text};
 use super::claims::Claims;
 use crate::model::{PublishedName, ToolId};
-
-/// A text that is claimed, as its 128-bit digest: two words, since the texts would cost more memory than the claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Text([u64; 2]);
-
-/// Why a tool is found under a text. The order keeps the rare kinds in front of the crowd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// A preference gave it this alias.
-    Alias,
-    /// It is its qualified name.
-    Qualified,
-    /// It wants it as its plain name.
-    Plain,
-    /// It is its original name, but not the name it wants. Only for lookups.
-    Original,
-    /// It is published under this unique form. Only for lookups.
-    Unique,
-}
-
-/// One tool's claim on a text.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Claim {
-    pub(super) text: Text,
-    pub(super) kind: Kind,
-    pub(super) id: ToolId,
-}
 
 /// All claims. Cheap to clone: a persistent map.
 #[derive(Debug, Clone, Default)]
@@ -69,15 +41,6 @@ pub(super) struct Contest {
     alias: Holder,
     qualified: Holder,
     plain: Holder,
-}
-
-impl Text {
-    /// The digest of a text.
-    pub(super) fn of(text: &str) -> Self {
-        let digest = xxh3_128(text.as_bytes());
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-        Self([(digest >> 64) as u64, digest as u64])
-    }
 }
 
 impl Holder {

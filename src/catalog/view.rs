@@ -2,67 +2,30 @@
 //!
 //! Never decides whether a tool is enabled or what it is called; only which of the published tools an asker gets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lens::Lens;
 use super::{Catalog, Entry};
-use crate::model::{ScenarioName, ToolId, ViewTool};
+use crate::model::{ToolId, ViewTool};
 
 pub mod absence;
 mod budget;
+mod candidate;
 pub mod carried;
 mod choose;
 mod filter;
+mod query;
 mod room;
+mod sight;
 
 pub use absence::{Absence, LeftOut};
 pub use budget::{Estimator, Generic};
 pub use carried::{Carried, Mark};
+pub use filter::Part;
+pub use query::{Defer, ViewQuery};
 
 use filter::Filter;
-
-/// What an asker wants to see. Equal queries on equal catalogs give equal views.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct ViewQuery {
-    /// Preferences of this profile hold, and its bounds (see [`crate::model::Profile`]).
-    pub profile: Option<String>,
-    /// Preferences of this conversation hold.
-    pub chat: Option<String>,
-    /// Only tools of these scenarios; all when empty.
-    pub scenarios: BTreeSet<ScenarioName>,
-    /// Only tools of these categories; all when empty.
-    pub categories: BTreeSet<String>,
-    /// Only tools with one of these tags; all when empty.
-    pub tags: BTreeSet<String>,
-    /// What the tools are for. Only tools that [`View::rank`] finds for it, and pinned ones; with [`Defer::Relevance`] the others are
-    /// deferred instead.
-    pub q: Option<String>,
-    /// Disabled tools too.
-    pub include_disabled: bool,
-    /// Tools marked as internal too (programs may see them, LLMs never do).
-    pub include_internal: bool,
-    /// At most so many loaded tools. Only pinned tools may exceed it.
-    pub max_tools: Option<usize>,
-    /// At most so many tokens of loaded tools, as the [`Estimator`] estimates them. Only pinned tools may exceed it.
-    pub max_tokens: Option<usize>,
-    /// At most so many tools, loaded or deferred, pinned or not: what the list is for takes no more.
-    pub cap: Option<usize>,
-    /// Tools that are not needed at once are deferred where the target can say so, and left out elsewhere.
-    pub defer: Option<Defer>,
-    /// What the conversation carries already: those tools keep their places.
-    pub sticky: Option<Carried>,
-}
-
-/// Which tools are loaded at once, and which are deferred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Defer {
-    /// Those relevant to [`ViewQuery::q`] are loaded, within the budget.
-    Relevance,
-    /// The pinned ones and those of the highest priority are loaded: as many as the budget has places for, and without a budget those
-    /// whose priority is above 0.
-    Preference,
-}
 
 /// The result.
 #[derive(Debug, Clone, Default)]
@@ -119,20 +82,6 @@ pub enum ViewNote {
     StickyGone(usize),
 }
 
-/// One scenario's share of a view.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The scenario.
-    pub entry: Arc<Entry>,
-    /// Its tools in the view, sorted by original name unless a conversation carries some of them. Shared with the entry when `whole`.
-    pub tools: Arc<[Arc<ViewTool>]>,
-    /// Whether `tools` is exactly [`Entry::listed`]: the entry's tools that are enabled and not internal, with global settings and
-    /// names, all of them loaded. Such parts can be rendered once per entry. This is judged by the outcome, not by the query: a filter
-    /// that takes all of them, a limit that cuts none of them, a scope that changes none of them or an `include_*` that adds none
-    /// leaves a part whole.
-    pub whole: bool,
-}
-
 impl Why {
     /// The reason as it is written in reports.
     pub fn as_str(self) -> &'static str {
@@ -154,19 +103,6 @@ impl ViewNote {
             Self::StickyUnknown => "sticky-unknown",
             Self::StickyGone(_) => "sticky-gone",
         }
-    }
-}
-
-impl ViewQuery {
-    /// Whether the asker wants a choice of the tools that he may see.
-    pub fn chooses(&self) -> bool {
-        let asked = [self.q.is_some(), self.max_tools.is_some(), self.max_tokens.is_some()];
-        asked.contains(&true) || self.defer.is_some() || self.sticky.is_some()
-    }
-
-    /// Whether tools compete for places, so that one tool's change may bring another one in or out.
-    pub fn competes(&self) -> bool {
-        self.chooses() || self.cap.is_some()
     }
 }
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::schema::Refused;
-use super::schema::context::beginning;
+use super::schema::excerpt::beginning;
 use super::schema::walk::{Role, each_object};
 
 /// What a target accepts; `None` and an empty list say that no limit is known.

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::Problem;
-use super::routes::Route;
 use super::{App, wire};
 use crate::runtime::tasks;
 
@@ -76,8 +75,8 @@ pub(super) async fn ready(State(shared): State<App>) -> Result<Response, Problem
     Ok((status, wire::json(&answer)?).into_response())
 }
 
-/// `GET /`: what can be asked, from the table of routes itself.
-pub(super) fn index(routes: &[Route]) -> Index {
-    let shown = |route: &Route| IndexedRoute { methods: route.methods(), path: route.path, answers: route.answers() };
-    Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: routes.iter().map(shown).collect() }
+/// `GET /`: what can be asked, from the table of routes itself: methods, path, and what it answers.
+pub(super) fn index(routes: impl Iterator<Item = (String, &'static str, String)>) -> Index {
+    let shown = routes.map(|(methods, path, answers)| IndexedRoute { methods, path, answers });
+    Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: shown.collect() }
 }

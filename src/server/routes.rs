@@ -3,11 +3,11 @@
 //! to describe it, but for its examples (`api/examples.json`).
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
-use http::{Method, Uri};
+use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
 use super::api::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
@@ -24,7 +24,7 @@ use super::query::ListQuery;
 use super::wire::HealthJson;
 use super::{
     App, approvals, call_wire, calls, dashboard, events, findings, health, inbox, inbox_wire, metrics, modules,
-    operations, preferences, scenarios, search, socket, tools,
+    operations, preferences, scenarios, search, socket, tools, wire,
 };
 use crate::calls::approval::{DecideError, Refusal as Undecided};
 use crate::calls::track::CancelError;
@@ -102,7 +102,7 @@ const NO_OPERATION: Refusal =
 #[rustfmt::skip]
 pub(super) const ROUTES: &[Route] = &[
     route("/", &[], &[
-        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(dashboard::front))
+        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(front))
             .about("Browsers, which ask for `text/html`, get the dashboard."),
     ]),
     route("/healthz", &[], &[
@@ -292,6 +292,19 @@ pub(super) const ROUTES: &[Route] = &[
         operation(Post, Call, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
 ];
+
+/// `GET /`: the page of the scenarios for browsers, the table of routes for every other client.
+async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
+    dashboard::home(state, query, &asked).unwrap_or_else(table)
+}
+
+/// Not async itself: the table holds [`front`], whose type would depend on itself.
+fn table() -> Response {
+    let routes = ROUTES.iter().map(|route| (route.methods(), route.path, route.answers()));
+    let mut answer = wire::json(&health::index(routes)).into_response();
+    answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));
+    answer
+}
 
 /// The router of all routes, with bodies of at most `max_body` bytes.
 pub(super) fn router(shared: App, max_body: usize) -> Router {

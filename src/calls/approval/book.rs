@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Limits, Refusal};
+use super::bounds::{Limits, Refusal};
 use crate::model::{ApprovalRequest, ApprovalState};
 
 /// What one costs to keep besides its texts, roughly, in bytes.

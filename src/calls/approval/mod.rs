@@ -16,17 +16,19 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::Parts;
+use super::parts::Parts;
 use crate::events::Event;
 use crate::model::{ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId};
 use crate::state::{StateError, Write};
 
 pub mod binding;
 mod book;
+mod bounds;
 mod need;
 mod resume;
 
 use book::{Admitted, Book};
+pub use bounds::{Limits, Refusal, Standing};
 pub use need::{changed, needed};
 
 /// How long whoever said yes waits for what comes of it, before he is told that it is under way.
@@ -35,19 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are kept; a larger one is left out, and said to be.
 const ANSWER_MAX: usize = 1024 * 1024;
-
-/// The bounds of what is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// How long a call waits for a decision.
-    pub expiry: Duration,
-    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
-    pub most: usize,
-    /// Bytes of all arguments and answers.
-    pub bytes: usize,
-    /// How long what is over is kept at most.
-    pub keep: Duration,
-}
 
 /// A call that needs a yes.
 #[derive(Debug)]
@@ -64,15 +53,6 @@ pub struct Wanted {
     pub arguments: JsonText,
     /// Who asks.
     pub asker: Asker,
-}
-
-/// How a tool stands now.
-#[derive(Debug, Clone)]
-pub struct Standing {
-    /// Who answers for the scenario.
-    pub owner: Party,
-    /// The tool as it is offered.
-    pub tool: Arc<Tool>,
 }
 
 /// What became of a call that was approved.
@@ -105,26 +85,6 @@ pub enum AskError {
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
     Stopping,
-}
-
-/// Why a decision does not count.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Refusal {
-    /// Never asked for, or forgotten.
-    #[error("no call with this id waits for approval, or it was forgotten since")]
-    Unknown,
-    /// It was decided before, or is over.
-    #[error("it was decided before: it is `{}`", .0.state)]
-    Decided(Arc<ApprovalRequest>),
-    /// Somebody else is deciding it right now.
-    #[error("somebody else is deciding it right now")]
-    Busy,
-    /// It came too late.
-    #[error("it expired before it was decided; whoever wanted it has to ask again")]
-    Late,
-    /// What would be run is not what was asked for.
-    #[error("{0}, so a yes to what was asked for does not count; reject it, and let it be asked for again")]
-    Changed(String),
 }
 
 /// Why nothing was decided.

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Standing, binding};
+use super::binding;
+use super::bounds::Standing;
 use crate::model::{ApprovalRequest, Provenance, ViewTool};
 
 /// The member of the metadata that says so.

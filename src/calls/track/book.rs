@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use super::Limits;
+use super::limits::Limits;
 use crate::model::Operation;
 
 /// What one costs to keep besides its texts, roughly, in bytes.

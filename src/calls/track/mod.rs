@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Parts;
+use super::parts::Parts;
 use crate::events::Event;
 use crate::model::{Asker, JsonText, Operation, OperationState, Party, Progress, Tool, ToolId};
 use crate::state::Write;
@@ -24,6 +24,7 @@ pub(crate) mod behaviour;
 mod book;
 mod cancel;
 mod follow;
+mod limits;
 mod partner;
 mod reading;
 mod watch;
@@ -32,26 +33,10 @@ pub use behaviour::Untrackable;
 use behaviour::{Behaviour, Partner};
 use book::Book;
 pub use cancel::CancelError;
+pub use limits::Limits;
 
 /// How often what is over is looked through for what can be forgotten.
 const LOOK: Duration = Duration::from_secs(60);
-
-/// The bounds of what is followed and kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
-    pub most: usize,
-    /// Bytes of all that they say.
-    pub bytes: usize,
-    /// How long what is over is kept at most.
-    pub keep: Duration,
-    /// The least time between two questions about one operation.
-    pub poll_min: Duration,
-    /// The longest.
-    pub poll_max: Duration,
-    /// How long an operation is followed at most, whatever its tool declares.
-    pub longest: Duration,
-}
 
 /// A call that was answered, and may go on.
 #[derive(Debug, Clone)]

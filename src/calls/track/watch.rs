@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Limits;
 use super::behaviour::Behaviour;
+use super::limits::Limits;
 use crate::model::OperationState;
 
 /// The scenario may say this often in a row that it cannot tell the status, before it is taken not to know of the operation any more.

@@ -33,10 +33,7 @@ use pool::{CheckPool, PoolError, PoolLimits};
 use schema::Schema;
 use unchecked::Unchecked;
 
-pub use schema::Verdict;
-
-/// Violations listed at most.
-pub const MOST_VIOLATIONS: usize = 50;
+pub use schema::{MOST_VIOLATIONS, Verdict};
 
 /// Checks arguments as a call does, but on this thread and without keeping the schema.
 pub fn check(schema: &JsonText, arguments: &JsonText) -> Verdict {

@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 
 use super::super::Violation;
 use super::cost::Meter;
-use super::{MOST_VIOLATIONS, pattern};
+use super::pattern;
 use crate::model::JsonText;
 
+/// Violations listed at most.
+pub const MOST_VIOLATIONS: usize = 50;
 /// Characters of each message and bytes of each pointer at most: both quote what the caller wrote.
 const LONGEST_MESSAGE: usize = 300;
 /// Bytes of all messages and pointers together.

@@ -1,14 +1,9 @@
 //! Why a tool is not in a view: exactly one reason for each.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::filter::Filter;
-use super::{View, ViewQuery};
-use crate::catalog::lens::Lens;
-use crate::catalog::{Catalog, Standing};
-use crate::model::{ToolId, ViewTool};
+use crate::model::ViewTool;
 
 /// A tool that is not in a view.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,28 +89,5 @@ impl fmt::Display for Absence {
             }
             Self::OverDeferred(most) => write!(f, "at most {most} tools can be deferred and others come before it"),
         }
-    }
-}
-
-impl View {
-    /// Every tool of a published or withdrawn scenario that is not in this view, in order, each with its one reason. The view is of the
-    /// same catalog and query. Scenarios that wait for an operator's yes, or were blocked, have no published tools and are not told.
-    pub fn absences(&self, catalog: &Catalog, query: &ViewQuery) -> Vec<LeftOut> {
-        let lens = Lens::of(catalog, query);
-        let filter = Filter::of(catalog, query);
-        let present: BTreeSet<&ToolId> = self.tools().map(|tool| &tool.id).collect();
-        let chosen: BTreeSet<&ToolId> = self.left_out.iter().map(|left| &left.tool.id).collect();
-        let mut absences = self.left_out.clone();
-        for entry in catalog.entries().filter(|entry| !matches!(entry.standing, Standing::Hidden(_))) {
-            let refused = filter.refuses_entry(entry);
-            for tool in entry.tools.iter().filter(|tool| !present.contains(&tool.id) && !chosen.contains(&tool.id)) {
-                let tool = lens.tool(tool);
-                let why = refused.clone().or_else(|| filter.refuses(&tool));
-                // What nothing refuses is in the view or was left out by the choice.
-                absences.extend(why.map(|why| LeftOut { tool, why }));
-            }
-        }
-        absences.sort_by(|a, b| a.tool.id.cmp(&b.tool.id));
-        absences
     }
 }

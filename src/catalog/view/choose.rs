@@ -7,20 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::candidate::Candidate;
 use super::room::{Fate, Room};
 use super::{Carried, Estimator, LeftOut, Part, Pick, View, ViewNote, ViewQuery, Why};
-use crate::model::{ToolId, ViewTool};
-
-/// A tool that may be in the list.
-pub(super) struct Candidate {
-    pub(super) tool: Arc<ViewTool>,
-    /// Where it stands in the usual order.
-    at: usize,
-    score: Option<f32>,
-    /// Where the conversation carries it.
-    carried: Option<usize>,
-    pub(super) why: Why,
-}
+use crate::model::ToolId;
 
 impl View {
     /// The view with the choice made.

@@ -2,11 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Absence, Part, ViewQuery};
+use super::absence::Absence;
+use super::query::ViewQuery;
 use crate::catalog::entry::is_listed;
 use crate::catalog::lens::Lens;
 use crate::catalog::{Catalog, Entry, Standing, UnknownProfile};
 use crate::model::{Profile, ViewTool};
+
+/// One scenario's share of a view.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The scenario.
+    pub entry: Arc<Entry>,
+    /// Its tools in the view, sorted by original name unless a conversation carries some of them. Shared with the entry when `whole`.
+    pub tools: Arc<[Arc<ViewTool>]>,
+    /// Whether `tools` is exactly [`Entry::listed`]: the entry's tools that are enabled and not internal, with global settings and
+    /// names, all of them loaded. Such parts can be rendered once per entry. This is judged by the outcome, not by the query: a filter
+    /// that takes all of them, a limit that cuts none of them, a scope that changes none of them or an `include_*` that adds none
+    /// leaves a part whole.
+    pub whole: bool,
+}
 
 /// See the module's head.
 pub(super) struct Filter<'a> {

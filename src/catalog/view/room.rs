@@ -1,6 +1,6 @@
 //! The places of a list, given away one by one in the order of the ranking.
 
-use super::choose::Candidate;
+use super::candidate::Candidate;
 use super::{Absence, Defer, Estimator, ViewNote, ViewQuery, Why};
 use crate::model::ViewTool;
 

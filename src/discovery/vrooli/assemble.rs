@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use super::printable;
 use super::process_file::{Problem, Process};
+use super::text::printable;
 use crate::discovery::{Endpoint, EndpointId, Trust};
 use crate::model::{Finding, FindingCode, ScenarioName};
 

@@ -135,7 +135,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 fn ignored(variable: &str, name: Option<&ScenarioName>, problem: &Problem) -> Finding {
-    let variable = super::printable(variable);
+    let variable = super::text::printable(variable);
     let finding = Finding::new(
         FindingCode::EntryIgnored,
         format!("the environment variable `{variable}` was left out: {problem}"),

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::alive::alive;
 use super::assemble::{Entry, assemble};
 use super::folder::{self, Listing};
-use super::printable;
+use super::text::printable;
 use super::watches::{WatchFailure, Watches, recommended};
 use crate::discovery::{EndpointId, EndpointSet};
 use crate::model::{Finding, FindingCode};

@@ -28,6 +28,7 @@ mod assemble;
 mod folder;
 mod look;
 mod process_file;
+mod text;
 mod watches;
 
 /// After the first sign of a change, further ones are gathered for this long: a file is often created, written and renamed at once.
@@ -114,9 +115,4 @@ impl Source for VrooliFiles {
 
 fn failed(error: &tokio::task::JoinError) -> SourceError {
     SourceError { id: SourceId::Vrooli, message: format!("reading the processes folder broke off: {error}") }
-}
-
-/// `text` without control characters, which a folder's name may hold and a terminal would obey.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

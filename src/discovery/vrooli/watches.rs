@@ -12,8 +12,8 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{ErrorKind, Event, EventHandler, EventKind, RecursiveMode, Watcher};
 use tokio::sync::watch;
 
-use super::printable;
 use super::process_file::FILES;
+use super::text::printable;
 use crate::model::{Finding, FindingCode};
 
 /// Makes a watcher that tells the handler.

@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::Refused;
+use super::refused::Refused;
 
 /// Bytes that a value takes in memory by itself.
 pub(super) const VALUE: usize = 72;

@@ -1,11 +1,12 @@
 //! What the steps of one run share: what they may still spend, and what they tell of their changes.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::Display;
 
 use serde_json::Value;
 
 use super::budget::{Budget, weight};
-use super::{Refused, Transform};
+use super::excerpt::beginning;
+use super::refused::Refused;
 use crate::model::finding::near;
 
 /// Notes kept for one schema; a hostile schema could have one at each place.
@@ -14,6 +15,30 @@ const MAX_NOTES: usize = 16;
 const MESSAGE: usize = 700;
 /// Bytes of a pointer that are written before it is cut to that of a place around it.
 const POINTER: usize = 600;
+
+/// What a step does: it changes the schema in place, pays for that from the budget of the context,
+/// and tells it what changed. An error means that the tool cannot be offered at all.
+pub type Step = fn(&mut Value, &mut Context) -> Result<(), Refused>;
+
+/// One step.
+#[derive(Debug, Clone, Copy)]
+pub struct Transform {
+    /// Its name, such as `drop_noise`, perhaps with its module before it.
+    path: &'static str,
+    run: Step,
+}
+
+impl Transform {
+    /// What it is called in figures, such as `drop_noise`.
+    pub fn name(self) -> &'static str {
+        self.path.rsplit("::").next().unwrap_or(self.path)
+    }
+}
+
+/// A step under the name of its function.
+pub(in crate::formats) const fn step(path: &'static str, run: Step) -> Transform {
+    Transform { path, run }
+}
 
 /// What a step left out or changed in meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,35 +124,10 @@ impl Context {
     }
 }
 
-/// The first characters of a text. What comes behind them is not written at all, however long it
-/// would be.
-pub(in crate::formats) fn beginning(text: impl Display, most: usize) -> String {
-    let mut beginning = Beginning { text: String::new(), left: most };
-    // It fails where enough is written.
-    let _ = write!(beginning, "{text}");
-    beginning.text
-}
-
-struct Beginning {
-    text: String,
-    left: usize,
-}
-
-impl Write for Beginning {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let Some((end, _)) = part.char_indices().nth(self.left) else {
-            self.left -= part.chars().count();
-            self.text.push_str(part);
-            return Ok(());
-        };
-        self.left = 0;
-        self.text.push_str(&part[..end]);
-        Err(fmt::Error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fmt::{self, Display};
+
     use serde_json::json;
 
     use super::*;

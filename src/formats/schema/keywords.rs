@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::context::beginning;
+use super::excerpt::beginning;
 use super::walk::{Role, each_object};
 use super::{Context, Refused};
 

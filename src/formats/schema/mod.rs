@@ -15,6 +15,7 @@ pub mod all_of;
 pub mod budget;
 pub mod close;
 pub mod context;
+pub(super) mod excerpt;
 pub mod fold;
 pub mod inline;
 pub mod items;
@@ -23,6 +24,7 @@ pub mod noise;
 pub mod patterns;
 pub mod plain;
 pub mod references;
+pub mod refused;
 pub mod required;
 pub mod root;
 pub mod types;
@@ -30,60 +32,18 @@ pub mod upgrade;
 pub mod walk;
 pub mod well_formed;
 
-pub use context::{Context, Note};
+pub(super) use context::step;
+pub use context::{Context, Note, Step, Transform};
+pub use refused::Refused;
 pub use walk::escaped;
 
-use context::beginning;
-
-/// What a step does: it changes the schema in place, pays for that from the budget of the context,
-/// and tells it what changed. An error means that the tool cannot be offered at all.
-pub type Step = fn(&mut Value, &mut Context) -> Result<(), Refused>;
-
-/// One step.
-#[derive(Debug, Clone, Copy)]
-pub struct Transform {
-    /// Its name, such as `drop_noise`, perhaps with its module before it.
-    path: &'static str,
-    run: Step,
-}
-
-impl Transform {
-    /// What it is called in figures, such as `drop_noise`.
-    pub fn name(self) -> &'static str {
-        self.path.rsplit("::").next().unwrap_or(self.path)
-    }
-}
+use excerpt::beginning;
 
 /// A list of steps, written as the functions that they are.
 macro_rules! steps {
     ($($step:path),* $(,)?) => { [$($crate::formats::schema::step(stringify!($step), $step)),*] };
 }
 pub(super) use steps;
-
-/// A step under the name of its function.
-pub(super) const fn step(path: &'static str, run: Step) -> Transform {
-    Transform { path, run }
-}
-
-/// Why a schema cannot be offered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// No common reader takes the text.
-    #[error("its schema cannot be read as JSON ({0})")]
-    Unreadable(String),
-    /// Arguments of a call are always an object.
-    #[error("its schema describes {0}, but the arguments of a call are always an object")]
-    NotAnObject(String),
-    /// What a reference means is not within the schema; nothing is ever fetched for it.
-    #[error("its schema refers to `{0}`, which is not within it")]
-    Reference(String),
-    /// The schema would become huge, or cost too much work.
-    #[error("its schema is too large or too deep once its references are followed")]
-    TooLarge,
-    /// The target is known to refuse it.
-    #[error("it has {0}, which the target refuses")]
-    Beyond(String),
-}
 
 /// A schema after the steps.
 #[derive(Debug, Clone)]
@@ -130,26 +90,6 @@ pub(super) fn apply_within<'a>(
     }
     let (notes, by) = context.finish();
     Ok(Applied { json: Cow::Owned(json), notes, by, work })
-}
-
-impl Refused {
-    /// What a reference means is not within the schema.
-    fn reference(target: &str) -> Self {
-        Self::Reference(beginning(target, 100))
-    }
-
-    /// The next step for the scenario's author.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Unreadable(_) => {
-                "nest at most 127 levels, escape characters in whole pairs, and keep numbers within a double"
-            }
-            Self::Reference(_) => "put what is referred to under `$defs` of the same schema",
-            Self::TooLarge => "write the schema without references that repeat large parts or lead back to themselves",
-            Self::Beyond(_) => "rename or simplify it, or use another format",
-            Self::NotAnObject(_) => "give the schema the type `object` and make each argument one of its properties",
-        }
-    }
 }
 
 /// The steps that every LLM vendor needs.

@@ -7,11 +7,11 @@ use std::fmt;
 
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
-use serde_json::value::RawValue;
 
 use super::budget::{Budget, of_text};
 use super::flaw::Flaw;
 use super::node::{last_wins, share_unknown};
+use super::raw::Raw;
 use super::text::{self, kind};
 use crate::model::Extra;
 
@@ -21,25 +21,9 @@ pub(in crate::protocols) const MOST: usize = 1_000;
 /// has to be read again.
 const MEMBERS: usize = MOST + 32;
 
-/// The text of one valid JSON value, without blanks around it.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::protocols) struct Raw<'a>(&'a str);
-
 /// The members of one object that have not been taken yet, names unique, in the order they came.
 #[derive(Debug, Default)]
 pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
-
-impl<'a> Raw<'a> {
-    /// One that a parser found.
-    pub(in crate::protocols) fn of(found: &'a RawValue) -> Self {
-        Self(found.get())
-    }
-
-    /// The text.
-    pub(in crate::protocols) fn get(self) -> &'a str {
-        self.0
-    }
-}
 
 impl<'a> Members<'a> {
     /// The members of an object.

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::envelope::{Raw, each_item, own_text};
+use super::envelope::{each_item, own_text};
 use super::flaw::Flaw;
+use super::raw::Raw;
 use crate::model::TOOL_NAME_MAX;
 
 /// One item. Items are ordered by name, those of one name as they stand in the list.

@@ -10,4 +10,5 @@ pub(super) mod envelope;
 pub(super) mod first;
 pub(super) mod flaw;
 pub(super) mod node;
+pub(super) mod raw;
 pub(super) mod text;

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::budget::{Budget, MEMBER, of_text};
-use super::envelope::Raw;
 use super::flaw::Flaw;
+use super::raw::Raw;
 use super::text::{Look, MAX_DEPTH, kind, look, plain_number, string, string_end, token_end};
 use crate::model::JsonText;
 

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use crate::model::JsonText;
 use crate::protocols::json::budget::{Budget, of_text};
-use crate::protocols::json::envelope::{MOST, Members, Raw, each_item};
+use crate::protocols::json::envelope::{MOST, Members, each_item};
 use crate::protocols::json::flaw::{Flaw, shown};
 use crate::protocols::json::node::{Node, write_string};
+use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::kind;
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.

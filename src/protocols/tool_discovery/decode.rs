@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::{Budget, SHARED};
-use super::envelope::{MOST, Members, Raw};
+use super::envelope::{MOST, Members};
 use super::first::{First, Item};
 use super::flaw::{Findings, Flaw, shown};
 use super::node::{Node, share_unknown};
@@ -15,6 +15,7 @@ use crate::model::{
     Accept, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
+use crate::protocols::json::raw::Raw;
 
 /// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put right.
 pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {

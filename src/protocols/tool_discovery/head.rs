@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::envelope::{Members, Raw};
+use super::envelope::Members;
 use super::flaw::{Findings, Flaw, shown};
 use super::text::{kind, string};
 use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;
+use crate::protocols::json::raw::Raw;
 
 /// The version that a manifest without one is taken to have.
 const ASSUMED: &str = "1.0";

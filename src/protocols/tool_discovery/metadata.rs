@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::envelope::{MOST, Raw};
+use super::envelope::MOST;
 use super::flaw::Flaw;
 use super::node::Node;
 use super::shared::Shared;
@@ -14,6 +14,7 @@ use super::spelling::{
 };
 use super::text::{Look, each_string, kind, look, string};
 use crate::model::{Facts, JsonText, Permission};
+use crate::protocols::json::raw::Raw;
 
 const FLAGS: [&str; 7] = [
     "enabled_by_default",

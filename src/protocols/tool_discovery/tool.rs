@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::budget::{TOOL, of_text};
-use super::envelope::{Members, Raw};
+use super::envelope::Members;
 use super::flaw::{Flaw, shown};
 use super::metadata;
 use super::node::Node;
@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
 use super::text::{Look, each_string, kind, look};
 use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
+use crate::protocols::json::raw::Raw;
 
 /// The name of a tool, if it has one that can be read.
 pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, Flaw> {

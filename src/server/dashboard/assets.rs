@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::coding;
 use super::super::error::{Problem, excerpt};
-use super::page::guard;
+use super::guard::guard;
 use crate::views::Coding;
 
 /// One file.

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::Response;
-use maud::{Markup, html};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -15,6 +14,7 @@ use super::super::auth::Access;
 use super::super::body::{JsonBody, bad_member};
 use super::super::error::{Problem, excerpt};
 use super::super::{App, wire};
+use super::bulk_bar::CHANGES;
 use super::text::count;
 use super::tools::{FILTERS, Wanted};
 use crate::catalog::Catalog;
@@ -23,15 +23,6 @@ use crate::state::PREFERENCES_MAX;
 
 /// Tools that are told by name when they are left out.
 const TOLD: usize = 5;
-
-/// What can be done with many tools: the word on the wire, what the page calls it, and what is told when it is done.
-const CHANGES: [(&str, &str, &str); 5] = [
-    ("enable", "put in the list", "put in the list"),
-    ("disable", "take out of the list", "taken out of the list"),
-    ("ask-first", "ask a person first", "to be asked for first"),
-    ("no-approval", "approval not needed", "free of approval"),
-    ("reset", "reset to what is inherited", "reset"),
-];
 
 fn patch(change: &str) -> SettingsPatch {
     let patch = SettingsPatch::default();
@@ -42,20 +33,6 @@ fn patch(change: &str) -> SettingsPatch {
         "no-approval" => SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch },
         // What has a control in the table; an alias or a priority that was given stays.
         _ => SettingsPatch { enabled: Some(None), approval: Some(None), ..patch },
-    }
-}
-
-/// The form. Its tick boxes are in the rows, its scope and filter in the form above.
-pub(super) fn bar() -> Markup {
-    html! {
-        form id="bulk" class="bulk" hx-post="/dashboard/tools/preferences" hx-include="#filter" hx-swap="none"
-            hx-disabled-elt="find button" aria-label="Change many tools at once" {
-            strong id="ticked" role="status" { "No tool is ticked" }
-            label { span class="hidden" { "Change" } select name="change" autocomplete="off" {
-                @for (change, words, _) in CHANGES { option value=(change) { (words) } }
-            } }
-            button type="submit" { "Apply to the ticked" }
-        }
     }
 }
 

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::super::{App, Shared};
+use super::links;
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
-use super::tool;
 use crate::calls::approval::Approvals;
 use crate::calls::track::Tracker;
 use crate::model::{ApprovalRequest, ApprovalState, Asker, JsonText, Operation};
@@ -96,7 +96,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
-            h3 id=(title) { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+            h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
             p class="quiet" { (asker(&request.asker)) "Asked " (when(request.asked_at, now, AGO)) ", expires " (when(request.expires_at, now, IN)) "." }
             pre tabindex="0" { code { (arguments(&request.arguments)) } }
             div class="actions" {
@@ -139,7 +139,7 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
     let note = operation.error.as_deref().or(operation.note.as_deref()).or(progress.message.as_deref());
     html! {
         tr data-operation=(operation.id) {
-            th scope="row" { a href=(tool::address(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
+            th scope="row" { a href=(links::tool(&operation.tool)) { (operation.tool.scenario) "/" (foreign(&operation.tool.tool, 100)) } }
             td { span class="badge" { (operation.state) } @if let Some(status) = &operation.status { " " span class="quiet" { (foreign(status, 60)) } } }
             td {
                 @if let Some(amount) = progress.amount { (amount) " " }
@@ -166,7 +166,7 @@ fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, 
                 @let (who, why) = request.decided.as_ref().map_or((None, None), |decided| (Some(&decided.by), decided.reason.as_ref()));
                 @let error = request.answer.as_ref().and_then(|answer| answer.error.as_ref());
                 tr data-approval=(request.id) {
-                    th scope="row" { a href=(tool::address(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
+                    th scope="row" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
                     td { span class="badge" { (request.state) } }
                     td { @if let Some(who) = who { (foreign(who, 100)) } }
                     td { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (when(at, now, AGO)) } }

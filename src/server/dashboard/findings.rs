@@ -9,9 +9,9 @@ use maud::{Markup, html};
 
 use super::super::App;
 use super::super::findings::all_open;
+use super::links;
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
-use super::tool;
 use crate::model::{Finding, FindingCode, Severity, ToolId};
 
 /// How many findings of one kind are told.
@@ -96,7 +96,7 @@ pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, 
 fn about(finding: &Finding) -> Markup {
     html! {
         @match (&finding.scenario, &finding.tool) {
-            (Some(scenario), Some(name)) => { a href=(tool::address(&ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
+            (Some(scenario), Some(name)) => { a href=(links::tool(&ToolId::new(scenario.clone(), name.clone()))) { (scenario) "/" (foreign(name, 80)) } " " }
             (Some(scenario), None) => { a href={ "/dashboard/scenarios/" (segment(scenario.as_str())) } { (scenario) } " " }
             _ => {}
         }

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use super::super::App;
 use super::super::error::Problem;
 use super::super::query::{Query, once};
-use super::page::guard;
+use super::guard::guard;
 use super::text::foreign;
 use crate::catalog::{CatalogReader, Snapshot};
 use crate::model::Turn;

@@ -14,20 +14,23 @@ use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
+use super::App;
 use super::auth::Right::{self, Call, Prefer, Read};
 use super::auth::{InForce, guarded};
-use super::{App, health, routes, wire};
 use crate::catalog::CatalogReader;
 use crate::config::ShownValue;
 use crate::runtime::{Clock, Stop, Tasks};
 
 mod assets;
 mod bulk;
+mod bulk_bar;
 mod calls;
 mod configuration;
 mod docs;
 mod findings;
+mod guard;
 mod history;
+mod links;
 mod live;
 mod page;
 mod plots;
@@ -119,17 +122,7 @@ pub(super) fn router(config: &InForce) -> Router<App> {
     ENTRIES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
 }
 
-/// `GET /`: the page of the scenarios for browsers, the table of routes for everybody else.
-pub(super) async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
-    if page::wants_page(&asked) {
-        return scenarios::page(state, query, &asked).into_response();
-    }
-    table()
-}
-
-/// Not async itself: the table holds [`front`], whose type would depend on itself.
-fn table() -> Response {
-    let mut answer = wire::json(&health::index(routes::ROUTES)).into_response();
-    answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));
-    answer
+/// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
+pub(super) fn home(state: State<App>, query: RawQuery, asked: &HeaderMap) -> Option<Response> {
+    page::wants_page(asked).then(|| scenarios::page(state, query, asked).into_response())
 }

@@ -2,10 +2,7 @@
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
-};
-use http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
@@ -13,15 +10,11 @@ use maud::{DOCTYPE, Markup, html};
 use super::super::error::Problem;
 use super::super::{Shared, coding};
 use super::assets;
+use super::guard::guard;
 use super::text::foreign;
 use crate::catalog::Snapshot;
 use crate::views::Coding;
 
-/// Nothing is loaded from anywhere else, nothing inline runs or styles, nobody frames us (CSP level 3).
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
-     base-uri 'none'; frame-ancestors 'none'",
-);
 /// htmx without what the policy forbids: no inline style, no code from texts, no request to others, no page kept in the browser's store.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"defaultSwapStyle":"innerHTML","scrollIntoViewOnBoost":false}"#;
 /// Below this a coding gains nothing.
@@ -152,14 +145,6 @@ fn answer_as(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Re
     }
     guard(fields);
     Ok(response)
-}
-
-/// The headers that keep a page to itself.
-pub(super) fn guard(fields: &mut HeaderMap) {
-    fields.insert(CONTENT_SECURITY_POLICY, POLICY);
-    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    fields.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    fields.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }
 
 /// Whether the asker wants a page rather than data: it names `text/html`, as browsers do. `*/*` alone, as of scripts, means data.

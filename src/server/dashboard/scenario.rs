@@ -14,7 +14,7 @@ use super::page::{Page, Place, Refused, answer, moment};
 use super::raw::indented;
 use super::row::{actions, answers, badge, found, freshness};
 use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
-use super::{plots, tool};
+use super::{links, plots};
 use crate::catalog::{Snapshot, Standing};
 use crate::formats;
 use crate::model::{Health, SourceId};
@@ -182,7 +182,7 @@ fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) 
                     @if entry.tools.is_empty() { p { "It offers no tool." } }
                     ul {
                         @for offered in entry.tools.iter().take(TOOLS) {
-                            li { a href=(tool::address(&offered.id)) { (foreign(&offered.id.tool, 100)) }
+                            li { a href=(links::tool(&offered.id)) { (foreign(&offered.id.tool, 100)) }
                                 @if !offered.effective.enabled { " (off)" } " "
                                 span class="quiet" { (foreign(&offered.tool.description, 120)) } }
                         }

@@ -26,11 +26,6 @@ const SHOWN: usize = 200_000;
 /// The format that is shown first: the one that most others are like.
 const FIRST: &str = "openai";
 
-/// Where the page of a tool is.
-pub(super) fn address(id: &ToolId) -> String {
-    format!("/dashboard/tool?id={}", segment(&id.to_string()))
-}
-
 /// `GET /dashboard/tool`. Parameters: `id` (`scenario/tool`), `scope`, `format`.
 pub(super) async fn page(
     State(shared): State<App>,

@@ -17,7 +17,7 @@ use super::super::preferences::read_change;
 use super::super::{App, lookup};
 use super::page::{Page, Place, Refused, answer, moment};
 use super::text::{count, foreign, segment, sentence};
-use super::{bulk, tool};
+use super::{bulk_bar, links};
 use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
 use crate::model::{Approval, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
@@ -175,7 +175,7 @@ pub(super) async fn page(
             summary { "What the list is for each LLM vendor" }
             div id="formats-table" {}
         }
-        (bulk::bar())
+        (bulk_bar::bar())
         table class="card cards tools many" {
             caption class="hidden" { "Tools with their settings" }
             (heads())
@@ -300,7 +300,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
         tr id=(key) data-tool=(tool.id) {
             th scope="row" data-label="Tool" {
                 input class="pick" id={ (key) "-pick" } type="checkbox" form="bulk" name="tools" value=(tool.id) autocomplete="off" aria-label={ "Tick " (tool.name.as_str()) };
-                a class="name" href={ (tool::address(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
+                a class="name" href={ (links::tool(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
                 @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "offered as " (foreign(&tool.id.tool, 100)) } }
                 p class="quiet clip" { (foreign(&tool.tool.description, 160)) }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
-use super::rows::{bad, column, flag, parsed, party};
+use super::columns::{bad, column, flag, parsed, party};
 use crate::model::{ApprovalRequest, Asker, CallAnswer, Decided, JsonText, Operation, Progress};
 
 pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::failure::{OPEN, failed};
 use super::schema::{self, Owner};
-use super::{Holder, OPEN, failed};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -21,6 +21,13 @@ const BUSY: Duration = Duration::from_secs(5);
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 /// Earlier versions kept prepared lists in these files beside the database. They are not read any more.
 const OBSOLETE: [&str; 2] = [".lists", ".lists.new"];
+
+/// A running daemon that has the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process, as far as it is known.
+    pub process: Option<u32>,
+}
 
 /// Keeps other daemons away from the file until it is dropped.
 #[derive(Debug)]

@@ -5,6 +5,8 @@
 //! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
 
 mod calls;
+mod columns;
+mod failure;
 mod file;
 mod frozen;
 mod rows;
@@ -17,12 +19,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Restored, StateError, StateStore, Trouble, Write};
 use crate::runtime::{Clock, tasks};
+use failure::{LOAD, OPEN, SAVE};
 use writer::{Job, Writer};
+
+pub use file::Holder;
 
 /// Saves and loads that may wait for the writer; further ones wait to be queued.
 const QUEUE: usize = 256;
@@ -49,13 +53,6 @@ pub fn holder(path: &Path) -> Option<Holder> {
     file::holder(path)
 }
 
-/// A running daemon that has the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
-    /// Its process, as far as it is known.
-    pub process: Option<u32>,
-}
-
 fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     let mut lock = file::lock(path)?;
     let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;
@@ -66,10 +63,6 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
         .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
 }
-
-const OPEN: &str = "cannot open the stored state";
-const LOAD: &str = "cannot read the stored state";
-const SAVE: &str = "cannot store a change";
 
 /// Hands work to the writer thread and waits for its answers.
 struct SqliteStore {
@@ -111,40 +104,4 @@ impl Drop for SqliteStore {
             let _ = thread.join();
         }
     }
-}
-
-/// Says what SQLite said, and the next step for that kind of failure.
-fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
-    let trouble = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => Trouble::Full,
-        Some(
-            ErrorCode::ReadOnly
-            | ErrorCode::PermissionDenied
-            | ErrorCode::CannotOpen
-            | ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::DatabaseCorrupt
-            | ErrorCode::NotADatabase
-            | ErrorCode::SystemIoFailure,
-        ) => Trouble::Unwritable,
-        _ => Trouble::Other,
-    };
-    let step = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "free space on the disk and try again",
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            "make the file and its folder writable for this user, or set `state.path` to another file"
-        }
-        Some(ErrorCode::CannotOpen) => {
-            "check that it is a file in a folder that this user may write to, or set `state.path` to another file"
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "close the other program that has the file open and try again"
-        }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "restart the daemon, which moves a damaged file aside and starts a fresh one"
-        }
-        Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
-        _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
-    };
-    StateError::new(what, place, format!("{error}; {step}")).of(trouble)
 }

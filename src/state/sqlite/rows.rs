@@ -3,15 +3,14 @@
 //! A row that cannot be read is moved to `quarantine` with everything it held, and is reported at each start until someone deletes it
 //! there. Documents are kept as text and never looked into.
 
-use std::fmt::Display;
 use std::path::Path;
-use std::str::FromStr;
 
 use jiff::Timestamp;
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value, json};
 
+use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, usage};
 use crate::model::{
     Finding, FindingCode, Party, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Settings,
@@ -287,11 +286,6 @@ fn claim(row: &Row<'_>) -> Result<(ScenarioName, Party), String> {
     Ok((parsed(row, "scenario")?, party(row)?))
 }
 
-pub(super) fn party(row: &Row<'_>) -> Result<Party, String> {
-    let text = |name| column::<Option<String>>(row, name);
-    Ok(Party { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
-}
-
 fn decision_text(decision: Decision) -> &'static str {
     match decision {
         Decision::Trusted => "trusted",
@@ -309,28 +303,8 @@ fn source(text: &str) -> Result<SourceId, String> {
     found.ok_or_else(|| bad("source", format!("`{text}` is no source that this version knows")))
 }
 
-pub(super) fn flag(value: i64, name: &str) -> Result<bool, String> {
-    match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(bad(name, format!("`{value}` is neither 0 nor 1"))),
-    }
-}
-
 fn count(value: i64, name: &str) -> Result<usize, String> {
     usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is no count")))
-}
-
-pub(super) fn column<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T, String> {
-    row.get(name).map_err(|error| bad(name, error))
-}
-
-pub(super) fn parsed<T: FromStr<Err: Display>>(row: &Row<'_>, name: &str) -> Result<T, String> {
-    column::<String>(row, name)?.parse().map_err(|error| bad(name, error))
-}
-
-pub(super) fn bad(name: &str, reason: impl Display) -> String {
-    format!("column `{name}`: {reason}")
 }
 
 /// A value so that it can be put back: what is no text in UTF-8 is shown as hexadecimal digits.

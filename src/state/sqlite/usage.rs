@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Row, Transaction, params};
 
-use super::rows::{bad, column, parsed};
+use super::columns::{bad, column, parsed};
 use crate::model::{ToolId, ToolUsage};
 
 pub(super) fn put(transaction: &Transaction<'_>, tool: &ToolId, usage: &ToolUsage) -> rusqlite::Result<usize> {

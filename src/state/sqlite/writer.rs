@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+use super::failure::{LOAD, SAVE, failed};
 use super::file::Lock;
-use super::{LOAD, SAVE, failed, rows};
+use super::rows;
 use crate::model::Finding;
 use crate::runtime::Clock;
 use crate::state::{Restored, StateError, Write};

@@ -10,8 +10,8 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use url::{Origin, Url};
 
-use super::TransportError;
 use crate::model::shown;
+use crate::transports::TransportError;
 
 /// An address that may be asked: http or https. Cheap to clone. Its credentials are sent with every request and never
 /// shown: `Display` and `Debug` leave them out, and the query and fragment too, since a query may hold a token.

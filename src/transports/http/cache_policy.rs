@@ -18,7 +18,6 @@ use http::header::{AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, HeaderMap, HeaderNam
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::ResponseHead;
 use directives::{Directives, LONGEST};
 
 mod decide;
@@ -34,6 +33,21 @@ pub enum CacheScope {
     Private,
     /// Several principals read them: `s-maxage`, `private` and `proxy-revalidate` count.
     Shared,
+}
+
+/// What the caching rules need to know of an answer.
+#[derive(Debug, Clone)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: http::StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// When the request was sent, monotonic.
+    pub requested: Instant,
+    /// When the head was received, monotonic.
+    pub received: Instant,
+    /// When the head was received, wall time.
+    pub received_at: Timestamp,
 }
 
 /// By which rules answers are judged: whose cache it is, and the product's own rules on top of RFC 9111 and RFC 5861.

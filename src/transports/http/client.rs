@@ -23,12 +23,11 @@ use super::connections::{Connections, Spawner, request};
 use super::connector::Connector;
 use super::settings::Settings;
 use super::status::{self, Verdict};
-use super::{
-    Address, Answer, BoxError, Freshness, Limits, ResponseHead, TransportError, Upstream, Validators, failure,
-};
+use super::{Address, Answer, BoxError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
 use crate::metrics::Fetches;
 use crate::model::Secret;
 use crate::runtime::{Clock, StopTrigger, Tasks};
+use crate::transports::TransportError;
 
 /// How long [`Client::close`] waits. What it waits for has been told to end.
 const CLOSE: Duration = Duration::from_secs(1);

@@ -23,9 +23,10 @@ use hyper_util::rt::TokioTimer;
 use tower::ServiceExt as _;
 use tower_http::decompression::{Decompression, DecompressionBody};
 
+use super::Address;
 use super::connector::Connector;
-use super::{Address, TransportError};
 use crate::runtime::{Stop, Tasks};
+use crate::transports::TransportError;
 
 /// The `User-Agent` of every request.
 const AGENT: &str = concat!("callsheet/", env!("CARGO_PKG_VERSION"));

@@ -21,9 +21,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-use super::BoxError;
 use super::settings::Settings;
 use super::tls::Tls;
+
+/// What the client and its parts fail with before it is judged.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes connections. Clones share the limit and the TLS configuration.
 #[derive(Debug, Clone)]

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use hyper_util::client::legacy;
 
+use super::Address;
 use super::connector::Unresolved;
-use super::{Address, TransportError};
+use crate::transports::TransportError;
 
 /// Names the reason why no head of an answer came. `connect` is the limit that a connect timeout
 /// means.

@@ -10,12 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use jiff::Timestamp;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-use super::TransportError;
 use crate::model::Secret;
 
 pub mod address;
@@ -32,28 +28,14 @@ mod status;
 pub(crate) mod tls;
 
 pub use address::Address;
-pub use cache_policy::{CacheScope, Freshness, Rules, Validators};
+pub use cache_policy::{CacheScope, Freshness, ResponseHead, Rules, Validators};
 pub use client::Client;
 pub use post::{CallLimits, Unanswered};
+pub use settings::Limits;
 pub use sse::{EventLimits, EventStream, ServerEvent};
 
 use connections::Connections;
-
-/// What the client and its parts fail with before it is judged.
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Limits of every request. Each stands in `config/default.toml`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// Until the connection stands, TLS included.
-    pub connect: Duration,
-    /// From the start to the last byte of the body, redirects and the one retry included. Waiting for a turn is not counted.
-    pub whole: Duration,
-    /// Bytes of a body after decoding.
-    pub max_body: usize,
-    /// Redirects followed within the origin.
-    pub max_redirects: usize,
-}
+use connector::BoxError;
 
 /// One scenario's address, ready to be asked. Cheap to clone; clones ask one at a time, while calls run side by side.
 #[derive(Debug, Clone)]
@@ -84,19 +66,4 @@ impl Answer {
     pub fn retry_after(&self) -> Option<Duration> {
         status::retry_after(&self.head.headers, self.head.received_at)
     }
-}
-
-/// What the caching rules need to know of an answer.
-#[derive(Debug, Clone)]
-pub struct ResponseHead {
-    /// The status.
-    pub status: http::StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// When the request was sent, monotonic.
-    pub requested: Instant,
-    /// When the head was received, monotonic.
-    pub received: Instant,
-    /// When the head was received, wall time.
-    pub received_at: Timestamp,
 }

@@ -11,7 +11,8 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
 use super::connections::request;
-use super::{Answer, TransportError, Upstream, failure};
+use super::{Answer, Upstream, failure};
+use crate::transports::TransportError;
 
 /// What one request may cost, and what goes with it.
 #[derive(Debug, Clone)]

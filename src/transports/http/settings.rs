@@ -3,11 +3,24 @@
 //! It never sends anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::Limits;
 use super::cache_policy::Rules;
+
+/// Limits of every request. Each stands in `config/default.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Until the connection stands, TLS included.
+    pub connect: Duration,
+    /// From the start to the last byte of the body, redirects and the one retry included. Waiting for a turn is not counted.
+    pub whole: Duration,
+    /// Bytes of a body after decoding.
+    pub max_body: usize,
+    /// Redirects followed within the origin.
+    pub max_redirects: usize,
+}
 
 /// What requests work with. Those under way keep what they began with.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use tokio::time::Instant;
 
+use super::ResponseHead;
 use super::{Freshness, Rules, freshness};
-use crate::transports::http::ResponseHead;
 use crate::transports::http::status;
 
 /// What to do when the answer is wanted.

@@ -1,0 +1,26 @@
+//! The form that changes many tools at once.
+
+use maud::{Markup, html};
+
+/// What can be done with many tools: the word on the wire, what the page calls it, and what is told when it is done.
+pub(super) const CHANGES: [(&str, &str, &str); 5] = [
+    ("enable", "put in the list", "put in the list"),
+    ("disable", "take out of the list", "taken out of the list"),
+    ("ask-first", "ask a person first", "to be asked for first"),
+    ("no-approval", "approval not needed", "free of approval"),
+    ("reset", "reset to what is inherited", "reset"),
+];
+
+/// The form. Its tick boxes are in the rows, its scope and filter in the form above.
+pub(super) fn bar() -> Markup {
+    html! {
+        form id="bulk" class="bulk" hx-post="/dashboard/tools/preferences" hx-include="#filter" hx-swap="none"
+            hx-disabled-elt="find button" aria-label="Change many tools at once" {
+            strong id="ticked" role="status" { "No tool is ticked" }
+            label { span class="hidden" { "Change" } select name="change" autocomplete="off" {
+                @for (change, words, _) in CHANGES { option value=(change) { (words) } }
+            } }
+            button type="submit" { "Apply to the ticked" }
+        }
+    }
+}

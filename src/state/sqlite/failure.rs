@@ -1,0 +1,47 @@
+//! What is said when the database cannot be used.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::state::{StateError, Trouble};
+
+pub(super) const OPEN: &str = "cannot open the stored state";
+pub(super) const LOAD: &str = "cannot read the stored state";
+pub(super) const SAVE: &str = "cannot store a change";
+
+/// Says what SQLite said, and the next step for that kind of failure.
+pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
+    let trouble = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Trouble::Full,
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::SystemIoFailure,
+        ) => Trouble::Unwritable,
+        _ => Trouble::Other,
+    };
+    let step = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "free space on the disk and try again",
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "make the file and its folder writable for this user, or set `state.path` to another file"
+        }
+        Some(ErrorCode::CannotOpen) => {
+            "check that it is a file in a folder that this user may write to, or set `state.path` to another file"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "close the other program that has the file open and try again"
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "restart the daemon, which moves a damaged file aside and starts a fresh one"
+        }
+        Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
+        _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
+    };
+    StateError::new(what, place, format!("{error}; {step}")).of(trouble)
+}
