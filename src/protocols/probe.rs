@@ -36,7 +36,7 @@ pub async fn probe(
             Err(error) => return Err(error),
         }
     }
-    Err(none_answered(&met))
+    Err(none_answered(&met, target))
 }
 
 async fn attempt(
@@ -61,7 +61,12 @@ fn goes_on(error: &ListError) -> bool {
     }
 }
 
-fn none_answered(met: &[Attempt]) -> ListError {
+fn none_answered(met: &[Attempt], target: &Target) -> ListError {
+    if met.is_empty() {
+        return ListError::NotThisProtocol(format!(
+            "no known protocol can be found out at {target}; name its protocol"
+        ));
+    }
     let tried: Vec<_> = met.iter().map(|(id, at, error)| format!("{id} on {at}: {error}")).collect();
     ListError::NotThisProtocol(format!("no known protocol is spoken there; tried {}", tried.join("; ")))
 }
@@ -87,7 +92,9 @@ mod tests {
 
     #[test]
     fn tells_what_each_attempt_met_and_where() {
-        let error = none_answered(&[("tool-discovery", "/api/v1/tools", status(404))]);
+        let target = Target::at("local:dice".parse().unwrap());
+        assert!(none_answered(&[], &target).to_string().contains("found out at local:dice"));
+        let error = none_answered(&[("tool-discovery", "/api/v1/tools", status(404))], &target);
         assert_eq!(error.kind(), "unknown-protocol");
         let text = error.to_string();
         for part in ["tool-discovery on /api/v1/tools", "404", "127.0.0.1:1"] {
