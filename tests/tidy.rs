@@ -396,8 +396,8 @@ fn circles(modules: &Modules) -> Vec<String> {
     let mut uses = BTreeMap::<Vec<String>, Vec<Vec<String>>>::new();
     for (module, imports) in &all {
         // A module that passes its own parts on does not use them.
-        let used = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
-        let homes = used.map(|(_, path)| home(path, &all, modules, 9));
+        let own = imports.iter().filter(|(shared, path)| !(*shared && path.starts_with(module)));
+        let homes = own.map(|(_, path)| home(path, &all, modules, 9));
         let homes = homes.filter(|home| home != module && home.first() == module.first());
         uses.insert(module.clone(), homes.collect());
     }

@@ -1,6 +1,5 @@
 //! Does what the parts want done. The only place where that happens, so that its order is written once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::effects::{Dirty, Effects, Notice, Settled, Whom};
@@ -9,8 +8,6 @@ use super::now::Now;
 use super::persist::archive::Save;
 use super::run::Core;
 use super::scenario::handle::Input;
-use super::scenario::health;
-use crate::catalog::Offer;
 use crate::model::ScenarioName;
 
 impl Core {
@@ -61,14 +58,9 @@ impl Core {
         };
         for name in &names {
             let Some(record) = self.records.get_mut(name) else { continue };
-            let at = now.mono + within.mul_f64(fastrand::f64());
-            if !record.may_be_asked() || record.asking.is_some() {
-                continue;
+            if record.poll_by(now.mono + within.mul_f64(fastrand::f64()), now) {
+                self.touch(name, now, Settled::Same);
             }
-            let planned = record.next_ask.map_or(at, |(planned, _)| planned);
-            record.ask_at(at.min(planned).max(now.mono), now);
-            record.backoff = None;
-            self.touch(name, now, Settled::Same);
         }
     }
 
@@ -124,44 +116,31 @@ impl Core {
 
     /// After any change of a scenario: judges it, tells the catalog what changed for it, and plans when to look at it again.
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
-        let rules = &self.parts.config;
         let Some(record) = self.records.get_mut(name) else { return };
         record.session = self.sessions.settle(name, record.session_spec(), now.mono);
-        record.dismiss_waiters();
-        let judged = health::judge(record, now.mono, &rules.health, self.partition.shown().is_some());
-        let turned = record.state() != judged.state.shown();
-        record.lifecycle = judged.state;
-        if turned {
-            record.since = now.wall;
-        }
-        let reworded = record.reason != judged.reason;
-        record.reason = judged.reason;
-        if let Some(turn) = record.turn(now) {
+        let judgement = record.judged(&self.parts.config, self.partition.shown().is_some(), now);
+        let turned = judgement.turn.is_some();
+        if let Some(turn) = judgement.turn {
             self.press.turned(turn);
         }
-        if let Some(held) = &record.offer {
-            let standing = health::standing(record, now.mono, rules);
-            self.press.offer(name, &Offer { manifest: Arc::clone(&held.manifest), standing });
+        if let Some(offer) = &judgement.offer {
+            self.press.offer(name, offer);
         }
-        if turned || settled != Settled::Same {
-            self.press.scenario_findings(record);
+        if turned || judgement.is_news || settled != Settled::Same {
+            self.press.scenario_findings(name, &record.findings());
         }
-        if turned || reworded || settled == Settled::Changed {
+        if turned || judgement.is_news || settled == Settled::Changed {
             self.press.touch(name);
         } else if settled == Settled::Confirmed {
             self.press.stir(name, now);
         }
-        let ask = record.next_ask.filter(|_| record.asking.is_none() && record.may_be_asked()).map(|(at, _)| at);
         let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
-        let ask = if is_quiet { ask.map(|at| self.rounds.after(at)) } else { ask };
-        let forget = record.forgotten_at(rules);
-        let standing = health::standing_until(record, now.mono, rules);
-        let wake = [ask, forget, standing, judged.until].into_iter().flatten().min();
-        if record.wake != wake {
-            if let Some(old) = record.wake {
+        let poll = if is_quiet { judgement.poll.map(|at| self.rounds.after(at)) } else { judgement.poll };
+        let wake = [poll, judgement.until].into_iter().flatten().min();
+        if record.wake() != wake {
+            if let Some(old) = record.set_wake(wake) {
                 self.wakes.remove(&(old, name.clone()));
             }
-            record.wake = wake;
             self.wakes.extend(wake.map(|at| (at, name.clone())));
         }
     }

@@ -13,9 +13,7 @@ use super::persist::archive::Save;
 use super::persist::restore;
 use super::reconcile::{Holder, Known};
 use super::run::Core;
-use super::scenario::facts::Presence;
 use super::scenario::handle::{Input, World};
-use super::scenario::lifecycle::Lifecycle;
 use super::scenario::{Scenario, trust};
 use crate::discovery::Trust;
 use crate::model::{ScenarioName, ScenarioState, SourceId};
@@ -41,13 +39,16 @@ impl Core {
             self.assign(&name, &assignment, now);
         }
         let unnamed = self.records.values().filter(|record| !self.reconciler.assigned().contains_key(&record.name));
-        let leaving = unnamed.filter(|record| self.reconciler.lets_go(record.source, record.place.is_some()));
+        let leaving = unnamed.filter(|record| {
+            let (source, was_named) = record.source();
+            self.reconciler.lets_go(source, was_named)
+        });
         let leaving: Vec<_> = leaving.map(|record| record.name.clone()).collect();
         self.silence(&leaving, now);
         let mut went = false;
         for name in leaving {
             let Some(record) = self.records.get(&name) else { continue };
-            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source));
+            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
             self.give(&name, Input::Left { dismissed }, now);
             if !was_absent && self.records.get(&name).is_some_and(|record| record.is_absent()) {
                 went = true;
@@ -76,7 +77,7 @@ impl Core {
         self.apply(effects, now);
     }
 
-    /// Who has which name: whom an operator approved, and who is known.
+    /// Which party has which name: those that an operator approved, and those that are known.
     fn holders(&self) -> Known {
         let mut known = Known::new();
         for (name, record) in &self.records {
@@ -86,9 +87,9 @@ impl Core {
         }
         for (name, ruling) in &self.decisions {
             let record = self.records.get(name);
-            // Who was approved keeps the name while another one has it in its absence, unless a source vouches for that one.
+            // An approved party keeps the name while another one has it in its absence, unless a source vouches for that one.
             let held = record.is_some_and(|record| {
-                record.trusted || record.party.as_ref().is_some_and(|party| trust::same(&ruling.party, party))
+                record.is_vouched() || record.party.as_ref().is_some_and(|party| trust::same(&ruling.party, party))
             });
             if ruling.decision == Decision::Trusted && ruling.party.origin.is_some() && !held {
                 let stands_in = record.and_then(|record| record.party.clone());
@@ -101,9 +102,8 @@ impl Core {
     /// Marks those that leave as silent, not gone, when too many of the local network leave at once.
     fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
         let rules = &self.parts.config.health;
-        let announced = |record: &Scenario| {
-            record.source == SourceId::Mdns && record.is_trusted() && record.presence == Presence::Named
-        };
+        let announced =
+            |record: &Scenario| record.source().0 == SourceId::Mdns && record.is_trusted() && record.is_named();
         let of = self.records.values().filter(|record| announced(record)).count();
         let leaving = leaving.iter().filter(|name| self.records.get(*name).is_some_and(|record| announced(record)));
         let leaving: Vec<_> = leaving.cloned().collect();
@@ -136,7 +136,7 @@ impl Core {
     fn drop_double(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get(name) else { return };
         let Some(party) = record.party.as_ref().filter(|_| !self.decisions.contains_key(name)) else { return };
-        let address = record.place.as_ref().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
+        let address = record.assignment().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
         let now_known = self.reconciler.assigned().values().any(|place| {
             let placed = trust::party(&place.endpoint);
             match &address {
@@ -165,12 +165,8 @@ impl Core {
     /// Forgets those that have been gone for longest, when more of them are remembered than scenarios may be known at once: those that are named
     /// have their own limit, and what announces ever new names must not fill the memory with old ones.
     fn forget_many(&mut self, now: Now) {
-        let gone = self.records.values().filter_map(|record| match record.presence {
-            Presence::Absent { since, .. } if !self.decisions.contains_key(&record.name) => {
-                Some((since, record.name.clone()))
-            }
-            _ => None,
-        });
+        let undecided = self.records.values().filter(|record| !self.decisions.contains_key(&record.name));
+        let gone = undecided.filter_map(|record| Some((record.absent_since()?, record.name.clone())));
         let mut gone: Vec<_> = gone.collect();
         let Some(more) = gone.len().checked_sub(self.parts.config.refresh.max_scenarios) else { return };
         gone.sort_unstable();
@@ -205,7 +201,7 @@ impl Core {
         let unknown = || EngineError::UnknownScenario(name.clone());
         let record = self.records.get_mut(name).ok_or_else(unknown)?;
         let was = record.state();
-        if !matches!(record.lifecycle, Lifecycle::Removed(_) | Lifecycle::Down) {
+        if !matches!(was, ScenarioState::Removed | ScenarioState::Down) {
             return Err(EngineError::NotForgettable(name.clone(), was));
         }
         for waiter in record.waiters.drain(..) {
@@ -226,7 +222,7 @@ impl Core {
 
     /// Takes a scenario out of those that are known.
     fn remove(&mut self, name: &ScenarioName) -> Effects {
-        if let Some(wake) = self.records.remove(name).and_then(|record| record.wake) {
+        if let Some(wake) = self.records.remove(name).and_then(|record| record.wake()) {
             self.wakes.remove(&(wake, name.clone()));
         }
         // One that is not stored only means that the next start forgets it again.

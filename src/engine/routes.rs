@@ -12,7 +12,6 @@ use super::scenario::{Scenario, Scenarios};
 use super::sessions::link::SessionSpec;
 use crate::model::{Party, ScenarioName, ScenarioState};
 use crate::protocols::{ProtocolId, Session};
-use crate::state::Decision;
 
 /// The way to one scenario. Cheap to clone.
 #[derive(Clone)]
@@ -101,7 +100,7 @@ impl Scenario {
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
     fn has_route(&self) -> bool {
-        let may_be_called = self.is_trusted() && self.decision != Some(Decision::Blocked) && !self.is_dismissed();
+        let may_be_called = self.is_trusted() && !self.is_blocked() && !self.is_dismissed();
         may_be_called && self.session.is_some()
     }
 

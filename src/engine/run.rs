@@ -159,7 +159,7 @@ impl Core {
             }
             self.wakes.pop_first();
             if let Some(record) = self.records.get_mut(&name) {
-                record.wake = None;
+                record.set_wake(None);
             }
             if self.forget(&name, now) {
                 continue;
@@ -184,7 +184,7 @@ impl Core {
                 self.reconciler.handle(reconciler::Input::Ended(error));
                 self.reconcile(now);
             }
-            Event::Answered(answered) => self.answered(*answered, now),
+            Event::Answered(answered) => self.answered(answered, now),
             Event::Session(news) => self.spoke(news, now),
             Event::Preferred(preferences, settings, reply) => {
                 self.press.prefer(preferences);
@@ -204,7 +204,7 @@ impl Core {
                 if result.is_err() {
                     // Saved again after their next good answers.
                     for name in &scenarios {
-                        self.records.get_mut(name).into_iter().for_each(|record| record.kept = None);
+                        self.give(name, Input::NotStored, now);
                     }
                 }
                 self.press.archived(result.err());
@@ -246,7 +246,7 @@ impl Core {
         let _ = reply.send(waiting);
     }
 
-    fn answered(&mut self, mut answered: Answered, now: Now) {
+    fn answered(&mut self, mut answered: Box<Answered>, now: Now) {
         let name = answered.name.clone();
         let Self { records, sessions, partition, parts, .. } = self;
         let Some(record) = records.get_mut(&name) else { return };
@@ -259,7 +259,7 @@ impl Core {
         answered.followed = sessions.is_followed(&name);
         let (was_well, reached) = (record.is_well(), reached(&answered.result));
         let (digest, good) = (record.digest(), answered.result.is_ok());
-        let goodbye = partition.believes(record.source, &name, record.silenced, now);
+        let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
         let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
         let effects = record.handle(Input::Answered { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
         let (is_absent, fails) = (record.is_absent(), record.failures > 0);

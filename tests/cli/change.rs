@@ -1,9 +1,9 @@
-//! `callsheet prefs`, `refresh`, `block` and `trust`: what an operator changes.
+//! `callsheet prefs`, `refresh`, `block`, `trust` and `forget`: what an operator changes.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
-use crate::support::command::{Home, Ran, Running, json, office, rows};
+use crate::support::command::{Home, Ran, Running, Scenario, json, nobody, office, rows, tool};
 
 fn ask(home: &Home, daemon: &Running, args: &[&str]) -> Ran {
     home.run(&[args, &["--url", &daemon.url][..]].concat())
@@ -123,4 +123,21 @@ fn trust_lifts_a_block_and_can_be_taken_back() {
     assert_ne!(trusted["state"], "blocked");
     assert!(listed(&home, &daemon, &[]).contains(&"add_note".to_owned()));
     assert!(ask(&home, &daemon, &["trust", "notes", "--undo"]).ok().starts_with("notes is "));
+}
+
+#[test]
+fn forget_ends_a_down_scenario_and_refuses_a_live_one() {
+    let notes = Scenario::start("notes", vec![tool("add_note", "Writes a note down", "writing")]);
+    let entries = [("notes", notes.url.clone()), ("attic", nobody())];
+    let entry = |(name, url): &(&str, String)| format!("[[scenarios]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    let config = entries.iter().map(entry).collect::<String>();
+    // One failure is enough, and the next poll is far.
+    let home = Home::with(&format!("health.failures = 1\nrefresh.backoff_base = \"1m\"\n{config}"));
+    let daemon = home.serve(&[]);
+    assert_eq!(json(&ask(&home, &daemon, &["scenarios", "attic", "--json"]).ok())["state"], "down");
+    let said = ask(&home, &daemon, &["forget", "attic"]).ok();
+    assert!(said.starts_with("`attic` is forgotten, but its source (static) still names it"), "{said}");
+    let refused = ask(&home, &daemon, &["forget", "notes"]).failed(1);
+    assert!(refused.contains("`notes` is live, and only a removed or down scenario can be forgotten"), "{refused}");
+    assert!(ask(&home, &daemon, &["forget", "nothing"]).failed(1).contains("no scenario is called `nothing`"));
 }

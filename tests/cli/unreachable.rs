@@ -5,7 +5,7 @@
 use crate::support::command::{self, Home, Scenario, nobody, tool};
 
 /// Every command that speaks to a daemon.
-const REMOTE: [&[&str]; 11] = [
+const REMOTE: [&[&str]; 12] = [
     &["tools"],
     &["tools", "--format", "openai"],
     &["scenarios"],
@@ -17,6 +17,7 @@ const REMOTE: [&[&str]; 11] = [
     &["refresh"],
     &["refresh", "notes"],
     &["block", "notes"],
+    &["forget", "notes"],
 ];
 
 #[test]

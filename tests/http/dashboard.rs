@@ -231,6 +231,8 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
         assert!(files.contains(part), "{part}: {files}");
     }
     assert!(files.contains("hx-post=\"/api/v1/scenarios/files/refresh\"") && files.contains("id=\"block-files\""));
+    // Only what has no tools in the list can be forgotten.
+    assert!(row("gone").contains("hx-post=\"/api/v1/scenarios/gone/forget\"") && !files.contains("/forget\""));
     let waiting = row("waiting");
     assert!(waiting.contains("/trust?origin=http%3A%2F%2F192.0.2.7%3A80") && waiting.contains("hx-confirm="));
     // What needs a person comes first.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::Term;
-use crate::engine::scenario::trust;
 use crate::engine::scenario::{Held, Scenario, Scenarios};
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::tool_discovery::{self, Decoded};
@@ -48,14 +47,8 @@ pub(in crate::engine) fn records(
 pub(in crate::engine) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Scenarios, now: Now) {
     for (name, ruling) in rulings {
         let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
-        records.entry(name.clone()).or_insert_with(|| {
-            let mut record = Scenario::new(name.clone(), source, false, now);
-            record.party = Some(ruling.party.clone());
-            let verdict = trust::judge(rulings, name, record.party.as_ref(), None, false);
-            (record.decision, record.note) = (verdict.decision, verdict.note);
-            record.let_in = record.is_trusted();
-            Box::new(record)
-        });
+        let decided = || Box::new(Scenario::decided(name, source, ruling, rulings, now));
+        records.entry(name.clone()).or_insert_with(decided);
     }
 }
 
@@ -69,31 +62,24 @@ fn record(
     let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
     let Decoded { manifest, findings, quarantined } =
         tool_discovery::decode_stored(stored.document.as_bytes(), accept, most)?;
-    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, now);
     let freshness = Freshness {
         generated_at: manifest.generated_at,
         fresh_until: stored.received_at,
         received_at: stored.received_at,
     };
-    record.protocol = protocols.by_id(&stored.protocol);
-    // Only what was let in is stored; whether it still is, the decisions of now say.
-    let party = stored.party.origin.is_some().then(|| stored.party.clone());
-    let verdict = trust::judge(rulings, &record.name, party.as_ref(), None, stored.trusted);
-    record.trust_finding = trust::withheld(&record.name, &verdict, stored.trusted).map(Box::new);
-    (record.decision, record.note, record.party) = (verdict.decision, verdict.note, party);
-    record.let_in = record.is_trusted();
-    record.last_success = Some(stored.received_at);
-    record.reason = "restored from its last good answer; no source has named it yet".into();
-    // A document of which something is left out now is stored again after the next good answer.
-    record.kept = (quarantined == 0).then_some(manifest.digest);
-    record.offer = Some(Held {
-        // Its answer stays what is known for as long as the scenario does not change, however often that is asked.
+    let held = Held {
+        // Its answer stays what is known for as long as the scenario does not change, however often that is polled.
         manifest: Arc::new(manifest),
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
         term: Term::Restored,
         freshness,
-    });
+    };
+    let party = stored.party.origin.is_some().then(|| stored.party.clone());
+    // A document of which something is left out now is stored again after the next good answer.
+    let is_stored = quarantined == 0;
+    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, now);
+    record.restore(held, party, protocols.by_id(&stored.protocol), is_stored, rulings);
     Ok(record)
 }

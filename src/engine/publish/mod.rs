@@ -17,7 +17,7 @@ use crate::engine::now::Now;
 use crate::engine::parts::Parts;
 use crate::engine::persist::archive::Save;
 use crate::engine::routes::Routes;
-use crate::engine::scenario::{Scenario, Scenarios, health, log};
+use crate::engine::scenario::{Scenario, Scenarios, log};
 use crate::model::{
     ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn,
 };
@@ -88,11 +88,8 @@ impl Press {
         stored: Vec<Finding>,
         now: Now,
     ) -> (Self, CatalogReader) {
-        let offers = records.values().filter_map(|record| {
-            let manifest = Arc::clone(&record.offer.as_ref()?.manifest);
-            let standing = health::standing(record, now.mono, &parts.config);
-            Some((record.name.clone(), Offer { manifest, standing }))
-        });
+        let offered = |record: &Scenario| Some((record.name.clone(), record.offered(now.mono, &parts.config)?));
+        let offers = records.values().filter_map(|record| offered(record));
         let profiles = Arc::new(parts.config.profiles.clone());
         let inputs = Inputs { offers: offers.collect(), preferences, naming: parts.config.naming, profiles };
         let catalog = catalog::build(&inputs);
@@ -219,15 +216,12 @@ impl Press {
         self.changed = true;
     }
 
-    /// What a scenario's answers have to say now.
-    pub(in crate::engine) fn scenario_findings(&mut self, record: &Scenario) {
-        let held = record.offer.iter().flat_map(|held| held.findings.iter());
-        let told = held.chain(record.failure_finding.as_deref()).chain(record.trust_finding.as_deref());
-        let findings: Vec<_> = told.cloned().chain(health::lost_finding(record)).collect();
+    /// What there is to say of a scenario now.
+    pub(in crate::engine) fn scenario_findings(&mut self, name: &ScenarioName, findings: &[Finding]) {
         let before = if findings.is_empty() {
-            self.scenarios.remove(&record.name)
+            self.scenarios.remove(name)
         } else {
-            self.scenarios.insert(record.name.clone(), findings.clone())
+            self.scenarios.insert(name.clone(), findings.to_vec())
         };
         self.findings_changed |= before.unwrap_or_default() != findings;
     }

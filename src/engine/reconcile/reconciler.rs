@@ -1,4 +1,4 @@
-//! Keeps the sets of all sources and which scenario has which endpoint by them. Pure: it says who came, moved and is not named any more.
+//! Keeps the sets of all sources and which scenario has which endpoint by them. Pure: it says which came and moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(in crate::engine) struct Reconciler {
     assigned: BTreeMap<ScenarioName, Assignment>,
     /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
     settling: Option<Instant>,
-    /// Who waited for approval under which name when the daemon last ran, and was not found again yet.
+    /// Which party waited for approval under which name when the daemon last ran, and was not found again yet.
     claims: BTreeMap<ScenarioName, Party>,
     /// When those are given up.
     claims_until: Instant,
@@ -80,7 +80,7 @@ impl Reconciler {
         self.settling.take_if(|until| now.mono >= *until).is_some()
     }
 
-    /// Merges the sets again. `holders` says who has which name, `is_known` whether a scenario is known. Gives the scenarios that are new
+    /// Merges the sets again. `holders` says which party has which name, `is_known` whether a scenario is known. Gives the scenarios that are new
     /// or whose endpoint changed.
     pub(in crate::engine) fn reassign(
         &mut self,

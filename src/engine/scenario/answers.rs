@@ -55,12 +55,12 @@ fn succeeded(
     now: Now,
     random: f64,
 ) -> schedule::Plan {
-    if record.suspect && record.answered {
+    if record.restarts.are_suspected() && record.answered {
         record.restarted(now);
     }
     record.protocol = Some(protocol);
     record.latency = Some(fresh.took);
-    record.suspect = false;
+    record.restarts.settle();
     record.answered = true;
     record.unconditional = false;
     record.latest = Latest::Good;
@@ -119,7 +119,7 @@ fn offered(
 
 /// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
 fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bool {
-    let before = record.offer.as_ref().filter(|_| record.answered && !record.suspect);
+    let before = record.offer.as_ref().filter(|_| record.answered && !record.restarts.are_suspected());
     before.is_some_and(|held| {
         restart::sign(&held.manifest, manifest).is_some()
             || held.manifest.digest != manifest.digest
@@ -131,13 +131,13 @@ fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bo
 /// its tools. The answer to that is taken as it is, or two instances behind one address would be asked in a loop. Who waits for a yes has no say in
 /// how often it is asked.
 fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
-    let confirming = std::mem::take(&mut record.confirming);
+    let confirming = record.restarts.take_confirming();
     if !restarted {
         return;
     }
     record.restarted(now);
     if !confirming && record.is_trusted() {
-        record.confirming = true;
+        record.restarts.confirm();
         record.ask_anew(now.mono + config.refresh.forced_gap, now);
     }
 }
@@ -243,7 +243,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     }
     if matches!(error, ListError::Transport(TransportError::Refused(_))) {
         // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
-        record.suspect = true;
+        record.restarts.suspect();
         record.unconditional = true;
     }
     if counts(error) && record.presence != Presence::Named && goodbye {

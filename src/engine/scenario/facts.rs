@@ -1,8 +1,10 @@
 //! What is known of a scenario from its answers and its sources, from which its state follows (`lifecycle.rs`).
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::lifecycle::RemovedBy;
+use super::lifecycle::{Lifecycle, RemovedBy};
+use crate::model::ScenarioState;
 
 /// How long a manifest in force counts as live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,4 +57,75 @@ pub(in crate::engine) enum Presence {
         /// Whose doing it is.
         by: RemovedBy,
     },
+}
+
+/// The state of a scenario, why and since when.
+#[derive(Debug)]
+pub(in crate::engine) struct CurrentState {
+    lifecycle: Lifecycle,
+    /// In one sentence without a full stop.
+    reason: String,
+    since: Timestamp,
+    /// The state that was last told of; none yet for a scenario that was just heard of.
+    told: Option<ScenarioState>,
+}
+
+/// Whether a state was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It was.
+    Already,
+    /// It was not; another one was, or none.
+    Anew {
+        /// The one before.
+        before: Option<ScenarioState>,
+    },
+}
+
+impl CurrentState {
+    /// That of a scenario that was just heard of.
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self { lifecycle: Lifecycle::Connecting, reason: "not asked yet".into(), since: now, told: None }
+    }
+
+    pub(super) fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    pub(super) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Whether it was told of, so that it is known to others.
+    pub(super) fn told(&self) -> Option<ScenarioState> {
+        self.told
+    }
+
+    /// The name has come to another scenario: to those who follow states it is the name whose state changes.
+    pub(super) fn follows(&mut self, before: &Self) {
+        self.told = before.told;
+    }
+
+    /// Takes another state or reason in. Whether people see another state, and whether they see another reason.
+    pub(super) fn enter(&mut self, lifecycle: Lifecycle, reason: String, now: Timestamp) -> (bool, bool) {
+        let turned = self.lifecycle.shown() != lifecycle.shown();
+        if turned {
+            self.since = now;
+        }
+        self.lifecycle = lifecycle;
+        let reworded = self.reason != reason;
+        self.reason = reason;
+        (turned, reworded)
+    }
+
+    /// Whether this state was told of already. From now on it counts as told.
+    pub(super) fn tell(&mut self) -> Told {
+        let state = self.lifecycle.shown();
+        let before = self.told.replace(state);
+        if before == Some(state) { Told::Already } else { Told::Anew { before } }
+    }
 }

@@ -15,16 +15,16 @@ use crate::engine::now::Now;
 use crate::engine::persist::archive::Save;
 use crate::engine::scenario::facts::{Latest, Presence, Term};
 use crate::engine::scenario::lifecycle::RemovedBy;
-use crate::engine::scenario::{Scenario, answers, schedule, trust};
-use crate::model::{Digest, ScenarioName, SourceId, Target};
-use crate::protocols::Protocols;
-use crate::state::{Decision, Ruling, StoredManifest};
+use crate::engine::scenario::{Held, Scenario, answers, schedule, trust};
+use crate::model::{Digest, Party, ScenarioName, SourceId, Target};
+use crate::protocols::{Protocol, Protocols};
+use crate::state::{Ruling, StoredManifest};
 use crate::transports::Transports;
 
 /// Something that concerns one scenario.
 pub(in crate::engine) enum Input<'a> {
     /// A poll ended. `goodbye` says whether a source is believed that does not name it any more; `random` is in `0.0..1.0`.
-    Answered { answered: Answered, goodbye: bool, random: f64 },
+    Answered { answered: Box<Answered>, goodbye: bool, random: f64 },
     /// A source names it, at this endpoint.
     Assigned(&'a Assignment, World<'a>),
     /// No source names it any more; `dismissed` when the configuration decided that.
@@ -57,11 +57,11 @@ impl Scenario {
         match input {
             Input::Answered { answered, goodbye, random } => {
                 let before = self.fingerprint();
-                answers::apply(self, answered, config, goodbye, now, random);
+                answers::apply(self, *answered, config, goodbye, now, random);
                 let is_same = before.is_some() && before == self.fingerprint();
                 let settled = if is_same { Settled::Confirmed } else { Settled::Changed };
                 let mut effects = Effects::scenario(&self.name, settled);
-                effects.store.extend(self.to_store());
+                effects.store.extend(self.take_save());
                 effects.notify.push(Notice::Polled(self.name.clone()));
                 return effects;
             }
@@ -72,15 +72,22 @@ impl Scenario {
             Input::Reprieved(until) => self.reprieve = Some(until),
             Input::Replanned { followed, random } => self.replanned(followed, config, now, random),
             Input::Reread => self.unconditional |= self.may_be_asked(),
-            Input::NotStored => (self.kept, self.claimed) = (None, None),
+            Input::NotStored => self.not_stored(),
         }
         Effects::default()
+    }
+
+    /// What was not put into the store is tried again, and so is what was not taken out of it.
+    fn not_stored(&mut self) {
+        if self.kept.take().is_none() && self.claimed.take().is_none() {
+            self.kept = self.offer.as_ref().map(|held| held.manifest.digest);
+        }
     }
 
     /// What a good answer that says nothing new leaves as it was; `None` for a scenario that is not well.
     fn fingerprint(&self) -> Option<(Digest, usize, u64, u32)> {
         let held = self.offer.as_ref().filter(|_| self.is_steady())?;
-        Some((held.manifest.digest, held.quarantined, self.generation, self.restarts))
+        Some((held.manifest.digest, held.quarantined, self.generation, self.restarts.count()))
     }
 
     /// It is new, or its endpoint changed.
@@ -88,7 +95,7 @@ impl Scenario {
         let vouched = place.endpoint.trust == Trust::Trusted;
         let party = trust::party(&place.endpoint);
         let mut effects = Effects::default();
-        if self.told.is_some() && self.is_another(&party, vouched) {
+        if self.current.told().is_some() && self.is_another(&party, vouched) {
             self.start_over(place.source, vouched, now);
             effects.close.push(self.name.clone());
             effects.publish.push(Dirty::Void(self.name.clone()));
@@ -98,7 +105,7 @@ impl Scenario {
         self.presence = Presence::Named;
         self.silenced = None;
         self.source = place.source;
-        self.trusted = vouched;
+        self.approval.vouch(vouched);
         self.party = Some(party);
         let mut effects = effects.and(self.ruled(world.decisions, config, now));
         let respoken = self.speaks(known.as_ref(), place, world.protocols);
@@ -106,8 +113,8 @@ impl Scenario {
         let known = known.filter(|_| self.target.is_some());
         let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
         let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
-        self.suspect |= restarted;
         if restarted {
+            self.restarts.suspect();
             effects.close.push(self.name.clone());
         }
         if elsewhere {
@@ -118,7 +125,7 @@ impl Scenario {
             let seldom = config.refresh.max_interval;
             self.ask_at(self.last_attempt.map_or(now.mono, |(at, _)| at + seldom).max(now.mono), now);
         }
-        effects.store.extend(self.to_store());
+        effects.store.extend(self.take_save());
         effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
         effects
     }
@@ -153,7 +160,8 @@ impl Scenario {
         // What the store has is the other's and goes when it is next brought in line; a client that waits for an answer gets the next one.
         (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
         // To those who follow states it is the name whose state changes.
-        (self.last_attempt, self.told, self.wake) = (old.last_attempt, old.told, old.wake);
+        self.current.follows(&old.current);
+        (self.last_attempt, self.wake) = (old.last_attempt, old.wake);
     }
 
     /// Takes in what a source says that it speaks; what the source does not say any more is found out again. Whether that is news.
@@ -193,27 +201,22 @@ impl Scenario {
     /// Brings it in line with the operators' decisions.
     fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, Ruling>, config: &Config, now: Now) -> Effects {
         let announced = self.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
-        let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.trusted);
-        self.trust_finding = trust::withheld(&self.name, &verdict, self.trusted).map(Box::new);
-        let is_same = (self.decision, &self.note) == (verdict.decision, &verdict.note);
-        self.note = verdict.note;
-        let (was, let_in_before) = (std::mem::replace(&mut self.decision, verdict.decision), self.let_in);
-        self.let_in = self.is_trusted();
-        let blocked = |decision| decision == Some(Decision::Blocked);
+        let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.approval.is_vouched());
+        let ruled = self.approval.rule(&self.name, verdict);
         let mut effects = Effects::default();
-        if blocked(self.decision) {
+        if self.is_blocked() {
             self.void();
             // It will not be polled, so nothing waits for it; a client that does is told why when it is judged.
             effects.notify.push(Notice::Released(self.name.clone()));
-        } else if blocked(was) && self.target.is_some() && self.presence == Presence::Named {
+        } else if ruled.was_refused && self.target.is_some() && self.presence == Presence::Named {
             self.ask_anew(now.mono, now);
-        } else if self.target.is_some() && self.is_trusted() && !let_in_before {
+        } else if self.target.is_some() && self.is_trusted() && !ruled.was_given {
             self.let_in_now(config, now);
-        } else if self.target.is_some() && !self.is_trusted() && let_in_before && self.last_attempt.is_some() {
+        } else if self.target.is_some() && !self.is_trusted() && ruled.was_given && self.last_attempt.is_some() {
             self.ask_at(now.mono + config.refresh.max_interval, now);
         }
-        if !is_same {
-            effects.store.extend(self.to_store());
+        if ruled.is_news {
+            effects.store.extend(self.take_save());
             effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
         }
         effects
@@ -258,9 +261,9 @@ impl Scenario {
     }
 
     /// What brings the store in line with the last good answer, if anything does: its manifest is there, unless the answer said `no-store`.
-    fn to_store(&mut self) -> Option<Save> {
+    fn take_save(&mut self) -> Option<Save> {
         if !self.is_trusted() {
-            return self.claim_to_store();
+            return self.take_claim();
         }
         let (held, protocol) = (self.offer.as_ref()?, self.protocol.as_ref()?);
         let wanted = held.fresh.as_ref()?.may_store.then_some(held.manifest.digest);
@@ -277,7 +280,7 @@ impl Scenario {
             url: self.target.as_ref().map(Target::to_string).unwrap_or_default(),
             source: self.source,
             party: self.party.clone().unwrap_or_default(),
-            trusted: self.trusted,
+            trusted: self.approval.is_vouched(),
             protocol: protocol.id().into(),
             // Written where it is saved.
             document: "".into(),
@@ -289,10 +292,42 @@ impl Scenario {
 
     /// Of a scenario that waits for approval only who it is that has the name: after a restart it is not to be mistaken for another that
     /// announces the same name first.
-    fn claim_to_store(&mut self) -> Option<Save> {
+    fn take_claim(&mut self) -> Option<Save> {
         let party = self.party.clone().filter(|party| self.claimed.as_ref() != Some(party))?;
         self.kept = None;
         self.claimed = Some(party.clone());
         Some(Save::Claim(self.name.clone(), party))
+    }
+
+    /// One whose name an operator decided about and of which nothing is stored.
+    pub(in crate::engine) fn decided(
+        name: &ScenarioName,
+        source: SourceId,
+        ruling: &Ruling,
+        all: &BTreeMap<ScenarioName, Ruling>,
+        now: Now,
+    ) -> Self {
+        let mut scenario = Self::new(name.clone(), source, false, now);
+        scenario.party = Some(ruling.party.clone());
+        let verdict = trust::judge(all, name, scenario.party.as_ref(), None, false);
+        scenario.approval.rule(name, verdict);
+        scenario
+    }
+
+    /// Takes in what the store has of it. Only what was let in is stored; whether it still is, the decisions of now say.
+    pub(in crate::engine) fn restore(
+        &mut self,
+        held: Held,
+        party: Option<Party>,
+        protocol: Option<Arc<dyn Protocol>>,
+        is_stored: bool,
+        decisions: &BTreeMap<ScenarioName, Ruling>,
+    ) {
+        let verdict = trust::judge(decisions, &self.name, party.as_ref(), None, self.approval.is_vouched());
+        self.approval.rule(&self.name, verdict);
+        (self.party, self.protocol) = (party, protocol);
+        self.last_success = Some(held.freshness.received_at);
+        self.kept = is_stored.then_some(held.manifest.digest);
+        self.offer = Some(held);
     }
 }

@@ -1,39 +1,92 @@
 //! Which state a scenario is in, why, and until when that can be said without new events. Pure.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
-use crate::catalog::Standing;
+use crate::catalog::{Offer, Standing};
 use crate::config::{Config, HealthRules};
-use crate::engine::scenario::facts::{Latest, Presence, Term};
+use crate::engine::now::Now;
+use crate::engine::scenario::facts::{Latest, Presence, Term, Told};
 use crate::engine::scenario::lifecycle::{self, Input, Lifecycle, RemovedBy};
 use crate::engine::scenario::{Held, Scenario, schedule};
-use crate::model::{Finding, FindingCode, SourceId};
-use crate::state::Decision;
+use crate::model::{Finding, FindingCode, SourceId, Turn};
 
 /// A judgement.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Judged {
-    pub(in crate::engine) state: Lifecycle,
+struct Judged {
+    state: Lifecycle,
     /// Why, in one sentence without a full stop.
-    pub(in crate::engine) reason: String,
+    reason: String,
     /// When time alone changes it.
+    until: Option<Instant>,
+}
+
+/// What others see of a scenario once it was judged.
+pub(in crate::engine) struct Judgement {
+    /// The change of state, if it is one.
+    pub(in crate::engine) turn: Option<Turn>,
+    /// Whether the state or the reason is another one.
+    pub(in crate::engine) is_news: bool,
+    /// What it offers the catalog.
+    pub(in crate::engine) offer: Option<Offer>,
+    /// When it has to be judged again, or forgotten, if nothing happens.
     pub(in crate::engine) until: Option<Instant>,
+    /// When it is to be polled.
+    pub(in crate::engine) poll: Option<Instant>,
+}
+
+impl Scenario {
+    /// Judges it. Clients that wait for an answer which cannot come are told so.
+    pub(in crate::engine) fn judged(&mut self, config: &Config, isolated: bool, now: Now) -> Judgement {
+        self.dismiss_waiters();
+        let judged = judge(self, now.mono, &config.health, isolated);
+        let (turned, reworded) = self.current.enter(judged.state, judged.reason, now.wall);
+        let reason = self.current.reason().to_owned();
+        let turn = match self.current.tell() {
+            Told::Already => None,
+            Told::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
+        };
+        let poll = self.next_ask.filter(|_| self.asking.is_none() && self.may_be_asked()).map(|(at, _)| at);
+        let until = [judged.until, self.forgotten_at(config), standing_until(self, now.mono, config)];
+        Judgement {
+            turn,
+            is_news: turned || reworded,
+            offer: self.offered(now.mono, config),
+            until: until.into_iter().flatten().min(),
+            poll,
+        }
+    }
+
+    /// What it offers the catalog now.
+    pub(in crate::engine) fn offered(&self, now: Instant, config: &Config) -> Option<Offer> {
+        let manifest = Arc::clone(&self.offer.as_ref()?.manifest);
+        Some(Offer { manifest, standing: standing(self, now, config) })
+    }
+
+    /// What there is to say of it, besides its state.
+    pub(in crate::engine) fn findings(&self) -> Vec<Finding> {
+        let held = self.offer.iter().flat_map(|held| held.findings.iter());
+        let told = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
+        told.cloned().chain(lost_finding(self)).collect()
+    }
 }
 
 /// Judges a record: which state follows from what is true of it now. While the daemon is `isolated`, nothing goes down for its failures.
-pub(in crate::engine) fn judge(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
+fn judge(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
     let (answered, until) = answered(record, now, health, isolated);
-    let state = [decided(record), named(record), answered].into_iter().fold(record.lifecycle, lifecycle::next);
+    let state =
+        [decided(record), named(record), answered].into_iter().fold(record.current.lifecycle(), lifecycle::next);
     let until = until.filter(|_| !matches!(state, Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)));
     Judged { state, reason: reason(record, state, isolated), until }
 }
 
 /// What operators and sources decided about it.
 fn decided(record: &Scenario) -> Input {
-    match record.decision {
-        Some(Decision::Blocked) => Input::Rejected,
-        _ if record.is_trusted() => Input::Approved,
-        _ => Input::Unapproved,
+    match (record.is_blocked(), record.is_trusted()) {
+        (true, _) => Input::Rejected,
+        (false, true) => Input::Approved,
+        (false, false) => Input::Unapproved,
     }
 }
 
@@ -75,14 +128,15 @@ fn grace_ends(record: &Scenario, health: &HealthRules) -> Instant {
 }
 
 /// What a state means for the list.
-pub(in crate::engine) fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
-    let withdrawn = || Standing::Withdrawn(record.reason.clone());
+#[expect(clippy::match_same_arms, reason = "one line for each rule, in the order of the table of states")]
+fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
+    let withdrawn = || Standing::Withdrawn(record.current.reason().to_owned());
     // Only without the product's own rule that the last good answer outlives what it said.
     let lapsed = lapses_at(record).is_some_and(|at| now >= at);
-    match record.lifecycle {
+    match record.current.lifecycle() {
         // The names of what the configuration dropped are free at once.
         Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(RemovedBy::Configuration) => {
-            Standing::Hidden(record.reason.clone())
+            Standing::Hidden(record.current.reason().to_owned())
         }
         // One that failed keeps its names, so that others are not renamed by it.
         Lifecycle::Down | Lifecycle::Removed(RemovedBy::Source) => withdrawn(),
@@ -102,8 +156,8 @@ fn has_ended(record: &Scenario) -> bool {
 }
 
 /// When the standing changes by time alone.
-pub(in crate::engine) fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<Instant> {
-    let ends = match record.lifecycle {
+fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<Instant> {
+    let ends = match record.current.lifecycle() {
         Lifecycle::Incompatible => Some(refused_until(record, config)),
         Lifecycle::NeedsAuthorization => Some(grace_ends(record, &config.health)),
         _ => None,
@@ -117,8 +171,8 @@ fn refused_until(record: &Scenario, config: &Config) -> Instant {
 }
 
 /// The finding of a scenario that is down without ever having said what it offers: there is no tool whose withdrawal could be told.
-pub(in crate::engine) fn lost_finding(record: &Scenario) -> Option<Finding> {
-    if record.lifecycle != Lifecycle::Down || record.offer.is_some() {
+fn lost_finding(record: &Scenario) -> Option<Finding> {
+    if record.current.lifecycle() != Lifecycle::Down || record.offer.is_some() {
         return None;
     }
     let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
@@ -136,7 +190,7 @@ fn lapses_at(record: &Scenario) -> Option<Instant> {
 /// Why it is in a state, in one sentence without a full stop.
 fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
     match state {
-        Lifecycle::Blocked => record.note.clone().unwrap_or_else(|| "an operator blocked it".into()),
+        Lifecycle::Blocked => record.approval.note().unwrap_or("an operator blocked it").to_owned(),
         Lifecycle::Pending => pending(record),
         Lifecycle::Removed(by) => removed(record, by),
         Lifecycle::Down => down(record),
@@ -156,8 +210,8 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
 fn pending(record: &Scenario) -> String {
     let name = &record.name;
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
-    let why = record.note.as_ref().map(|note| format!(" again: {note}")).unwrap_or_default();
-    let there = if record.presence != Presence::Named { "; it is not announced any more" } else { "" };
+    let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
+    let there = if record.presence == Presence::Named { "" } else { "; it is not announced any more" };
     let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
     let next = match unread {
         Some(error) => format!("its tools cannot be shown: {}", error.message),

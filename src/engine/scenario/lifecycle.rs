@@ -92,6 +92,7 @@ pub(in crate::engine) enum Input {
 }
 
 /// The state that follows. Total: every input has a meaning in every state.
+#[expect(clippy::match_same_arms, reason = "one line for each rule; the order of the lines is the order of precedence")]
 pub(in crate::engine) fn next(state: Lifecycle, input: Input) -> Lifecycle {
     use Lifecycle::{Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale};
     match (input, state) {

@@ -3,6 +3,8 @@
 //! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
 //! the restart in health. The signs here are seen in a whole new answer: they are counted at once, and lead to one more ask.
 
+use jiff::Timestamp;
+
 use crate::model::Manifest;
 use crate::protocols::Validity;
 
@@ -34,4 +36,58 @@ pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sig
 /// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
 pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool {
     before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
+}
+
+/// What is known of the restarts of one scenario.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Restarts {
+    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot id: the next good answer confirms one.
+    suspected: bool,
+    /// An answer showed one, and the next answer is to confirm what the scenario offers since.
+    confirming: bool,
+    count: u32,
+    last: Option<Timestamp>,
+}
+
+impl Restarts {
+    /// It may have restarted.
+    pub(super) fn suspect(&mut self) {
+        self.suspected = true;
+    }
+
+    /// Whether it may have restarted since its last good answer.
+    pub(super) fn are_suspected(&self) -> bool {
+        self.suspected
+    }
+
+    /// It gave a good answer.
+    pub(super) fn settle(&mut self) {
+        self.suspected = false;
+    }
+
+    /// It restarted.
+    pub(super) fn add(&mut self, at: Timestamp) {
+        self.count += 1;
+        self.last = Some(at);
+    }
+
+    /// The next answer is to confirm what this one showed.
+    pub(super) fn confirm(&mut self) {
+        self.confirming = true;
+    }
+
+    /// Whether this answer was to confirm what the one before showed.
+    pub(super) fn take_confirming(&mut self) -> bool {
+        std::mem::take(&mut self.confirming)
+    }
+
+    /// How often it was seen to restart.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// When it was last seen to.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
 }

@@ -31,6 +31,77 @@ pub(in crate::engine) struct Verdict {
     pub(in crate::engine) note: Option<String>,
 }
 
+/// Whether one scenario may be published, by its source and by the operators.
+#[derive(Debug)]
+pub(in crate::engine) struct Approval {
+    /// Whether its source vouches for its address.
+    vouched: bool,
+    /// The decision that counts for it.
+    decision: Option<Decision>,
+    /// Why it is blocked through another name, or why the approval under its name does not count.
+    note: Option<String>,
+    /// What the second of these is to an operator.
+    finding: Option<Box<Finding>>,
+    /// Whether it was given when the decisions were last looked at.
+    was_given: bool,
+}
+
+/// What decisions changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ruled {
+    /// Whether it was refused before.
+    pub(super) was_refused: bool,
+    /// Whether it was given before.
+    pub(super) was_given: bool,
+    /// Whether another decision counts, or for another reason.
+    pub(super) is_news: bool,
+}
+
+impl Approval {
+    /// As its source has it.
+    pub(super) fn new(vouched: bool) -> Self {
+        Self { vouched, decision: None, note: None, finding: None, was_given: vouched }
+    }
+
+    /// Another source may vouch for it, or none.
+    pub(super) fn vouch(&mut self, vouched: bool) {
+        self.vouched = vouched;
+    }
+
+    pub(super) fn is_vouched(&self) -> bool {
+        self.vouched
+    }
+
+    /// Whether its tools may be published.
+    pub(super) fn is_given(&self) -> bool {
+        self.vouched || self.decision == Some(Decision::Trusted)
+    }
+
+    /// Whether an operator rejected it.
+    pub(super) fn is_refused(&self) -> bool {
+        self.decision == Some(Decision::Blocked)
+    }
+
+    pub(super) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    pub(super) fn finding(&self) -> Option<&Finding> {
+        self.finding.as_deref()
+    }
+
+    /// Takes in what the decisions make of it now.
+    pub(super) fn rule(&mut self, name: &ScenarioName, verdict: Verdict) -> Ruled {
+        let (was_refused, was_given) = (self.is_refused(), self.was_given);
+        let is_news = (self.decision, &self.note) != (verdict.decision, &verdict.note);
+        self.finding = withheld(name, &verdict, self.vouched).map(Box::new);
+        self.decision = verdict.decision;
+        self.note = verdict.note;
+        self.was_given = self.is_given();
+        Ruled { was_refused, was_given, is_news }
+    }
+}
+
 /// Who is at an endpoint.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> Party {
     Party { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
