@@ -1,5 +1,5 @@
-//! House rules that no compiler checks: sizes, the direction of imports and their circles, which library lives where, and that fixtures, helpers and tests are
-//! used.
+//! House rules that no compiler checks: sizes, the direction of imports and their circles, which library lives where, and that fixtures,
+//! helpers and tests are used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

@@ -1,4 +1,4 @@
-//! What the parts of the engine want done. A part only says it; the loop does it, in one place and one order (`Core::apply` in `run.rs`).
+//! What the parts of the engine want done. A part only says it; the loop does it, in one place and one order (`apply.rs`).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The scenarios as a whole: which come, move, leave and are forgotten. What that makes of one scenario is its own matter (`scenario/`);
-//! what it makes of the rest is applied by the loop (`run.rs`).
+//! what it makes of the rest is applied by the loop (`apply.rs`).
 
 use std::collections::BTreeMap;
 
