@@ -215,7 +215,7 @@ fn requests_change_preferences_in_one_place() {
     };
     let places: Vec<_> =
         files("src/server", "rs").iter().filter(|path| changes(path)).map(|path| shown(path)).collect();
-    assert_eq!(places, ["src/server/preferences.rs"], "only `Shared::prefer_all` hands changes to the engine");
+    assert_eq!(places, ["src/server/api/preferences.rs"], "only `Shared::prefer_all` hands changes to the engine");
 }
 
 #[test]

@@ -23,13 +23,14 @@ use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use tracing::{Instrument as _, field};
 
-use super::error::Problem;
-use super::events::LetGo;
-use super::guard::{Guard, Pass};
-use super::{App, routes, tools};
 use crate::metrics::Requests;
 use crate::metrics::requests::RoutePlace;
 use crate::runtime::tasks::panic_text;
+use crate::server::api::tools;
+use crate::server::events::LetGo;
+use crate::server::http::error::Problem;
+use crate::server::http::guard::{Guard, Pass};
+use crate::server::{App, routes};
 
 /// Where the list is.
 const LIST: &str = "/api/v1/tools";

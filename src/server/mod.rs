@@ -22,39 +22,15 @@ use crate::metrics::Requests;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
 use crate::views::Views;
 
-mod accept;
 mod api;
-mod approvals;
 mod auth;
-mod body;
-mod call_shapes;
-mod call_wire;
-mod calls;
-mod coding;
+mod compat;
 mod dashboard;
-mod error;
-mod event_wire;
 mod events;
-mod findings;
 mod front;
-mod guard;
-mod health;
-mod inbox;
-mod inbox_wire;
-mod lookup;
-mod metrics;
-mod modules;
-mod operations;
-mod params;
-mod preferences;
-mod query;
-mod repeats;
+mod http;
+mod openapi;
 mod routes;
-mod scenarios;
-mod search;
-mod socket;
-mod tools;
-mod wire;
 
 /// What the HTTP face needs of the others.
 #[derive(Debug)]
@@ -106,7 +82,7 @@ struct Shared {
     readiness: Readiness,
     clock: Clock,
     tasks: Tasks,
-    repeats: repeats::Repeats,
+    repeats: http::repeats::Repeats,
     requests: Requests,
     config: auth::InForce,
     dashboard: dashboard::Dashboard,
@@ -126,10 +102,10 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
     let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let server = config.borrow().server.clone();
-    let limits = accept::Limits {
+    let limits = http::accept::Limits {
         connections: server.max_connections,
         stop_timeout: server.stop_timeout,
-        ..accept::Limits::default()
+        ..http::accept::Limits::default()
     };
     let shared = Arc::new(Shared {
         dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
@@ -141,16 +117,16 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
         readiness,
         clock,
         tasks: tasks.clone(),
-        repeats: repeats::Repeats::default(),
+        repeats: http::repeats::Repeats::default(),
         requests: routes::counted(),
         config,
     });
-    let front = front::Front::new(guard::Guard::new(&server), shared, server.max_body);
+    let front = front::Front::new(http::guard::Guard::new(&server), shared, server.max_body);
     let serve = move |stream: &TcpStream, let_go| {
         front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
     };
     tracing::info!(address = %local, "serving");
-    match accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
+    match http::accept::serve(listener, serve, limits, clock, &tasks, &stop).await {
         0 => Ok(()),
         connections => Err(ServeError::Cut { connections }),
     }

@@ -1,6 +1,6 @@
 //! The table of routes, and the router made from it. To add a route: a function in `server/` and an
 //! entry here with the right that it needs, which also is all that `/openapi.json` and `/docs` need
-//! to describe it, but for its examples (`api/examples.json`).
+//! to describe it, but for its examples (`openapi/examples.json`).
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
@@ -10,27 +10,31 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
-use super::api::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
-use super::api::Verb::{Delete, Get, Post, Put};
-use super::api::shapes::{AnyTool, AnyToolList};
-use super::api::{self, Answer, Operation, Refusal, json, operation, refusal, streamed, text, within};
-use super::auth::Right::{Approve, Call, Operate, Prefer, Read};
-use super::auth::{InForce, guarded};
-use super::call_shapes::{Accepted, CallAnswer, CallBody};
-use super::error::{Problem, excerpt};
-use super::event_wire::Streamed;
-use super::params::{self, Param};
-use super::query::ListQuery;
-use super::wire::HealthJson;
-use super::{
-    App, approvals, call_wire, calls, dashboard, events, findings, health, inbox, inbox_wire, metrics, modules,
-    operations, preferences, scenarios, search, socket, tools, wire,
-};
 use crate::calls::approval::{DecideError, Refusal as Undecided};
 use crate::calls::track::CancelError;
 use crate::engine::EngineError;
 use crate::events::SubscribeError;
 use crate::metrics::Requests;
+use crate::server::api::call_shapes::{Accepted, CallAnswer, CallBody};
+use crate::server::api::wire::HealthJson;
+use crate::server::api::{
+    approvals, call_wire, calls, findings, health, metrics, operations, preferences, scenarios, search, tools, wire,
+};
+use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
+use crate::server::auth::{InForce, guarded};
+use crate::server::compat::{inbox, inbox_wire, modules};
+use crate::server::events::socket;
+use crate::server::events::wire::Streamed;
+use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::params;
+use crate::server::http::params::Param;
+use crate::server::http::query::ListQuery;
+use crate::server::openapi as api;
+use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
+use crate::server::openapi::Verb::{Delete, Get, Post, Put};
+use crate::server::openapi::shapes::{AnyTool, AnyToolList};
+use crate::server::openapi::{Answer, Operation, Refusal, json, operation, refusal, streamed, text, within};
+use crate::server::{App, dashboard, events};
 
 /// How requests are counted that the guard did not let pass.
 pub(super) const REFUSED: &str = "refused";

@@ -14,7 +14,7 @@ use crate::support::module::Module;
 use crate::support::serving::ask;
 
 fn file() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/server/api/examples.json")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/server/openapi/examples.json")
 }
 
 /// Ids that nobody can guess, as the examples write them.

@@ -19,9 +19,9 @@ use http::request::Parts;
 use tokio::sync::watch;
 
 use self::token::Shown;
-use super::error::Problem;
 use crate::config::Config;
 use crate::model::{Approval, SettingsPatch};
+use crate::server::http::error::Problem;
 
 mod token;
 

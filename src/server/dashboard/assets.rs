@@ -11,9 +11,9 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::coding;
-use super::super::error::{Problem, excerpt};
-use super::guard::guard;
+use crate::server::dashboard::guard::guard;
+use crate::server::http::coding;
+use crate::server::http::error::{Problem, excerpt};
 use crate::views::Coding;
 
 /// One file.

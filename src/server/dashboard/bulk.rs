@@ -10,15 +10,16 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::super::auth::Access;
-use super::super::body::{JsonBody, bad_member};
-use super::super::error::{Problem, excerpt};
-use super::super::{App, wire};
-use super::bulk_bar::CHANGES;
-use super::text::count;
-use super::tools::{FILTERS, Wanted};
 use crate::catalog::Catalog;
 use crate::model::{Approval, PreferenceTarget, Scope, SettingsPatch, ToolId};
+use crate::server::App;
+use crate::server::api::wire;
+use crate::server::auth::Access;
+use crate::server::dashboard::bulk_bar::CHANGES;
+use crate::server::dashboard::text::count;
+use crate::server::dashboard::tools::{FILTERS, Wanted};
+use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::error::{Problem, excerpt};
 use crate::state::PREFERENCES_MAX;
 
 /// Tools that are told by name when they are left out.

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::super::{App, Shared};
-use super::links;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
 use crate::calls::approval::Approvals;
 use crate::calls::track::Tracker;
 use crate::model::{ApprovalRequest, ApprovalState, Asker, JsonText, Operation};
+use crate::server::dashboard::links;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
+use crate::server::{App, Shared};
 
 /// Characters of arguments that are shown; whoever decides about more reads them by the API.
 const ARGUMENTS: usize = 20_000;

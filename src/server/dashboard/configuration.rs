@@ -5,10 +5,10 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::html;
 
-use super::super::App;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::text::foreign;
 use crate::config::Origin;
+use crate::server::App;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::text::foreign;
 
 /// Values shown at most: a file may name thousands of scenarios.
 const SHOWN: usize = 2_000;

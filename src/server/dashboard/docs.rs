@@ -6,10 +6,10 @@ use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::super::App;
-use super::super::api::serve::described;
-use super::super::query::NoQuery;
-use super::page::{Page, Refused, answer, moment};
+use crate::server::App;
+use crate::server::dashboard::page::{Page, Refused, answer, moment};
+use crate::server::http::query::NoQuery;
+use crate::server::openapi::serve::described;
 
 /// `GET /docs`.
 pub(super) async fn page(State(shared): State<App>, _: NoQuery, asked: HeaderMap) -> Result<Response, Refused> {

@@ -7,12 +7,12 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 
-use super::super::App;
-use super::super::findings::all_open;
-use super::links;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, segment, sentence};
 use crate::model::{Finding, FindingCode, Severity, ToolId};
+use crate::server::App;
+use crate::server::api::findings::all_open;
+use crate::server::dashboard::links;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::text::{count, foreign, segment, sentence};
 
 /// How many findings of one kind are told.
 pub(super) mod told {

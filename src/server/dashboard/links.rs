@@ -1,7 +1,7 @@
 //! Where pages are.
 
-use super::text::segment;
 use crate::model::ToolId;
+use crate::server::dashboard::text::segment;
 
 /// Where the page of a tool is.
 pub(super) fn tool(id: &ToolId) -> String {

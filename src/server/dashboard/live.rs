@@ -20,14 +20,14 @@ use maud::html;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::super::App;
-use super::super::error::Problem;
-use super::super::query::{Query, once};
-use super::guard::guard;
-use super::text::foreign;
 use crate::catalog::{CatalogReader, Snapshot};
 use crate::model::Turn;
 use crate::runtime::{Clock, Stop};
+use crate::server::App;
+use crate::server::dashboard::guard::guard;
+use crate::server::dashboard::text::foreign;
+use crate::server::http::error::Problem;
+use crate::server::http::query::{Query, once};
 
 /// The least time between two tellings.
 const PAUSE: Duration = Duration::from_millis(250);

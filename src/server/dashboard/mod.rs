@@ -14,12 +14,13 @@ use axum::routing::{MethodRouter, get, post, put};
 use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
-use super::App;
-use super::auth::Right::{self, Call, Prefer, Read};
-use super::auth::{InForce, guarded};
 use crate::catalog::CatalogReader;
 use crate::config::ShownValue;
 use crate::runtime::{Clock, Stop, Tasks};
+use crate::server::App;
+use crate::server::auth::Right;
+use crate::server::auth::Right::{Call, Prefer, Read};
+use crate::server::auth::{InForce, guarded};
 
 mod assets;
 mod bulk;

@@ -7,12 +7,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
 
-use super::super::error::Problem;
-use super::super::{Shared, coding};
-use super::assets;
-use super::guard::guard;
-use super::text::foreign;
 use crate::catalog::Snapshot;
+use crate::server::Shared;
+use crate::server::dashboard::assets;
+use crate::server::dashboard::guard::guard;
+use crate::server::dashboard::text::foreign;
+use crate::server::http::coding;
+use crate::server::http::error::Problem;
 use crate::views::Coding;
 
 /// htmx without what the policy forbids: no inline style, no code from texts, no request to others, no page kept in the browser's store.
@@ -82,7 +83,7 @@ impl Page<'_> {
                     footer {
                         span { "callsheet " (env!("CARGO_PKG_VERSION")) }
                         " · revision " code { (self.snapshot.catalog.revision()) }
-                        " · page made " (super::text::minute(self.now)) " · "
+                        " · page made " (crate::server::dashboard::text::minute(self.now)) " · "
                         a href="/docs" { "API" }
                     }
                     div id="toasts" role="alert" aria-live="assertive" {}

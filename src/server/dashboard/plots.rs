@@ -5,10 +5,10 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::assets;
-use super::history::{Past, SPAN, Took};
-use super::text::minute;
 use crate::model::{Health, ScenarioState};
+use crate::server::dashboard::assets;
+use crate::server::dashboard::history::{Past, SPAN, Took};
+use crate::server::dashboard::text::minute;
 
 const SPARK: (usize, usize) = (84, 22);
 /// Units of the time line's width.

@@ -7,11 +7,11 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
 
-use super::super::App;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, foreign_plain, segment};
 use crate::catalog::Snapshot;
 use crate::model::{Approval, PreferenceTarget, Scope, Settings};
+use crate::server::App;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
 /// Preferences of one scope that are shown at most.
 const SHOWN: usize = 500;

@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::de::IgnoredAny;
 
-use super::super::App;
-use super::super::error::Problem;
-use super::super::scenarios::find;
-use super::page::{Refused, answer};
-use super::text::{count, foreign, minute, sentence};
+use crate::server::App;
+use crate::server::api::scenarios::find;
+use crate::server::dashboard::page::{Refused, answer};
+use crate::server::dashboard::text::{count, foreign, minute, sentence};
+use crate::server::http::error::Problem;
 
 /// Characters of an answer that are shown at most.
 const SHOWN: usize = 400_000;

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::history::Took;
-use super::plots;
-use super::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, sentence, when};
 use crate::model::{Health, ScenarioState, SourceId};
+use crate::server::dashboard::history::Took;
+use crate::server::dashboard::plots;
+use crate::server::dashboard::text::{AGO, FOR, FRESH, IN, count, foreign, foreign_plain, segment, sentence, when};
 
 /// A state as a word beside a colour and a shape.
 pub(super) fn badge(state: ScenarioState) -> Markup {

@@ -6,18 +6,18 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::super::scenarios::{find, findings_of};
-use super::super::{App, Shared};
-use super::findings::{finding_list, told};
-use super::history::Took;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::raw::indented;
-use super::row::{actions, answers, badge, found, freshness};
-use super::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
-use super::{links, plots};
 use crate::catalog::{Snapshot, Standing};
 use crate::formats;
 use crate::model::{Health, SourceId};
+use crate::server::api::scenarios::{find, findings_of};
+use crate::server::dashboard::findings::{finding_list, told};
+use crate::server::dashboard::history::Took;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::raw::indented;
+use crate::server::dashboard::row::{actions, answers, badge, found, freshness};
+use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
+use crate::server::dashboard::{links, plots};
+use crate::server::{App, Shared};
 
 /// Changes of state told at most.
 const TURNS: usize = 50;
@@ -139,7 +139,7 @@ fn identity(health: &Health) -> Markup {
 }
 
 /// The time line in words, the latest first.
-fn turns(past: &super::history::Past, now: Timestamp) -> Markup {
+fn turns(past: &crate::server::dashboard::history::Past, now: Timestamp) -> Markup {
     html! {
         @if !past.turns.is_empty() {
             details class="card" {

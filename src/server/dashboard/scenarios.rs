@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use url::form_urlencoded;
 
-use super::super::{App, Shared};
-use super::page::{Page, Place, Refused, answer, moment};
-use super::row::{badge, row};
-use super::text::{IN, count, foreign, when};
 use crate::catalog::Snapshot;
 use crate::model::{Health, ScenarioState};
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::row::{badge, row};
+use crate::server::dashboard::text::{IN, count, foreign, when};
+use crate::server::{App, Shared};
 
 /// Rows shown at most before more are asked for.
 const ROWS: usize = 200;

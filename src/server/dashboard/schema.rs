@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::text::foreign;
+use crate::server::dashboard::text::foreign;
 
 /// How deep is shown.
 const DEEP: usize = 6;

@@ -8,18 +8,21 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::super::query::{Query, once};
-use super::super::{App, lookup};
-use super::findings::finding_list;
-use super::page::{Page, Place, Refused, answer, moment};
-use super::raw::indented;
-use super::text::{AGO, foreign, segment, sentence, when};
-use super::tools::{self, in_scope, tool_row};
-use super::{findings::told, schema};
 use crate::calls::Calls;
 use crate::catalog::explain;
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
+use crate::server::App;
+use crate::server::api::lookup;
+use crate::server::dashboard::findings::finding_list;
+use crate::server::dashboard::findings::told;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::raw::indented;
+use crate::server::dashboard::schema;
+use crate::server::dashboard::text::{AGO, foreign, segment, sentence, when};
+use crate::server::dashboard::tools;
+use crate::server::dashboard::tools::{in_scope, tool_row};
+use crate::server::http::query::{Query, once};
 
 /// Characters of a document that are shown at most.
 const SHOWN: usize = 200_000;
@@ -67,7 +70,7 @@ pub(super) async fn page(
     };
     let page = Page {
         place: Some(Place::Tools),
-        title: &super::text::foreign_plain(tool.name.as_str(), 64),
+        title: &crate::server::dashboard::text::foreign_plain(tool.name.as_str(), 64),
         snapshot: &snapshot,
         now,
     };

@@ -10,17 +10,18 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::auth::Access;
-use super::super::body::JsonBody;
-use super::super::error::Problem;
-use super::super::preferences::read_change;
-use super::super::{App, lookup};
-use super::page::{Page, Place, Refused, answer, moment};
-use super::text::{count, foreign, segment, sentence};
-use super::{bulk_bar, links};
 use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
 use crate::formats;
 use crate::model::{Approval, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
+use crate::server::App;
+use crate::server::api::lookup;
+use crate::server::api::preferences::read_change;
+use crate::server::auth::Access;
+use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::text::{count, foreign, segment, sentence};
+use crate::server::dashboard::{bulk_bar, links};
+use crate::server::http::body::JsonBody;
+use crate::server::http::error::Problem;
 use crate::views::Coding;
 
 /// Rows of one page.

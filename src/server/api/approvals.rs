@@ -1,0 +1,175 @@
+//! Calls that wait for a human's yes: listed, read, decided.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::calls::approval::{Approvals, DecideError, Refusal};
+use crate::engine::EngineError;
+use crate::model::{ApprovalRequest, ApprovalState};
+use crate::server::api::findings::read_all;
+use crate::server::api::{call_wire, wire};
+use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::error::Problem;
+use crate::server::http::params::{Param, Takes, grammar};
+use crate::server::http::query::{NoQuery, Query, many, once};
+use crate::server::{App, Shared};
+
+/// Who decided, when nobody says who he is.
+const NOBODY: &str = "somebody over HTTP";
+/// Characters of a name and of a reason.
+const BY_MAX: usize = 200;
+const REASON_MAX: usize = 2_000;
+
+/// What may be asked of all calls that need a yes.
+pub(in crate::server) const FILTERS: &[Param] = &[
+    many("state")
+        .takes(Takes::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
+        .about("Only calls in these states.", "waiting"),
+    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
+    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for in this conversation.", "42"),
+    once("profile").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for with this profile.", "coder"),
+];
+
+/// Calls that need a yes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approvals")]
+pub(in crate::server) struct Listed<'a> {
+    approvals: Vec<call_wire::ApprovalRow<'a>>,
+    /// How many wait in all, whatever was asked for.
+    waiting: usize,
+    /// Whether deciding needs the token of `server.operator_token`; without one every caller may
+    /// decide, too.
+    token_needed: bool,
+}
+
+/// Who says yes, and to what.
+#[derive(JsonSchema)]
+#[schemars(rename = "Approve", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct ApproveBody {
+    /// As they call themselves.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    by: Option<String>,
+    /// That of the call that was looked at: the yes counts for nothing else.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    digest: Option<String>,
+}
+
+/// Who says no, and why.
+#[derive(JsonSchema)]
+#[schemars(rename = "Reject", deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct RejectBody {
+    /// As they call themselves.
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = BY_MAX))]
+    by: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none", length(max = REASON_MAX))]
+    reason: Option<String>,
+}
+
+/// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}` in the order in which they were asked for. Filters: `state` with several
+/// values, `scenario`, `chat_id`, `profile`.
+pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), FILTERS)?;
+    let states = read_all(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
+    let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
+    let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
+    let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
+    let wanted = |request: &ApprovalRequest| {
+        (states.is_empty() || states.contains(&request.state))
+            && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
+            && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+    };
+    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
+    let token_needed = shared.config.borrow().operator_token().is_some();
+    wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
+}
+
+/// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
+pub(in crate::server) async fn one(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let request = known(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
+    wire::json(&call_wire::approval(&request)?)
+}
+
+/// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: runs exactly that, once. 200 with what came of it, 202 while it is under way. With
+/// `digest` only if that is what is asked for.
+pub(in crate::server) async fn approve(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    body.only(&["by", "digest"])?;
+    let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
+    if let Some(meant) = text(&body, "digest", BY_MAX)?
+        && let Some(request) = known(&shared, &id)
+        && *request.digest != *meant
+    {
+        let detail = "another call than the one that was looked at is asked for under this id; look at it again";
+        return Err(Problem::new(StatusCode::CONFLICT, detail).with("code", "changed"));
+    }
+    let request = shared.calls.approve(&id, by).await?;
+    let mut answer = wire::json(&call_wire::approval(&request)?)?;
+    if !request.state.is_over() {
+        *answer.status_mut() = StatusCode::ACCEPTED;
+    }
+    Ok(answer)
+}
+
+/// `POST /api/v1/approvals/{id}/reject` `{by?, reason?}`: it is never run.
+pub(in crate::server) async fn reject(
+    State(shared): State<App>,
+    Path(id): Path<String>,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    body.only(&["by", "reason"])?;
+    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
+    let request = shared.calls.reject(&id, by, reason).await?;
+    wire::json(&call_wire::approval(&request)?)
+}
+
+fn known(shared: &Shared, id: &str) -> Option<Arc<ApprovalRequest>> {
+    shared.calls.approvals()?.get(id)
+}
+
+/// A text that may be left out.
+fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b str>, Problem> {
+    match body.0.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) if text.chars().count() <= most => Ok(Some(text)),
+        Some(other) => Err(bad_member(name, other, &format!("a text of at most {most} characters, or null"))),
+    }
+}
+
+impl From<DecideError> for Problem {
+    fn from(error: DecideError) -> Self {
+        let conflict =
+            |error: &Refusal, code: &str| Self::new(StatusCode::CONFLICT, error.to_string()).with("code", code);
+        match error {
+            DecideError::Refused(Refusal::Unknown) => {
+                let next = "`GET /api/v1/approvals` lists those that are known";
+                Self::not_found(format!("{}; {next}", Refusal::Unknown)).with("code", "unknown_approval")
+            }
+            DecideError::Refused(ref refusal @ Refusal::Decided(ref request)) => {
+                conflict(refusal, "already_decided").with("state", request.state.as_str())
+            }
+            DecideError::Refused(ref refusal @ Refusal::Busy) => conflict(refusal, "being_decided"),
+            DecideError::Refused(ref refusal @ Refusal::Late) => conflict(refusal, "expired"),
+            DecideError::Refused(ref refusal @ Refusal::Changed(_)) => conflict(refusal, "changed"),
+            DecideError::State(cause) => EngineError::State(cause).into(),
+            DecideError::Stopping => EngineError::Stopping.into(),
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! `POST /api/v1/tools/execute`: calls a tool. The keys are those of the original agent-inbox, with more beside them.
+//!
+//! A tool's own failure is an answer (200 with `success: false`). What was not called, or came to nothing, is a problem, which also has
+//! `success`, `error` and `code`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::calls::track::Begun;
+use crate::calls::{Answered, Refused, Request};
+use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
+use crate::protocols::CallError;
+use crate::server::api::lookup;
+use crate::server::http::body::RawBody;
+use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::query::NoQuery;
+use crate::server::openapi::{Refusal, refusal};
+use crate::server::{App, Shared};
+use crate::transports::TransportError;
+
+type Answer = Response<Full<Bytes>>;
+
+/// What is asked for. Members that nobody knows are ignored, as they always were.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    tool_name: String,
+    /// Kept as it was written: numbers may be larger than any type of ours.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(default)]
+    scenario: Option<String>,
+    #[serde(default)]
+    chat_id: Option<String>,
+    #[serde(default)]
+    profile: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
+    revision: Option<String>,
+}
+
+/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
+/// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
+/// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
+pub(in crate::server) async fn execute(State(shared): State<App>, _: NoQuery, RawBody(body): RawBody) -> Answer {
+    call(&shared, body).await.unwrap_or_else(Problem::into_answer)
+}
+
+async fn call(shared: &Shared, body: Bytes) -> Result<Answer, Problem> {
+    let request = read(&body)?;
+    // The buffer it was read into may be used again while the call waits.
+    drop(body);
+    let place = Place { chat: request.chat.clone(), profile: request.profile.clone() };
+    match shared.calls.execute(request).await {
+        Ok(answered) => Ok(answer(&answered)),
+        Err(Refused::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waits(&id, &waiting)),
+        Err(refused) => Err(problem(shared, &place, &refused)),
+    }
+}
+
+/// Where a call was made.
+struct Place {
+    chat: Option<String>,
+    profile: Option<String>,
+}
+
+/// Why a call is refused, or comes to nothing.
+pub(in crate::server) const REFUSALS: &[Refusal] = &[
+    refusal(400, "The body is no call, or the arguments do not fit the tool's parameters: `violations` says where."),
+    refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
+        .made(|| example(|id| Refused::NotTrusted { id, reason: "its scenario is blocked".into() })),
+    refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
+    refusal(409, "The name could mean several tools (`candidates`), or the list with this `revision` is not remembered."),
+    refusal(429, "Called too often, too many calls under way, or too many that wait for a yes; `Retry-After` says when to try again.")
+        .made(|| example(|id| Refused::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
+    refusal(501, "Its scenario says of no way to call it.")
+        .made(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
+    refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
+        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
+    refusal(503, "Nothing was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
+        .made(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
+    refusal(504, "The scenario did not answer in time; the tool may have done its work.")
+        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
+];
+/// The scenario of the examples.
+const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";
+
+/// What a client is told of a call of the tool that the examples speak of.
+fn example(refused: impl FnOnce(ToolId) -> Refused) -> Problem {
+    "files/read_text".parse().map_or_else(|_| Problem::failed(), |id| plain(&refused(id)))
+}
+
+fn failed(id: ToolId, error: CallError, attempts: u32) -> Refused {
+    Refused::Failed { id, error, attempts }
+}
+
+/// Reads what is asked for; an empty text is as good as none.
+pub(in crate::server) fn read(body: &[u8]) -> Result<Request, Problem> {
+    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| {
+        Problem::bad_request(format!(
+            "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
+        ))
+    })?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
+        let Some(text) = given(text) else { return Ok(None) };
+        // The grammar of scopes is the model's.
+        format!("{kind}:{text}").parse::<Scope>()?;
+        Ok(Some(text))
+    };
+    if asked.tool_name.is_empty() {
+        return Err(Problem::bad_request("`tool_name` is empty"));
+    }
+    Ok(Request {
+        arguments: arguments(asked.arguments)?,
+        scenario: given(asked.scenario).map(|name| name.parse()).transpose()?,
+        chat: scope("chat", asked.chat_id)?,
+        profile: scope("profile", asked.profile)?,
+        user_id: given(asked.user_id).map(Into::into),
+        revision: given(asked.revision),
+        name: asked.tool_name,
+    })
+}
+
+/// An object; none when left out or `null`. Some LLM vendors hand them over as a text that holds the object.
+fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
+    let unreadable = |error: serde_json::Error| Problem::bad_request(format!("`arguments` cannot be read: {error}"));
+    let text = given.map_or("{}", RawValue::get);
+    if text.starts_with('"') {
+        let inner: String = serde_json::from_str(text).map_err(unreadable)?;
+        let inner = if inner.trim().is_empty() { "{}" } else { &inner };
+        return object(JsonText::read(inner).map_err(unreadable)?);
+    }
+    // It was read with the body, and stands there without blanks around it.
+    object(JsonText::known(text))
+}
+
+fn object(arguments: JsonText) -> Result<JsonText, Problem> {
+    if arguments.get().starts_with('{') {
+        return Ok(arguments);
+    }
+    let got = excerpt(arguments.get());
+    Err(Problem::bad_request(format!(
+        "`arguments` cannot be `{got}`: allowed is an object, a text that holds one, or null"
+    )))
+}
+
+/// The answer of a scenario, whose result goes on as it came.
+fn answer(answered: &Answered) -> Answer {
+    let outcome = &answered.outcome;
+    let goes_on = !matches!(answered.going, Begun::Over);
+    let (status, word) = match &outcome.running {
+        None if goes_on => (StatusCode::ACCEPTED, "running"),
+        Some(running) => (StatusCode::ACCEPTED, running.status.as_deref().unwrap_or("running")),
+        None if outcome.success => (StatusCode::OK, "completed"),
+        None => (StatusCode::OK, "failed"),
+    };
+    let id = &answered.tool.id;
+    let mut body = Body::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
+    body.member("success", &outcome.success);
+    body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
+    if let Some(error) = &outcome.error {
+        body.member("error", error);
+    }
+    if let Some(code) = &outcome.code {
+        body.member("code", code);
+    }
+    body.member("status", word);
+    body.member("execution_time_ms", &u64::try_from(answered.took.as_millis()).unwrap_or(u64::MAX));
+    body.member("scenario", id.scenario.as_str());
+    body.member("tool_name", &*id.tool);
+    body.member("name", answered.tool.name.as_str());
+    body.member("url", &answered.url);
+    body.member("attempts", &answered.attempts);
+    if let Some(running) = &outcome.running {
+        body.member("is_async", &true);
+        body.member("run_id", &running.run_id);
+    } else if goes_on {
+        body.member("is_async", &true);
+    }
+    match &answered.going {
+        Begun::Over => {}
+        Begun::Followed(operation) => body.member("operation_id", &*operation.id),
+        Begun::Untracked(why) => body.member("untracked", &why.to_string()),
+    }
+    json_answer(status, body.finish())
+}
+
+/// Bytes of an answer without its result, usually.
+const SMALL: usize = 320;
+
+/// A JSON object that is written member by member: a tree of values, with the result in it, would take longer than all else here.
+struct Body(Vec<u8>);
+
+impl Body {
+    fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.name(name);
+        // Texts, numbers and flags can be written, and a buffer takes all of them.
+        let _ = serde_json::to_writer(&mut self.0, value);
+    }
+
+    /// A member whose value is JSON already.
+    fn raw(&mut self, name: &str, value: &str) {
+        self.name(name);
+        self.0.extend_from_slice(value.as_bytes());
+    }
+
+    /// The names are ours, without anything to escape.
+    fn name(&mut self, name: &str) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        for part in ["\"", name, "\":"] {
+            self.0.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+}
+
+fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// A call that waits for a human's yes: 202, with the id under which its answer will be.
+fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Answer {
+    let body = json!({
+        "success": false,
+        "result": null,
+        "error": format!("a call of `{id}` needs the approval of a human, and waits for it"),
+        "code": "approval_required",
+        "status": "waiting_for_approval",
+        "scenario": id.scenario.as_str(),
+        "tool_name": &*id.tool,
+        "approval_id": &*waiting.id,
+        "expires_at": waiting.expires_at.to_string(),
+    });
+    json_answer(StatusCode::ACCEPTED, body.to_string())
+}
+
+/// What a client is told of a call that was refused or came to nothing.
+fn problem(shared: &Shared, place: &Place, refused: &Refused) -> Problem {
+    let told = match refused {
+        Refused::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
+        Refused::Disabled { id, .. } => {
+            let place = match (&place.chat, &place.profile) {
+                (Some(chat), _) => format!("chat:{chat}"),
+                (None, Some(profile)) => format!("profile:{profile}"),
+                (None, None) => "global".to_owned(),
+            };
+            let next = format!("`PUT /api/v1/preferences` with scope `{place}` and target `tool:{id}` switches it on");
+            Problem::new(StatusCode::FORBIDDEN, format!("{refused}; {next}"))
+        }
+        refused => Problem::new(refused.status(), refused.to_string()),
+    };
+    with_reasons(told, refused)
+}
+
+/// What a client is told whatever is published.
+fn plain(refused: &Refused) -> Problem {
+    with_reasons(Problem::new(refused.status(), refused.to_string()), refused)
+}
+
+/// With what programs want to know of it.
+fn with_reasons(told: Problem, refused: &Refused) -> Problem {
+    let mut told = told.with("success", false).with("code", refused.kind());
+    match refused {
+        Refused::Ambiguous { candidates, .. } => {
+            told = told.with("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
+        }
+        Refused::Invalid { violations, more, .. } => {
+            let shown: Vec<Value> = violations
+                .iter()
+                .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
+                .collect();
+            told = told.with("violations", shown).with("more_violations", *more);
+        }
+        Refused::Failed { attempts, error, .. } => {
+            told = told.with("attempts", *attempts).with("sent", error.was_sent());
+        }
+        _ => {}
+    }
+    match refused.retry_after() {
+        Some(wait) => told.retry_after(wait),
+        None => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
+        let asked = read(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
+        assert_eq!(asked, Request::new("t", JsonText::read("{}").unwrap()));
+        let asked = read(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
+        assert_eq!(asked.arguments.get(), r#"{"a":1}"#);
+        let asked = read(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
+        assert_eq!(asked.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
+        let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
+        let asked = read(all).unwrap();
+        assert_eq!(asked.scenario.unwrap().as_str(), "s");
+        assert_eq!((asked.chat.as_deref(), asked.profile.as_deref()), (Some("7"), Some("p")));
+        assert_eq!((asked.user_id.as_deref(), asked.revision.as_deref()), (Some("u"), Some("r")));
+    }
+
+    #[test]
+    fn what_cannot_be_a_call_is_refused() {
+        for body in [
+            &b"{}"[..],
+            b"[]",
+            br#"{"tool_name":""}"#,
+            br#"{"tool_name":7}"#,
+            br#"{"tool_name":"t","scenario":"a/b"}"#,
+            br#"{"tool_name":"t","arguments":"{"}"#,
+            br#"{"tool_name":"t","chat_id":7}"#,
+        ] {
+            assert_eq!(read(body).unwrap_err().into_answer().status(), 400, "{}", String::from_utf8_lossy(body));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether the daemon lives, whether it is ready, and what it answers to.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::runtime::tasks;
+use crate::server::App;
+use crate::server::api::wire;
+use crate::server::http::error::Problem;
+
+/// That the daemon lives.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::server) struct Live {
+    status: &'static str,
+    /// Tasks that are alive: a number that only ever grows is a leak.
+    tasks: usize,
+}
+
+/// Whether the daemon is ready.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::server) struct Ready<'a> {
+    /// `ready` or `starting`.
+    status: &'static str,
+    /// What is awaited.
+    awaited: Vec<String>,
+    /// There while the daemon takes itself to be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolated: Option<wire::IsolatedJson>,
+    /// There when the daemon follows its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<wire::ConfigurationJson<'a>>,
+}
+
+/// What can be asked.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::server) struct Index {
+    name: &'static str,
+    version: &'static str,
+    routes: Vec<IndexedRoute>,
+}
+
+/// One path.
+#[derive(Serialize, JsonSchema)]
+struct IndexedRoute {
+    /// With commas between, as in the `Allow` header.
+    methods: String,
+    /// `{name}` is one segment, `{*name}` one or more.
+    path: &'static str,
+    /// For people.
+    answers: String,
+}
+
+/// `GET /healthz`: 200 as long as requests are answered at all. `tasks` are those that are alive: a number that only ever grows is a leak.
+pub(in crate::server) async fn live() -> Result<Response, Problem> {
+    wire::json(&Live { status: "ok", tasks: tasks::alive() })
+}
+
+/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
+/// `isolated` says since when and why: the list is served all the same, so it stays ready. `configuration` tells of a daemon that follows
+/// its file since when what is in force is so, what the last reload changed, which keys wait for a restart, and what is wrong with
+/// what is written now, if that cannot be used: the one before is in force then, so it stays ready too.
+pub(in crate::server) async fn ready(State(shared): State<App>) -> Result<Response, Problem> {
+    let awaited = shared.readiness.awaited();
+    let (status, text) =
+        if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
+    let snapshot = shared.reader.snapshot();
+    let answer = Ready {
+        status: text,
+        awaited,
+        isolated: snapshot.isolated.as_ref().map(wire::isolated),
+        configuration: snapshot.configuration.as_ref().map(|state| wire::configuration(state)),
+    };
+    Ok((status, wire::json(&answer)?).into_response())
+}
+
+/// `GET /`: what can be asked, from the table of routes itself: methods, path, and what it answers.
+pub(in crate::server) fn index(routes: impl Iterator<Item = (String, &'static str, String)>) -> Index {
+    let shown = routes.map(|(methods, path, answers)| IndexedRoute { methods, path, answers });
+    Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: shown.collect() }
+}

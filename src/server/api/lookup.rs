@@ -1,0 +1,154 @@
+//! From what an asker wrote to one tool, or to a refusal that says what to write instead.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::catalog::{Catalog, Found, Standing, ViewQuery, find_in_scope, out_of_bounds};
+use crate::model::{NameRef, ViewTool};
+use crate::server::http::error::{Problem, excerpt};
+
+/// How many near names a refusal offers.
+const CANDIDATES: usize = 5;
+/// How many names are compared at most: a few milliseconds' work, since anybody can ask for what is not there as often as they like.
+const COMPARED: usize = 10_000;
+
+/// The tool that `name` stands for in the scope of `query`, in the list or not. 404 offers near names, 409 those it could mean.
+pub(in crate::server) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<Arc<ViewTool>, Problem> {
+    match find_in_scope(catalog, query, &NameRef::read(name)) {
+        Found::One(tool) => Ok(tool),
+        Found::Ambiguous(tools) => {
+            let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
+            let detail = format!("several tools are called `{}`: ask for {}", excerpt(name), candidates.join(" or "));
+            Err(Problem::new(StatusCode::CONFLICT, detail).with("candidates", candidates))
+        }
+        Found::None => Err(unknown_tool(catalog, name)),
+    }
+}
+
+/// Refuses an asker whose profile nobody configured where others are, with the names of those: a slip must not look like a profile that may
+/// see little, or everything.
+pub(in crate::server) fn profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
+    catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
+        let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with("code", "unknown_profile");
+        Err(told.with("known", unknown.known))
+    })
+}
+
+/// Whether a tool of this name exists in the scope, whatever its standing.
+pub(in crate::server) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
+    matches!(find_in_scope(catalog, query, &NameRef::read(name)), Found::One(_))
+}
+
+/// Refuses a tool whose scenario is not published, or that the asker's profile may not see, with the reason.
+pub(in crate::server) fn visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
+    if let Some(step) = out_of_bounds(catalog, query, tool) {
+        return Err(Problem::not_found(format!("`{}` is not for this profile: {}", tool.id, step.outcome)));
+    }
+    let scenario = &tool.id.scenario;
+    match catalog.entry(scenario).map(|entry| &entry.standing) {
+        Some(Standing::Published) | None => Ok(()),
+        Some(Standing::Withdrawn(reason) | Standing::Hidden(reason)) => {
+            let detail = format!("`{}` is not published now: {reason}", tool.id);
+            Err(Problem::not_found(detail).with("reason", reason.as_str()))
+        }
+    }
+}
+
+/// 404 for a name that no tool has, with near names.
+pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
+    let candidates = match NameRef::read(name) {
+        NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
+            let tools =
+                catalog.entries().filter(|entry| entry.name == id.scenario).flat_map(|entry| entry.tools.iter());
+            nearest(&id.tool, tools.map(|tool| (tool.tool.name.as_ref(), &tool.id)))
+        }
+        NameRef::Id(id) => {
+            let tools = all(catalog).filter(|tool| tool.tool.name == id.tool);
+            tools.take(CANDIDATES).map(|tool| tool.id.to_string()).collect()
+        }
+        NameRef::Bare(name) => {
+            let published = all(catalog).map(|tool| (tool.name.as_str(), &tool.name));
+            nearest(&name, published)
+        }
+    };
+    let next = match candidates.first() {
+        Some(_) => format!("did you mean {}?", candidates.join(" or ")),
+        None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
+    };
+    Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with("candidates", candidates)
+}
+
+fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {
+    catalog.entries().filter(|entry| entry.is_published()).flat_map(|entry| entry.tools.iter())
+}
+
+/// What is shown of the names that are nearest to `wanted`, nearest first. Of many names only the first are compared.
+pub(in crate::server) fn nearest<'a>(
+    wanted: &str,
+    names: impl Iterator<Item = (&'a str, impl Display)>,
+) -> Vec<String> {
+    let wanted = wanted.to_ascii_lowercase();
+    let near = |(name, shown): (&str, _)| Some((distance(&wanted, &name.to_ascii_lowercase())?, shown));
+    let near = names.take(COMPARED).filter_map(near);
+    let mut near: Vec<(usize, String)> = near.map(|(distance, shown)| (distance, shown.to_string())).collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(CANDIDATES).map(|(_, text)| text).collect()
+}
+
+/// How far apart two names are; nothing when too far to be meant. A name within the other is as good as one typing error.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    const LONGEST: usize = 100;
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return None;
+    }
+    if a == b {
+        return Some(0);
+    }
+    if a.len() >= 3 && b.contains(a) || b.len() >= 3 && a.contains(b) {
+        return Some(1);
+    }
+    // Two letters swapped are two edits; a short name with two edits is another name.
+    let limit = if a.len() < 4 { 1 } else { (a.len() / 4).clamp(2, 3) };
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    Some(strsim::levenshtein(a, b)).filter(|edits| *edits <= limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(wanted: &str, names: &[&str]) -> Vec<String> {
+        nearest(wanted, names.iter().map(|name| (*name, (*name).to_owned())))
+    }
+
+    #[test]
+    fn offers_near_names_nearest_first() {
+        let names = ["read_file", "read_files", "write_file", "list_issues", "Read_File2"];
+        assert_eq!(near("read_file", &names), ["read_file", "Read_File2", "read_files"]);
+        assert_eq!(near("raed_file", &names), ["read_file"]);
+        assert_eq!(near("files", &names), ["read_files"]);
+        assert!(near("deploy", &names).is_empty());
+        assert_eq!(near("a", &["tool_a"; 9]), [""; 0]);
+    }
+
+    #[test]
+    fn many_names_are_not_all_compared() {
+        let names: Vec<String> = (0..=COMPARED).map(|n| format!("{n}_far_from_it")).collect();
+        let names = || names.iter().map(|name| (name.as_str(), name));
+        assert_eq!(nearest("9999_far_from_it", names())[0], "9999_far_from_it");
+        let last = format!("{COMPARED}_far_from_it");
+        assert!(!nearest(&last, names()).contains(&last));
+    }
+
+    #[test]
+    fn offers_few() {
+        let names: Vec<String> = (0..20).map(|n| format!("tool_{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(near("tool", &names).len(), CANDIDATES);
+    }
+}

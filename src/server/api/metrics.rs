@@ -1,0 +1,291 @@
+//! `GET /metrics`: what was counted, and what the latest snapshot shows, for Prometheus.
+//!
+//! The counts come from those who count; everything else is derived from one snapshot when somebody asks, so that nobody keeps gauges up
+//! to date that nobody reads.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
+use jiff::Timestamp;
+
+use crate::calls::Calls;
+use crate::catalog::{Entry, Snapshot, Standing};
+use crate::metrics::{self, Family, Kind, Style, Value};
+use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity, ToolId};
+use crate::server::http::error::Problem;
+use crate::server::{App, Shared};
+
+/// Tools that are told apart at most.
+const TOOLS: usize = 200;
+
+/// `GET /metrics`: `OpenMetrics`, or the older format of Prometheus for who would rather have `text/plain`.
+pub(in crate::server) async fn scrape(State(shared): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let style = style(&headers);
+    let tasks = shared.tasks.clone();
+    let bodies = shared.views.kept().await;
+    // Reads `/proc`, and looks at each scenario.
+    let text = tasks.off_thread(move || metrics::write(families(&shared, bodies), style)).await;
+    let text = text.map_err(|error| Problem::internal(&error))?;
+    let headers = [(CONTENT_TYPE, style.media_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")];
+    Ok((headers, text).into_response())
+}
+
+/// Every metric there is. `bodies` are those that are kept prepared, and their bytes.
+fn families(shared: &Shared, (bodies, bytes): (u64, u64)) -> Vec<Family> {
+    let snapshot = shared.reader.snapshot();
+    let counts = shared.engine.counts();
+    let mut all = vec![build()];
+    all.extend(scenarios(&snapshot));
+    all.extend(catalog(&snapshot));
+    all.extend(daemon(shared, &snapshot));
+    all.extend(counts.fetches.families());
+    all.extend(counts.listings.families());
+    all.extend(shared.calls.counts().families(shared.calls.waiting()));
+    all.push(shared.calls.audit_counts());
+    if shared.calls.tells_tools_apart() {
+        all.extend(tools(&shared.calls, &snapshot));
+    }
+    all.extend(counts.loads.families());
+    all.extend(shared.views.counts().families(bodies, bytes));
+    all.extend(shared.events.counts().families(shared.events.subscribers()));
+    all.extend(shared.requests.families());
+    all.extend(metrics::process::families());
+    all
+}
+
+fn build() -> Family {
+    Family::new(Kind::Info, "callsheet_build", "Which callsheet this is.").of(
+        "version",
+        env!("CARGO_PKG_VERSION"),
+        Value::Fact,
+    )
+}
+
+/// By state, and one by one. Those that wait for approval or were blocked are only counted: what announces itself on the network chooses
+/// its name, and would choose names of series. Those that were removed are only counted too, so that they raise no alarm.
+fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
+    let gauge = |name, help| Family::new(Kind::Gauge, name, help);
+    let mut states = gauge("callsheet_scenarios", "Scenarios that are known, by state.");
+    for state in ScenarioState::ALL {
+        let count = snapshot.health.values().filter(|health| health.state == state).count();
+        states = states.of("state", state.as_str(), count);
+    }
+    let mut up = gauge("callsheet_scenario_up", "Whether the scenario's last answers were good (it is live or stale).");
+    let mut incompatible = gauge(
+        "callsheet_scenario_incompatible",
+        "Whether the scenario speaks a protocol version out of the accepted range.",
+    );
+    let mut unauthorized = gauge(
+        "callsheet_scenario_needs_authorization",
+        "Whether the scenario answers 401 or 403, so that a credential is missing.",
+    );
+    let mut success = gauge(
+        "callsheet_scenario_last_success_timestamp_seconds",
+        "When the scenario last gave a good answer; absent when it never did.",
+    );
+    for health in snapshot.health.values().filter(|health| is_told(health)) {
+        let name = health.name.as_str();
+        let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
+        up = up.of("scenario", name, is_up);
+        incompatible = incompatible.of("scenario", name, health.state == ScenarioState::Incompatible);
+        unauthorized = unauthorized.of("scenario", name, health.state == ScenarioState::NeedsAuthorization);
+        if let Some(at) = health.last_success {
+            success = success.of("scenario", name, seconds(at));
+        }
+    }
+    [states, up, incompatible, unauthorized, success]
+}
+
+fn is_told(health: &Health) -> bool {
+    !matches!(health.state, ScenarioState::Pending | ScenarioState::Blocked | ScenarioState::Removed)
+}
+
+fn catalog(snapshot: &Snapshot) -> [Family; 4] {
+    let mut withheld = Withheld::default();
+    let mut published = 0;
+    for entry in snapshot.catalog.entries() {
+        published += withheld.look(entry);
+    }
+    withheld.quarantined = snapshot.health.values().map(|health| health.tools.quarantined).sum();
+    let reasons = Family::new(
+        Kind::Gauge,
+        "callsheet_tools_withheld",
+        "Tools that scenarios offer and that are not in the plain list, by why: switched off, internal to their scenario, malformed, \
+         their scenario is withdrawn, or it is not let in.",
+    );
+    [
+        Family::new(
+            Kind::Gauge,
+            "callsheet_catalog_revision_timestamp_seconds",
+            "When the present revision of the catalog came to be; how old it is is the time since then.",
+        )
+        .value(seconds(snapshot.generated_at)),
+        Family::new(Kind::Counter, "callsheet_snapshots_published", "Snapshots that were published.")
+            .value(snapshot.sequence),
+        Family::new(Kind::Gauge, "callsheet_tools_published", "Tools in the plain list.").value(published),
+        reasons
+            .of("reason", "disabled", withheld.disabled)
+            .of("reason", "internal", withheld.internal)
+            .of("reason", "quarantined", withheld.quarantined)
+            .of("reason", "withdrawn", withheld.withdrawn)
+            .of("reason", "hidden", withheld.hidden),
+    ]
+}
+
+/// The tools of the list that are called most. A name that is in no list, because its scenario is gone or not let in, is not told.
+fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
+    let counter = |name, help| Family::new(Kind::Counter, name, help);
+    let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
+    let mut failures = counter("callsheet_tool_call_failures", "Those of them that came to nothing.");
+    let mut times = counter(
+        "callsheet_tool_call_seconds",
+        "How long those of them that were sent took together, waiting for their turn included.",
+    );
+    let mut usages = calls.usages();
+    usages.sort_unstable_by(|(a, one), (b, other)| other.calls.cmp(&one.calls).then_with(|| a.cmp(b)));
+    let listed = |id: &ToolId| {
+        let entry = snapshot.catalog.entry(&id.scenario).filter(|entry| entry.is_published());
+        entry.is_some_and(|entry| entry.listed.iter().any(|tool| tool.id.tool == id.tool))
+    };
+    for (id, usage) in usages.iter().filter(|(id, _)| listed(id)).take(TOOLS) {
+        let labels = vec![("scenario", id.scenario.to_string()), ("tool", id.tool.to_string())];
+        counts = counts.sample(labels.clone(), usage.calls);
+        failures = failures.sample(labels.clone(), usage.failed());
+        times = times.sample(labels, usage.total.as_secs_f64());
+    }
+    [counts, failures, times]
+}
+
+/// How many tools are not in the plain list, by why.
+#[derive(Debug, Default)]
+struct Withheld {
+    disabled: usize,
+    internal: usize,
+    quarantined: usize,
+    withdrawn: usize,
+    hidden: usize,
+}
+
+impl Withheld {
+    /// Takes a scenario's tools in, and answers how many of them are in the list.
+    fn look(&mut self, entry: &Entry) -> usize {
+        let all = entry.tools.len();
+        match entry.standing {
+            Standing::Withdrawn(_) => self.withdrawn += all,
+            Standing::Hidden(_) => self.hidden += all,
+            Standing::Published => {
+                let listed = entry.listed.len();
+                if listed < all {
+                    let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
+                    self.disabled += disabled;
+                    self.internal += all - listed - disabled;
+                }
+                return listed;
+            }
+        }
+        0
+    }
+}
+
+/// How the daemon itself fares.
+fn daemon(shared: &Shared, snapshot: &Snapshot) -> [Family; 4] {
+    let gauge = |name, help| Family::new(Kind::Gauge, name, help);
+    let ready = gauge("callsheet_ready", "Whether every scenario that is configured was asked since the start.");
+    let isolated = gauge(
+        "callsheet_isolated",
+        "Whether so many scenarios were lost at once that the daemon takes itself to be cut off.",
+    );
+    let writable = gauge("callsheet_state_writable", "Whether what has to outlive the process can be stored.");
+    let mut findings = gauge(
+        "callsheet_findings",
+        "Open findings of sources, manifests and the state, by severity; those of the merge are not counted.",
+    );
+    for severity in [Severity::Info, Severity::Warning, Severity::Error] {
+        let count = snapshot.findings.iter().filter(|finding| finding.code.severity() == severity).count();
+        findings = findings.of("severity", severity_name(severity), count);
+    }
+    [
+        ready.value(shared.readiness.awaited().is_empty()),
+        isolated.value(snapshot.isolated.is_some()),
+        writable.value(!snapshot.findings.iter().any(is_of_the_store)),
+        findings,
+    ]
+}
+
+/// Of one scenario it only means that too many waited to be stored; the next good answer mends that.
+fn is_of_the_store(finding: &Finding) -> bool {
+    finding.code == FindingCode::StateFailed && finding.scenario.is_none()
+}
+
+fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+/// Seconds since 1970.
+fn seconds(at: Timestamp) -> f64 {
+    at.as_duration().as_secs_f64()
+}
+
+/// `OpenMetrics`, unless `text/plain` is liked better (RFC 9110 section 12.5.1).
+fn style(headers: &HeaderMap) -> Style {
+    let (open, plain) = (weight(headers, "application", "openmetrics-text"), weight(headers, "text", "plain"));
+    if plain > open { Style::Plain } else { Style::OpenMetrics }
+}
+
+/// How much a media type is liked, in thousandths, by the most specific range that covers it. 1000 when nothing is said at all.
+fn weight(headers: &HeaderMap, kind: &str, subtype: &str) -> u16 {
+    if !headers.contains_key(ACCEPT) {
+        return 1_000;
+    }
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let ranges = lines.flat_map(|line| line.split(',')).filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let (of, under) = parts.next()?.split_once('/')?;
+        let exact = match (of, under) {
+            ("*", "*") => 0,
+            (of, "*") if of.eq_ignore_ascii_case(kind) => 1,
+            (of, under) if of.eq_ignore_ascii_case(kind) && under.eq_ignore_ascii_case(subtype) => 2,
+            _ => return None,
+        };
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        // What cannot be read counts as not said.
+        let weight = weight.and_then(crate::server::http::coding::thousandths).unwrap_or(1_000);
+        Some((exact, weight))
+    });
+    ranges.max().map_or(0, |(_, weight)| weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_likes_plain_text_better_gets_it() {
+        let style = |accept: &'static str| style(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]));
+        for accept in [
+            "*/*",
+            "",
+            "application/openmetrics-text",
+            "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "text/html, */*;q=0.8",
+            "image/png",
+        ] {
+            assert_eq!(style(accept), Style::OpenMetrics, "{accept}");
+        }
+        for accept in [
+            "text/plain",
+            "text/*",
+            "text/plain;version=0.0.4, */*;q=0.1",
+            "application/openmetrics-text;q=0, */*",
+            "TEXT/Plain ; Q=1, application/openmetrics-text;q=0.999",
+        ] {
+            assert_eq!(style(accept), Style::Plain, "{accept}");
+        }
+        assert_eq!(super::style(&HeaderMap::new()), Style::OpenMetrics);
+    }
+}

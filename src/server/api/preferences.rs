@@ -1,0 +1,320 @@
+//! Preferences by scope and target. Each setting is three-valued: absent leaves it, `null` makes it inherit, a value sets it.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::model::{Approval, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch};
+use crate::server::api::wire;
+use crate::server::auth::Access;
+use crate::server::http::body::{JsonBody, bad_member};
+use crate::server::http::error::Problem;
+use crate::server::http::params::{Takes, grammar};
+use crate::server::http::query::{NoQuery, Param, Query, bad_value, many, once};
+use crate::server::{App, Shared};
+
+const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
+const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
+
+const SCOPE: Param = once("scope")
+    .takes(Takes::Matching(grammar::SCOPE))
+    .about("Where it holds: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
+const TARGET: Param = once("target").takes(Takes::Matching(grammar::TARGET)).about(
+    "What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
+    "tool:files/read_text",
+);
+/// What may be asked of all preferences.
+pub(in crate::server) const FILTERS: &[Param] = &[SCOPE, TARGET];
+/// What a reset is asked with.
+pub(in crate::server) const RESET: &[Param] = &[
+    SCOPE.must(),
+    TARGET.must(),
+    many("setting")
+        .takes(Takes::Word(|| SETTINGS.to_vec()))
+        .about("Only these settings; all when not given.", "enabled"),
+];
+
+/// Changes settings: what is absent stays as it is, what is `null` inherits again, anything else is set. At least one is to be given.
+#[derive(JsonSchema)]
+#[schemars(rename = "PreferenceChange", deny_unknown_fields, extend("minProperties" = 3))]
+#[expect(dead_code, reason = "it describes what is read member by member, for its refusals to name the member")]
+pub(in crate::server) struct ChangeBody {
+    /// Where it holds: `global`, `profile:NAME` or `chat:ID`.
+    #[schemars(regex(pattern = grammar::SCOPE))]
+    scope: String,
+    /// What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
+    #[schemars(regex(pattern = grammar::TARGET))]
+    target: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "wire::approvals")]
+    approval: Option<String>,
+    /// The name to publish a tool under. For single tools only.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "aliases")]
+    alias: Option<String>,
+    /// Which tools stay when a limit allows only so many: highest first.
+    #[schemars(skip_serializing_if = "Option::is_none", range(min = i32::MIN, max = i32::MAX))]
+    priority: Option<i32>,
+    /// Whether it stays in the list whatever is searched for.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    pinned: Option<bool>,
+}
+
+fn aliases(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "pattern": grammar::PUBLISHED})
+}
+
+/// What users and operators want, by scope and target.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::server) struct Preferences {
+    preferences: Vec<wire::PreferenceJson>,
+}
+
+/// A preference as it is now.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChangedPreference")]
+pub(in crate::server) struct Changed {
+    preference: wire::PreferenceJson,
+}
+
+/// A change of the settings of one target in one scope.
+pub(in crate::server) type Change = (Scope, PreferenceTarget, SettingsPatch);
+
+impl Shared {
+    /// Changes preferences, all of them or none. Every request that changes one comes through here:
+    /// a caller who may not loosen is refused. The settings after it, in the order of the changes.
+    pub(in crate::server) async fn prefer_all(
+        &self,
+        access: Access,
+        changes: Vec<Change>,
+    ) -> Result<Vec<Settings>, Problem> {
+        changes.iter().try_for_each(|(_, _, patch)| access.check_change(patch))?;
+        Ok(self.engine.prefer_all(changes).await?)
+    }
+
+    /// The same for one change.
+    pub(in crate::server) async fn prefer(
+        &self,
+        access: Access,
+        scope: Scope,
+        target: PreferenceTarget,
+        patch: SettingsPatch,
+    ) -> Result<Settings, Problem> {
+        let settings = self.prefer_all(access, vec![(scope, target, patch)]).await?;
+        Ok(settings.into_iter().next().unwrap_or_default())
+    }
+}
+
+/// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
+pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), FILTERS)?;
+    let scope = query.one("scope").map(str::parse::<Scope>).transpose()?;
+    let target = query.one("target").map(str::parse::<PreferenceTarget>).transpose()?;
+    let snapshot = shared.reader.snapshot();
+    let wanted = |(s, t, _): &(&Scope, &PreferenceTarget, &Settings)| {
+        scope.as_ref().is_none_or(|scope| scope == *s) && target.as_ref().is_none_or(|target| target == *t)
+    };
+    let preferences = snapshot.catalog.preferences().iter().filter(wanted);
+    let shown = preferences.map(|(scope, target, settings)| wire::preference(scope, target, settings));
+    wire::json(&Preferences { preferences: shown.collect() })
+}
+
+/// `PUT /api/v1/preferences`: changes the settings that the body speaks of; answers `{"preference": {...}}` when that is durable and
+/// published. The tool or scenario need not exist now.
+pub(in crate::server) async fn change(
+    State(shared): State<App>,
+    access: Access,
+    _: NoQuery,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    let (scope, target, patch) = read_change(&body)?;
+    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
+    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
+}
+
+/// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
+pub(in crate::server) async fn reset(
+    State(shared): State<App>,
+    access: Access,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let (scope, target, patch) = read_reset(raw.as_deref())?;
+    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
+    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
+}
+
+fn read_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
+    let query = Query::read(raw, RESET)?;
+    let (scope, target) = (query.required("scope")?.parse()?, query.required("target")?.parse()?);
+    let settings = query.all("setting")?;
+    if settings.is_empty() {
+        return Ok((scope, target, SettingsPatch::reset()));
+    }
+    let mut patch = SettingsPatch::default();
+    for setting in settings {
+        match setting {
+            "enabled" => patch.enabled = Some(None),
+            "approval" => patch.approval = Some(None),
+            "alias" => patch.alias = Some(None),
+            "priority" => patch.priority = Some(None),
+            "pinned" => patch.pinned = Some(None),
+            other => return Err(bad_value("setting", other, &SETTINGS.join(", ")).with("known", SETTINGS.to_vec())),
+        }
+    }
+    Ok((scope, target, patch))
+}
+
+/// What the body of a change asks for.
+pub(in crate::server) fn read_change(body: &JsonBody) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
+    body.only(&MEMBERS)?;
+    let scope: Scope = body.text("scope")?.parse()?;
+    let target: PreferenceTarget = body.text("target")?.parse()?;
+    let patch = SettingsPatch {
+        enabled: setting(body, "enabled", "true, false or null", Value::as_bool)?,
+        approval: setting(body, "approval", "\"require\", \"skip\" or null", |value| value.as_str()?.parse().ok())?,
+        alias: alias(body, &target)?,
+        priority: setting(body, "priority", "a whole number of 32 bits or null", whole)?,
+        pinned: setting(body, "pinned", "true, false or null", Value::as_bool)?,
+    };
+    if patch == SettingsPatch::default() {
+        let detail = format!("the body changes nothing: give at least one of {}", SETTINGS.join(", "));
+        return Err(Problem::bad_request(detail).with("known", SETTINGS.to_vec()));
+    }
+    Ok((scope, target, patch))
+}
+
+/// A whole number of 32 bits. For JSON Schema `7.0` is one, too.
+fn whole(value: &Value) -> Option<i32> {
+    if let Some(number) = value.as_i64() {
+        return i32::try_from(number).ok();
+    }
+    let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+    let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number);
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+    fits.then_some(number as i32)
+}
+
+/// A three-valued setting of the body, as [`SettingsPatch`] has it.
+#[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
+fn setting<T>(
+    body: &JsonBody,
+    name: &str,
+    allowed: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<Option<T>>, Problem> {
+    match body.0.get(name) {
+        None => Ok(None),
+        Some(Value::Null) => Ok(Some(None)),
+        Some(value) => match read(value) {
+            Some(read) => Ok(Some(Some(read))),
+            None => Err(bad_member(name, value, allowed)),
+        },
+    }
+}
+
+#[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
+fn alias(body: &JsonBody, target: &PreferenceTarget) -> Result<Option<Option<PublishedName>>, Problem> {
+    let alias = setting(body, "alias", "a text or null", |value| value.as_str().map(str::to_owned))?;
+    match alias {
+        Some(Some(text)) => {
+            if !matches!(target, PreferenceTarget::Tool(_)) {
+                return Err(InvalidPreference::AliasTarget(target.to_string()).into());
+            }
+            let alias = PublishedName::alias(&text);
+            alias.map(|alias| Some(Some(alias))).map_err(|error| Problem::bad_request(format!("`alias`: {error}")))
+        }
+        Some(None) => Ok(Some(None)),
+        None => Ok(None),
+    }
+}
+
+/// The approval as the original agent-inbox writes it: empty inherits.
+pub(in crate::server) fn approval_override(text: &str) -> Result<Option<Approval>, InvalidPreference> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn change(body: Value) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
+        let Value::Object(members) = body else { panic!("not an object") };
+        read_change(&JsonBody(members))
+    }
+
+    #[test]
+    fn absent_leaves_null_resets_and_a_value_sets() {
+        let body =
+            json!({"scope": "chat:7", "target": "tool:files/read", "enabled": false, "approval": null, "priority": -3});
+        let (scope, target, patch) = change(body).unwrap();
+        assert_eq!((scope.to_string(), target.to_string()), ("chat:7".into(), "tool:files/read".into()));
+        let expected = SettingsPatch {
+            enabled: Some(Some(false)),
+            approval: Some(None),
+            alias: None,
+            priority: Some(Some(-3)),
+            pinned: None,
+        };
+        assert_eq!(patch, expected);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_is_refused_by_name() {
+        use http_body_util::BodyExt;
+        let base = json!({"scope": "global", "target": "scenario:files"});
+        for (member, value, named) in [
+            ("scope", json!("user"), "`user`"),
+            ("scope", json!(7), "`scope`"),
+            ("target", json!("files"), "`files`"),
+            ("enabled", json!("yes"), "`enabled` cannot be `\"yes\"`: allowed is true, false or null"),
+            ("approval", json!("maybe"), "`approval`"),
+            ("priority", json!(3_000_000_000_i64), "`priority`"),
+            ("priority", json!(1.5), "`priority`"),
+            ("alias", json!("read"), "single tool"),
+            ("alias", json!(1), "`alias`"),
+            ("enable", json!(true), "unknown member `enable`"),
+        ] {
+            let mut body = base.clone();
+            body["priority"] = json!(1);
+            body[member] = value;
+            let answer = change(body).expect_err(member).into_answer();
+            assert_eq!(answer.status(), 400);
+            let told = answer.into_body().collect().await.unwrap().to_bytes();
+            let told: Value = serde_json::from_slice(&told).unwrap();
+            assert!(told["error"].as_str().unwrap().contains(named), "{member}: {told}");
+        }
+        assert!(change(base).is_err(), "nothing to change");
+        assert!(change(json!({"target": "tag:x", "enabled": true})).is_err(), "no scope");
+        assert!(change(json!({"scope": "global", "target": "tool:a/b", "alias": "not legal"})).is_err());
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        for (value, expected) in [(json!(7), Some(7)), (json!(-7.0), Some(-7)), (json!(7.5), None), (json!(1e10), None)]
+        {
+            assert_eq!(whole(&value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_described_body_has_the_members_that_are_read() {
+        let schema = schemars::schema_for!(ChangeBody);
+        let described: Vec<&str> =
+            schema.as_value()["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(described, MEMBERS);
+    }
+
+    #[test]
+    fn a_reset_is_whole_or_by_setting() {
+        let reset = |raw| read_reset(Some(raw)).map(|(_, _, patch)| patch);
+        assert_eq!(reset("scope=global&target=tag:x").unwrap(), SettingsPatch::reset());
+        let some = reset("scope=global&target=tag:x&setting=enabled,priority").unwrap();
+        assert_eq!(some, SettingsPatch { enabled: Some(None), priority: Some(None), ..SettingsPatch::default() });
+        for raw in ["", "scope=global", "scope=global&target=tag:x&setting=colour", "scope=global&target=tag:x&x=1"] {
+            assert_eq!(reset(raw).unwrap_err().into_answer().status(), 400, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The health of scenarios, and what operators do about them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::catalog::Snapshot;
+use crate::engine::Forgotten;
+use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
+use crate::server::api::findings::read_all;
+use crate::server::api::{lookup, wire};
+use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::params::Takes;
+use crate::server::http::query::{NoQuery, Param, Query, many, once};
+use crate::server::{App, Shared};
+use crate::state::Decision;
+
+/// What may be asked of all scenarios.
+pub(in crate::server) const STATES: &[Param] = &[many("state")
+    .takes(Takes::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
+    .about("Only scenarios in these states.", "live")];
+/// What trust may be given with.
+pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
+    "Only if it is there: what was looked at may have made room for something else meanwhile.",
+    "http://127.0.0.1:9001",
+)];
+
+/// The health of every scenario that was asked for, in order of their names.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Scenarios")]
+pub(in crate::server) struct Everybody<'a> {
+    scenarios: Vec<Listed<'a>>,
+    /// There while the daemon takes itself to be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolated: Option<wire::IsolatedJson>,
+    /// There while the configuration in force is not what is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<wire::ConfigurationJson<'a>>,
+}
+
+/// The health of a scenario, and how calls of its tools fare.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ListedScenario")]
+struct Listed<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    calls: Option<wire::BreakerJson>,
+}
+
+/// The health of a scenario, with its findings.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExaminedScenario")]
+pub(in crate::server) struct Examined<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    /// Its circuit breaker; `null` when no tool of it was called since the start.
+    calls: Option<wire::BreakerJson>,
+    findings: Vec<wire::FindingJson<'a>>,
+}
+
+/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
+/// takes itself to be cut off, `isolated` says since when, until when at most, and why. While the configuration in force is not what is
+/// written, `configuration` says so, as in `/readyz`.
+pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), STATES)?;
+    let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
+    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
+    let shown = snapshot.health.values().filter(wanted).map(|health| Listed {
+        scenario: wire::health(health, now),
+        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
+    });
+    let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
+    wire::json(&Everybody {
+        scenarios: shown.collect(),
+        isolated: snapshot.isolated.as_ref().map(wire::isolated),
+        configuration: deviating.map(|state| wire::configuration(state)),
+    })
+}
+
+/// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.
+pub(in crate::server) async fn one(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let snapshot = shared.reader.snapshot();
+    let health = find(&snapshot, &name)?;
+    let findings = findings_of(&snapshot, &health.name);
+    wire::json(&Examined {
+        scenario: wire::health(health, shared.clock.wall()),
+        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
+        findings: findings.iter().map(wire::finding).collect(),
+    })
+}
+
+/// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.
+pub(in crate::server) async fn refresh(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let name = find(&shared.reader.snapshot(), &name)?.name.clone();
+    let refreshed = shared.engine.refresh(vec![name.clone()]).await?;
+    match refreshed.into_iter().find(|health| health.name == name) {
+        Some(health) => wire::json(&wire::health(&health, shared.clock.wall())),
+        None => shown_now(&shared, name.as_str()),
+    }
+}
+
+/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block. With
+/// `origin` only if that is where it is (409): what was looked at may have made room for something else meanwhile.
+pub(in crate::server) async fn trust(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), ORIGIN)?;
+    if let Some(meant) = query.one("origin") {
+        let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
+        if *found != *meant.trim_end_matches('/') {
+            let next = format!("`GET /api/v1/scenarios/{name}` shows what it claims to be");
+            let detail = format!("`{name}` is at {found} now, not at {}; {next}", excerpt(meant));
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
+    }
+    decide(&shared, &name, Some(Decision::Trusted)).await
+}
+
+/// `POST /api/v1/scenarios/{name}/block`: it is neither asked nor published.
+pub(in crate::server) async fn block(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    decide(&shared, &name, Some(Decision::Blocked)).await
+}
+
+/// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked, since that would lift the block.
+pub(in crate::server) async fn untrust(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
+        let next = format!("`DELETE /api/v1/scenarios/{name}/block` takes the block back");
+        return Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` is blocked, not trusted; {next}")));
+    }
+    decide(&shared, &name, None).await
+}
+
+/// `DELETE /api/v1/scenarios/{name}/block`: takes a block back. Changes nothing when it is not blocked, not even its trust.
+pub(in crate::server) async fn unblock(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
+        decide(&shared, &name, None).await
+    } else {
+        shown_now(&shared, &name)
+    }
+}
+
+/// What came of forgetting a scenario.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ForgottenScenario")]
+pub(in crate::server) struct ForgottenJson<'a> {
+    /// The name it was filed under.
+    name: &'a str,
+    /// The state that it was in.
+    #[schemars(schema_with = "wire::states")]
+    was: &'static str,
+    /// The source that still names it; `null` when none does.
+    named_by: Option<&'static str>,
+    /// Whether an operator's trust in it was taken back with it.
+    trust_ended: bool,
+    /// What that means, for people.
+    message: String,
+}
+
+impl<'a> ForgottenJson<'a> {
+    fn new(forgotten: &'a Forgotten) -> Self {
+        let name = forgotten.name.as_str();
+        let message = match forgotten.named_by {
+            Some(source) => format!(
+                "`{name}` is forgotten, but its source ({source}) still names it: it is known anew, and its tools come back at its next good answer"
+            ),
+            None => format!("`{name}` is forgotten, and the names of its tools are free"),
+        };
+        let named_by = forgotten.named_by.map(SourceId::as_str);
+        Self { name, was: forgotten.was.as_str(), named_by, trust_ended: forgotten.approval_ended, message }
+    }
+}
+
+/// `POST /api/v1/scenarios/{name}/forget`: ends what is known of a scenario that is removed or down. 409 for any other.
+pub(in crate::server) async fn forget(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let name = find(&shared.reader.snapshot(), &name)?.name.clone();
+    wire::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
+}
+
+/// Whether the scenario is known is the engine's to judge: an operator may decide before it appears.
+async fn decide(shared: &Shared, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
+    let health = shared.engine.decide(name.parse()?, decision).await?;
+    wire::json(&wire::health(&health, shared.clock.wall()))
+}
+
+fn shown_now(shared: &Shared, name: &str) -> Result<Response, Problem> {
+    wire::json(&wire::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
+}
+
+/// The health of a scenario; 404 offers near names.
+pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
+    let parsed: ScenarioName = name.parse()?;
+    snapshot.health.get(&parsed).ok_or_else(|| {
+        let near = lookup::nearest(name, snapshot.health.keys().map(|known| (known.as_str(), known)));
+        let next = match near.first() {
+            Some(_) => format!("did you mean {}?", near.join(" or ")),
+            None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),
+        };
+        Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name))).with("candidates", near)
+    })
+}
+
+/// What sources, manifests, the store and the merge found about one scenario, in order, each once.
+pub(in crate::server) fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
+    let mut findings = snapshot.catalog.findings_of(name);
+    findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());
+    findings.extend(snapshot.catalog.entry(name).iter().flat_map(|entry| entry.lint()).cloned());
+    findings.sort();
+    findings.dedup();
+    findings
+}

@@ -1,0 +1,232 @@
+//! `GET /api/v1/tools/search`: the tools that fit a text best, and why.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use callsheet_provide::conditional;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, StatusCode, Uri};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
+use crate::formats::Format;
+use crate::model::{ScenarioName, ToolId};
+use crate::server::App;
+use crate::server::api::lookup;
+use crate::server::http::error::Problem;
+use crate::server::http::params;
+use crate::server::http::params::Takes;
+use crate::server::http::query::{Param, Query, bad_value, many, once};
+
+/// Characters of `q`: a page of text.
+const LONGEST: usize = 4_000;
+/// Answers when `limit` is not given.
+const USUAL: usize = 20;
+/// Answers at most.
+const MOST: u32 = 1_000;
+/// Tools in `recent` at most.
+const MOST_RECENT: usize = 100;
+
+/// What may be asked with.
+pub(in crate::server) const KNOWN: &[Param] = &[
+    once("q").takes(Takes::Text(LONGEST)).about(
+        "What the tool is to do, or in `mode=palette` what was typed; only there it may be empty.",
+        "read a file",
+    ),
+    once("mode")
+        .takes(Takes::Word(|| vec!["rank", "palette"]))
+        .about("`rank` goes by meaning, `palette` by what a person types of a name.", "palette"),
+    once("limit").takes(Takes::Count(1, MOST)).about("So many results at most; 20 when not given.", "5"),
+    many("recent")
+        .takes(Takes::Matching(params::grammar::TOOL))
+        .about("Tools used before, the latest first. With `mode=palette` only, 100 at most.", ""),
+    params::FORMAT,
+    params::PROFILE,
+    params::CHAT,
+    params::SCENARIOS,
+    params::CATEGORIES,
+    params::TAGS,
+    params::INCLUDE_DISABLED,
+];
+
+/// What is asked for.
+#[derive(Clone)]
+struct Asked {
+    text: String,
+    palette: bool,
+    limit: usize,
+    recent: Vec<ToolId>,
+    /// The shape of each tool; without one only what a person wants to read.
+    format: Option<&'static dyn Format>,
+    view: ViewQuery,
+}
+
+/// The tools that fit best, the best first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SearchResults")]
+pub(in crate::server) struct Answer<'a> {
+    /// What was asked for.
+    query: &'a str,
+    /// `rank` or `palette`.
+    mode: &'static str,
+    /// The catalog's revision, as the asker's scope sees it.
+    revision: String,
+    results: Vec<Found<'a>>,
+}
+
+/// A tool, and how well it fits.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SearchResult")]
+struct Found<'a> {
+    /// The published name.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    scenario: &'a str,
+    /// The name its scenario gave it.
+    tool: &'a str,
+    category: Option<&'a str>,
+    description: &'a str,
+    enabled: bool,
+    requires_approval: bool,
+    /// Comparable within one answer only.
+    score: f64,
+    /// Where the words were found, the most telling first.
+    fields: Vec<&'static str>,
+    /// How it matched, in `mode=palette`.
+    #[schemars(schema_with = "tiers")]
+    tier: Option<&'static str>,
+    /// With `format`: the tool in that format, or `null` when the format must leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<Value>,
+}
+
+fn tiers(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["prefix", "word", "fuzzy", "recent", null]})
+}
+
+/// `GET /api/v1/tools/search`: parameters as in [`KNOWN`].
+pub(in crate::server) async fn search(
+    State(shared): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = Asked::read(uri.query())?;
+    let snapshot = shared.reader.snapshot();
+    lookup::profile(&snapshot.catalog, &asked.view)?;
+    // An index that nobody needed yet is made now, which may take longer than an async thread may be held up.
+    let answer = shared.tasks.off_thread(move || asked.answer(&snapshot)).await?;
+    let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
+    if conditional::is_known(&headers, &etag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response());
+    }
+    let head = [(ETAG, etag.as_str()), (CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "private, no-cache")];
+    Ok((head.map(|(name, value)| (name, value.to_owned())), answer).into_response())
+}
+
+impl Asked {
+    fn read(raw: Option<&str>) -> Result<Self, Problem> {
+        let query = Query::read(raw, KNOWN)?;
+        let text = query.one("q").unwrap_or_default();
+        if text.chars().nth(LONGEST).is_some() {
+            return Err(bad_value("q", text, &format!("at most {LONGEST} characters")));
+        }
+        let palette = match query.one("mode") {
+            None | Some("rank") => false,
+            Some("palette") => true,
+            Some(other) => return Err(bad_value("mode", other, "`rank` or `palette`")),
+        };
+        if text.trim().is_empty() && !palette {
+            let detail =
+                "`q` is missing: say what the tool is to do (a tool called `search` is asked for as `scenario/search`)";
+            return Err(Problem::bad_request(detail));
+        }
+        let recent = recent(&query, palette)?;
+        let format = query.one("format").map(|_| query.format()).transpose()?;
+        let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
+            Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
+        };
+        let scenarios = query.all("scenario")?.into_iter();
+        let scenarios = scenarios
+            .map(|name| name.parse::<ScenarioName>().map_err(|_| bad_value("scenario", name, "a scenario's name")));
+        let view = ViewQuery {
+            scenarios: scenarios.collect::<Result<_, _>>()?,
+            categories: texts("category")?,
+            tags: texts("tag")?,
+            include_disabled: query.flag("include_disabled")?,
+            ..query.scope()?
+        };
+        if view.include_disabled && format.is_some_and(Format::for_llm) {
+            let detail = "`include_disabled=true` goes with `format=native` only: LLMs never get such tools";
+            return Err(Problem::bad_request(detail));
+        }
+        Ok(Self { text: text.to_owned(), palette, limit: limit(&query)?, recent, format, view })
+    }
+
+    /// The body, as JSON.
+    fn answer(&self, snapshot: &Snapshot) -> Result<String, Problem> {
+        let view = View::select(&snapshot.catalog, &self.view);
+        let hits = if self.palette {
+            view.palette(&self.text, &self.recent, self.limit)
+        } else {
+            view.rank(&self.text, self.limit)
+        };
+        let answer = Answer {
+            query: &self.text,
+            mode: if self.palette { "palette" } else { "rank" },
+            revision: snapshot.catalog.revision_for(&self.view).to_string(),
+            results: hits.iter().map(|hit| self.result(hit)).collect(),
+        };
+        serde_json::to_string(&answer).map_err(|error| Problem::internal(&error))
+    }
+
+    fn result<'a>(&self, hit: &'a Hit) -> Found<'a> {
+        let tool = &*hit.tool;
+        let definition = self.format.map(|format| {
+            let json = format.encode(tool).json.unwrap_or_default();
+            serde_json::from_slice(&json).unwrap_or_default()
+        });
+        Found {
+            name: tool.name.as_str(),
+            id: tool.id.to_string(),
+            scenario: tool.id.scenario.as_str(),
+            tool: &tool.id.tool,
+            category: tool.tool.category.as_deref(),
+            description: &tool.tool.description,
+            enabled: tool.effective.enabled,
+            requires_approval: tool.effective.requires_approval,
+            // Four digits: more would only show how it was added up.
+            score: (f64::from(hit.score) * 1e4).round() / 1e4,
+            fields: hit.fields.iter().map(Field::as_str).collect(),
+            tier: hit.tier.map(crate::catalog::Tier::as_str),
+            definition,
+        }
+    }
+}
+
+/// 1 to [`MOST`].
+fn limit(query: &Query) -> Result<usize, Problem> {
+    let Some(text) = query.one("limit") else { return Ok(USUAL) };
+    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MOST).contains(limit));
+    let limit = limit.and_then(|limit| limit.try_into().ok());
+    limit.ok_or_else(|| bad_value("limit", text, &format!("a whole number from 1 to {MOST}")))
+}
+
+/// The tools used before, the latest first.
+fn recent(query: &Query, palette: bool) -> Result<Vec<ToolId>, Problem> {
+    let given = query.all("recent")?;
+    if !given.is_empty() && !palette {
+        return Err(Problem::bad_request("`recent` goes with `mode=palette` only"));
+    }
+    if given.len() > MOST_RECENT {
+        return Err(Problem::bad_request(format!("`recent` names {} tools; at most {MOST_RECENT}", given.len())));
+    }
+    let read = |id: &str| {
+        id.parse::<ToolId>().map_err(|_| bad_value("recent", id, "tools as `scenario/tool`, the latest first"))
+    };
+    given.into_iter().map(read).collect()
+}

@@ -1,0 +1,343 @@
+//! The published list, single tools, and why a tool is or is not in the list.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http_body_util::Full;
+use schemars::JsonSchema;
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
+use crate::formats::Format;
+use crate::model::ViewTool;
+use crate::server::api::{lookup, wire};
+use crate::server::http::coding;
+use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::params;
+use crate::server::http::query::{ListQuery, Param, Query};
+use crate::server::http::repeats::Ready;
+use crate::server::{App, Shared};
+use crate::views::{Coding, Prepared};
+
+/// The catalog's revision, as the asker's scope sees it.
+const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
+/// How many tools the list has.
+const TOOLS: HeaderName = HeaderName::from_static("callsheet-tools");
+/// How many tools a limit or the format left out; absent when none.
+const LEFT_OUT: HeaderName = HeaderName::from_static("callsheet-left-out");
+/// How many of the tools in the list are deferred; absent when none.
+const DEFERRED: HeaderName = HeaderName::from_static("callsheet-deferred");
+/// Estimated tokens of those that are not.
+const TOKENS: HeaderName = HeaderName::from_static("callsheet-tokens");
+/// What a conversation hands back as `sticky`. Only in answers to who asked for a choice of tools.
+const SELECTION: HeaderName = HeaderName::from_static("callsheet-selection");
+/// What to know of the choice, by short names with commas between; absent when there is nothing.
+const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
+/// May be kept by the client, and is asked for again each time: a 304 is cheap, an old list is not.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// What one tool may be asked with.
+pub(in crate::server) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, params::CHAT];
+/// What an explanation may be asked with.
+pub(in crate::server) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
+/// The headers of a list beside those that every answer has, with what they say.
+pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
+    ("callsheet-revision", "Identity of the content, as the asker's scope sees it."),
+    ("callsheet-tools", "How many tools the list has."),
+    ("callsheet-tokens", "Estimated tokens of those that are not deferred."),
+    ("callsheet-left-out", "How many tools a limit or the format left out; absent when none."),
+    ("callsheet-deferred", "How many of the tools are deferred; absent when none."),
+    ("callsheet-selection", "What a conversation hands back as `sticky`, when a choice was asked for."),
+    (
+        "callsheet-notes",
+        "What to know of the choice, by short names with commas between; absent when there is nothing.",
+    ),
+];
+/// The headers of one tool.
+pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
+/// Below this path live the tools.
+const BELOW: &str = "/api/v1/tools/";
+
+/// Every decision about a tool, with its source.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
+pub(in crate::server) struct Explained<'a> {
+    /// The published name.
+    name: &'a str,
+    /// `scenario/tool`.
+    id: String,
+    scenario: &'a str,
+    /// The name its scenario gave it.
+    tool: &'a str,
+    /// Whether a list for this scope has it, before limits.
+    listed: bool,
+    /// In the order they were taken.
+    steps: Vec<ExplainedStep<'a>>,
+    /// What findings say of it, and of its scenario's standing.
+    findings: Vec<wire::FindingJson<'a>>,
+}
+
+/// One decision.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Step")]
+struct ExplainedStep<'a> {
+    /// What was decided.
+    subject: &'static str,
+    /// What came of it, and why.
+    outcome: &'a str,
+    /// Where that came from: `manifest`, `catalog`, or a preference as `SCOPE TARGET`.
+    source: &'a str,
+}
+
+type Answer = http::Response<Full<Bytes>>;
+
+/// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
+/// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
+/// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
+pub(in crate::server) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
+    let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
+    if let Some(ready) = shared.repeats.find(&snapshot, query.unwrap_or_default(), coding) {
+        shared.views.counts().repeated();
+        return ready.answer(headers);
+    }
+    let list = match ListQuery::read(query) {
+        Ok(list) => list,
+        Err(problem) => return problem.into_answer(),
+    };
+    if let Err(problem) = lookup::profile(&snapshot.catalog, &list.view) {
+        return problem.into_answer();
+    }
+    let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
+    shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
+    ready.answer(headers)
+}
+
+/// The list of a snapshot, ready to be sent.
+async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery, coding: Coding) -> Ready {
+    let (view, format) = (&list.view, list.format);
+    let prepared = if list.report {
+        shared.views.prepare_report(snapshot, view, format, coding).await
+    } else {
+        shared.views.prepare(snapshot, view, format, coding).await
+    };
+    ready(&prepared, revision(snapshot, view))
+}
+
+fn ready(prepared: &Prepared, revision: Revision) -> Ready {
+    let mut known = revisable_headers(&prepared.etag, revision);
+    known.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    known.insert(TOOLS, prepared.tools.into());
+    known.insert(TOKENS, prepared.tokens.into());
+    for (name, count) in [(LEFT_OUT, prepared.left_out), (DEFERRED, prepared.deferred)] {
+        if count > 0 {
+            known.insert(name, count.into());
+        }
+    }
+    let notes = (!prepared.notes.is_empty()).then(|| prepared.notes.join(", "));
+    for (name, text) in [(SELECTION, prepared.selection.as_deref()), (NOTES, notes.as_deref())] {
+        // Hexadecimal digits and short names always are header values.
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            known.insert(name, value);
+        }
+    }
+    let mut found = known.clone();
+    found.insert(CONTENT_TYPE, JSON);
+    if prepared.coding != Coding::Identity {
+        found.insert(CONTENT_ENCODING, HeaderValue::from_static(prepared.coding.as_str()));
+    }
+    Ready { body: prepared.body.clone(), etag: prepared.etag.clone(), found, known }
+}
+
+/// What identifies the content for the asker's scope. The plain list, asked for most, has it ready.
+fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
+    let scoped = query.profile.is_some() || query.chat.is_some();
+    if scoped { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
+}
+
+/// What a 200 and a 304 have in common.
+fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ETAG, etag.clone());
+    headers.insert(CACHE_CONTROL, REVALIDATE);
+    // Hexadecimal digits are always a header value.
+    if let Ok(revision) = HeaderValue::try_from(revision.to_string()) {
+        headers.insert(REVISION, revision);
+    }
+    headers
+}
+
+fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &HeaderMap) -> Result<Answer, Problem> {
+    let query = Query::read(query, ONE)?;
+    let format = query.format()?;
+    let scope = everything(query.scope()?);
+    lookup::profile(&snapshot.catalog, &scope)?;
+    let tool = lookup::tool(&snapshot.catalog, &scope, name)?;
+    lookup::visible(&snapshot.catalog, &scope, &tool)?;
+    let body = Bytes::from(encoded(&tool, format)?);
+    let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body))).map_err(|e| Problem::internal(&e))?;
+    let known = revisable_headers(&etag, revision(snapshot, &scope));
+    let mut found = known.clone();
+    found.insert(CONTENT_TYPE, JSON);
+    Ok(Ready { body, etag, found, known }.answer(headers))
+}
+
+/// The same scope, with tools that lists leave out.
+fn everything(scope: ViewQuery) -> ViewQuery {
+    ViewQuery { include_disabled: true, include_internal: true, ..scope }
+}
+
+/// The tool in a format. What a format for LLMs never lists is not given out one by one either.
+fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
+    let refused = |why: &str| {
+        let detail = format!("`{}` is not offered as `format={}`: {why}", tool.id, format.id());
+        Problem::not_found(format!("{detail}; `format=native` shows it"))
+    };
+    if format.for_llm() && tool.tool.facts.internal_only {
+        return Err(refused("its scenario marks it as internal"));
+    }
+    if format.for_llm() && !tool.effective.enabled {
+        return Err(refused(&format!("it is switched off by {}", tool.effective.enabled_source)));
+    }
+    let encoded = format.encode(tool);
+    encoded.json.ok_or_else(|| {
+        let why: Vec<&str> = encoded.findings.iter().map(|finding| finding.message.as_str()).collect();
+        refused(&why.join("; "))
+    })
+}
+
+/// [`list`] as the router's handler, from which the description of the API takes the route.
+pub(in crate::server) async fn list_route(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
+}
+
+/// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.
+///
+/// One tool is named by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by an original name that only one
+/// has. Parameters: `format`, `profile`, `chat_id`. A disabled tool is shown as such; one that is not published now is 404 with the
+/// reason, a name that could mean several is 409 with `candidates`.
+///
+/// `a/explain` explains the tool `a`; when no tool is called `a`, it is the tool `explain` of scenario `a`, which is always reached as
+/// `a%2Fexplain`.
+pub(in crate::server) async fn one_route(
+    State(shared): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let rest = uri.path().strip_prefix(BELOW).unwrap_or_default();
+    let snapshot = shared.reader.snapshot();
+    let catalog = &snapshot.catalog;
+    if let Some(before) = rest.strip_suffix("/explain") {
+        let (name, whole) = (read_name(before)?, read_name(rest)?);
+        let asked = Query::read(uri.query(), ONE).and_then(|query| query.scope());
+        let scope = everything(asked.unwrap_or_default());
+        if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
+            let scope = everything(Query::read(uri.query(), EXPLAIN)?.scope()?);
+            return explain_answer(&snapshot, &scope, &name);
+        }
+    }
+    let answer = read_name(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
+    Ok(answer?.map(axum::body::Body::new))
+}
+
+/// Explains a tool. Tools that are not published are explained too.
+fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
+    let tool = lookup::tool(&snapshot.catalog, scope, name)?;
+    let explanation = explain(&snapshot.catalog, scope, &tool);
+    let steps = explanation.steps.iter();
+    let tool = &explanation.tool;
+    wire::json(&Explained {
+        name: tool.name.as_str(),
+        id: tool.id.to_string(),
+        scenario: tool.id.scenario.as_str(),
+        tool: &tool.id.tool,
+        listed: explanation.listed,
+        steps: steps
+            .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
+            .collect(),
+        findings: explanation.findings.iter().map(wire::finding).collect(),
+    })
+}
+
+/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
+fn read_name(rest: &str) -> Result<String, Problem> {
+    percent_encoding::percent_decode_str(rest)
+        .decode_utf8()
+        .map(Cow::into_owned)
+        .map_err(|_| Problem::bad_request(format!("`{}` is no UTF-8 after percent-decoding", excerpt(rest))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::IF_NONE_MATCH;
+
+    fn prepared(coding: Coding, left_out: usize) -> Prepared {
+        Prepared {
+            body: Bytes::from_static(b"[1]"),
+            coding,
+            etag: HeaderValue::from_static("\"abc\""),
+            tools: 1,
+            findings: Arc::default(),
+            left_out,
+            deferred: 2,
+            tokens: 30,
+            selection: Some("0123456789ab".into()),
+            notes: vec!["sticky-gone", "prefix-broken"].into(),
+        }
+    }
+
+    #[test]
+    fn names_are_decoded_once() {
+        for (written, read) in
+            [("a%2Fb", "a/b"), ("a/b", "a/b"), ("%D0%BA", "к"), ("100%", "100%"), ("%zz%2", "%zz%2"), ("%252F", "%2F")]
+        {
+            assert_eq!(read_name(written).unwrap(), read);
+        }
+        assert_eq!(read_name("%ff").unwrap_err().into_answer().status(), 400);
+    }
+
+    #[test]
+    fn a_list_tells_its_coding_and_what_was_left_out() {
+        let answer = ready(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
+        assert_eq!(answer.status(), 200);
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip"),
+            ("vary", "accept-encoding"),
+            ("etag", "\"abc\""),
+            ("cache-control", "private, no-cache"),
+            ("callsheet-revision", "0000000000000007"),
+            ("callsheet-tools", "1"),
+            ("callsheet-left-out", "26"),
+            ("callsheet-deferred", "2"),
+            ("callsheet-tokens", "30"),
+            ("callsheet-selection", "0123456789ab"),
+            ("callsheet-notes", "sticky-gone, prefix-broken"),
+        ] {
+            assert_eq!(answer.headers()[name], value, "{name}");
+        }
+        let plain = ready(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
+        assert!(!plain.headers().contains_key("content-encoding"));
+        assert!(!plain.headers().contains_key("callsheet-left-out"));
+    }
+
+    #[test]
+    fn a_known_list_is_not_sent_again() {
+        let mut asked = HeaderMap::new();
+        asked.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
+        let answer = ready(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
+        assert_eq!(answer.status(), 304);
+        assert_eq!(answer.headers()["etag"], "\"abc\"");
+        assert_eq!(answer.headers()["vary"], "accept-encoding");
+        for absent in ["content-type", "content-encoding"] {
+            assert!(!answer.headers().contains_key(absent), "{absent}");
+        }
+        assert_eq!(hyper::body::Body::size_hint(answer.body()).exact(), Some(0));
+    }
+}

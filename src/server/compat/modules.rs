@@ -1,0 +1,184 @@
+//! The routes that the modules' first consumer speaks of: which modules there are, asking them all again, calling one directly.
+//!
+//! A module is a scenario that speaks the module protocol, wherever it was found.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::calls::{Answered, Refused};
+use crate::catalog::{Snapshot, ViewQuery};
+use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
+use crate::protocols::module;
+use crate::server::App;
+use crate::server::api::{calls, wire};
+use crate::server::http::body::RawBody;
+use crate::server::http::error::Problem;
+use crate::server::http::query::NoQuery;
+
+/// Every module.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Modules")]
+pub(in crate::server) struct All<'a> {
+    modules: Vec<Module<'a>>,
+}
+
+/// How a module is, and what it offers.
+#[derive(Serialize, JsonSchema)]
+struct Module<'a> {
+    #[serde(flatten)]
+    scenario: wire::HealthJson<'a>,
+    offers: Vec<Offer<'a>>,
+}
+
+/// A tool of a module.
+#[derive(Serialize, JsonSchema)]
+struct Offer<'a> {
+    /// The name that the module gave it.
+    name: &'a str,
+    /// The name in the list of tools.
+    published_as: &'a str,
+    description: &'a str,
+    #[schemars(schema_with = "permissions")]
+    required_permission: &'static str,
+}
+
+fn permissions(_: &mut SchemaGenerator) -> Schema {
+    const KNOWN: [Permission; 5] =
+        [Permission::Guest, Permission::User, Permission::Admin, Permission::Owner, Permission::Unknown];
+    json_schema!({"type": "string", "enum": KNOWN.map(Permission::as_str)})
+}
+
+/// What asking every module came to.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RefreshedModules")]
+pub(in crate::server) struct Refreshed {
+    /// `ok`.
+    status: &'static str,
+    /// The modules whose tools are known.
+    modules: Vec<String>,
+}
+
+/// What a module would answer.
+#[derive(JsonSchema)]
+#[schemars(rename = "ModuleAnswer")]
+#[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
+pub(in crate::server) struct ToolResult {
+    tool_name: String,
+    success: bool,
+    /// What the tool gave back.
+    result: Value,
+    error: Option<String>,
+}
+
+/// `GET /api/modules`: `{"modules": [...]}` in order of their names: the health of each as in `/api/v1/scenarios`, and its tools as
+/// `offers`, by their own names, with the names they are published under and the permission they ask.
+pub(in crate::server) async fn all(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
+    let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
+    let all = modules(&snapshot).map(|health| {
+        let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
+        let offers = entry.into_iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
+        Module { scenario: wire::health(health, now), offers }
+    });
+    wire::json(&All { modules: all.collect() })
+}
+
+/// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
+pub(in crate::server) async fn refresh(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
+    let may_be_asked = |health: &&Arc<Health>| {
+        !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
+    };
+    let before = shared.reader.snapshot();
+    let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
+    if !names.is_empty() {
+        // Without names everybody would be asked.
+        shared.engine.refresh(names).await?;
+    }
+    let after = shared.reader.snapshot();
+    let known = modules(&after).map(|health| &health.name);
+    let known = known.filter(|name| after.catalog.entry(name).is_some_and(|entry| entry.is_published()));
+    wire::json(&Refreshed { status: "ok", modules: known.map(ToString::to_string).collect() })
+}
+
+/// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
+/// the way of every call. Answers `{"tool_name", "success", "result", "error"}` with 200 whatever came of it, as modules do, and 202 for
+/// what goes on or waits for a human's yes. Only a body that is no call is a problem.
+pub(in crate::server) async fn execute(
+    State(shared): State<App>,
+    Path(name): Path<String>,
+    _: NoQuery,
+    body: RawBody,
+) -> Result<Response, Problem> {
+    let mut request = calls::read(&body.0)?;
+    let (tool, scope) = (request.name.clone(), request.scope());
+    let snapshot = shared.reader.snapshot();
+    let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
+    let failed = |error: &str| Ok(tool_result(StatusCode::OK, &tool, false, None, Some(error)));
+    let Some((owner, _)) = tool.split_once('.') else {
+        return failed(&format!("Invalid tool name format: {tool}. Expected 'module.tool_name'."));
+    };
+    if !known(&name) {
+        return failed(&format!("Unknown module: {name}"));
+    }
+    request.scenario = Some(name.parse()?);
+    match shared.calls.execute(request).await {
+        Ok(Answered { outcome, .. }) => {
+            let status = if outcome.running.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let result = outcome.result.as_ref().map(JsonText::get);
+            Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref()))
+        }
+        Err(Refused::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
+        Err(Refused::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
+        Err(Refused::OutOfBounds { id, reason }) => failed(&denied(&snapshot, &scope, &id, &reason)),
+        Err(Refused::Failed { error, .. }) => failed(&module::told(&error)),
+        Err(refused @ Refused::ApprovalRequired { waiting: Some(_), .. }) => {
+            Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string())))
+        }
+        Err(refused) => failed(&refused.to_string()),
+    }
+}
+
+/// Why a profile may not call a tool, in the words of the modules' first consumer where it has any for that.
+fn denied(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
+    let profile = scope.profile.as_ref().and_then(|name| snapshot.catalog.profile(name));
+    let asked = level(snapshot, id);
+    match profile {
+        Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(asked) => {
+            format!("Permission denied: {} requires '{asked}' but user has '{has}'", id.tool)
+        }
+        _ => format!("Permission denied: {reason}"),
+    }
+}
+
+/// What a tool asks.
+fn level(snapshot: &Snapshot, id: &ToolId) -> Permission {
+    let entry = snapshot.catalog.entry(&id.scenario);
+    let tool = entry.and_then(|entry| entry.tools.iter().find(|tool| tool.id == *id));
+    tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()
+}
+
+/// What a module would answer. The result goes on as it came.
+fn tool_result(status: StatusCode, tool: &str, success: bool, result: Option<&str>, error: Option<&str>) -> Response {
+    let (tool, error, result) = (json!(tool), json!(error), result.unwrap_or("null"));
+    let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}}}"#);
+    (status, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+fn modules(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Health>> {
+    snapshot.health.values().filter(|health| health.protocol == Some(module::ID))
+}
+
+fn offer(tool: &ViewTool) -> Offer<'_> {
+    Offer {
+        name: &tool.tool.name,
+        published_as: tool.name.as_str(),
+        description: &tool.tool.description,
+        required_permission: tool.tool.facts.required_permission.as_str(),
+    }
+}

@@ -1,0 +1,157 @@
+//! `GET /api/v1/ws`: the messages of `GET /api/v1/events` over a WebSocket (RFC 6455).
+//!
+//! Only carries what [`crate::events`] tells: one socket is one subscription, a message is one text frame. A client says nothing but
+//! pings, pongs and its goodbye; whoever wants to follow something else opens another socket. So nothing that a client sends is kept, and
+//! a frame of it is at most [`HEARD`] bytes. Browsers let pages of any site open sockets, so [`crate::server::http::guard`] looks at the `Origin` first.
+
+use std::time::Duration;
+
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::events::{Ending, Form, Next, Subscription, Watch};
+use crate::runtime::Clock;
+use crate::server::App;
+use crate::server::api::lookup;
+use crate::server::events;
+use crate::server::events::wire as event_wire;
+use crate::server::http::error::Problem;
+
+/// The largest frame that a client may send: those of the protocol itself have at most 125 bytes.
+const HEARD: usize = 1_024;
+/// Bytes that are read and gathered for writing at once. The library's own sizes would cost 256 KiB for each socket.
+const BUFFERS: usize = 1_024;
+/// So many pings without any answer, and the client is gone.
+const PINGS: u32 = 3;
+/// How long a client may take for the frame that says why its socket ends; then its connection is cut.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// What a client is told that says something.
+const SAYS_TOO_MUCH: &str = "this socket only tells; to follow something else, open another one";
+
+/// A socket with what it tells.
+struct Telling {
+    socket: WebSocket,
+    subscription: Subscription,
+    clock: Clock,
+    keep_alive: Duration,
+    /// Pings sent since anything was heard.
+    unanswered: u32,
+}
+
+/// Why a socket ends.
+enum End {
+    /// It is told why, if it still reads.
+    Told(u16, &'static str),
+    /// There is nobody any more to be told.
+    Gone,
+}
+
+/// `GET /api/v1/ws`: the parameters of `GET /api/v1/events`, and a first message that is a snapshot unless `cursor` is known. Closed with
+/// 1001 when the daemon stops, 1013 when the client does not keep up, 1008 when it says something. 426 without a handshake, 503
+/// when too many follow already.
+pub(in crate::server) async fn follow(
+    State(shared): State<App>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let ask = events::read(raw.as_deref(), &headers)?;
+    lookup::profile(&shared.reader.snapshot().catalog, &ask.query)?;
+    let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
+    let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
+    let (opened, opening) = oneshot::channel();
+    let (clock, keep_alive) = (shared.clock, shared.events.keep_alive());
+    // Among our own tasks, so that a stop waits until the client was told.
+    shared.tasks.spawn(async move {
+        if let Ok(socket) = opening.await {
+            Telling { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
+        }
+    });
+    let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
+    Ok(upgrade.max_frame_size(HEARD).max_message_size(HEARD).on_upgrade(async |socket| {
+        // Fails only when the runtime is going down.
+        let _ = opened.send(socket);
+    }))
+}
+
+impl Telling {
+    async fn run(mut self) {
+        let end = self.tell().await;
+        if let End::Told(code, reason) = end {
+            let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
+            let farewell = async {
+                // The client answers with its own close; until then it may not have read ours.
+                if self.socket.send(close).await.is_ok() {
+                    while let Some(Ok(_)) = self.socket.recv().await {}
+                }
+            };
+            let _ = tokio::time::timeout(LAST_WORD, farewell).await;
+        }
+    }
+
+    /// Tells what happens until the socket has to end.
+    async fn tell(&mut self) -> End {
+        let mut ping_at = self.clock.now() + self.keep_alive;
+        loop {
+            tokio::select! {
+                next = self.subscription.next() => {
+                    let message = match next {
+                        Next::Message(message) => message.written(Form::Frame, event_wire::frame),
+                        Next::Ended(ending) => return told(ending),
+                    };
+                    // What we write is JSON, so it is text.
+                    let Ok(text) = Utf8Bytes::try_from(message) else { return End::Gone };
+                    if let Some(end) = self.send(Message::Text(text)).await {
+                        return end;
+                    }
+                }
+                heard = self.socket.recv() => match heard {
+                    // Pings are answered by the library.
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.unanswered = 0,
+                    Some(Ok(Message::Text(_) | Message::Binary(_))) => {
+                        return End::Told(close_code::POLICY, SAYS_TOO_MUCH);
+                    }
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return End::Gone,
+                },
+                () = self.clock.sleep_until(ping_at) => {
+                    if self.unanswered >= PINGS {
+                        return End::Gone;
+                    }
+                    self.unanswered += 1;
+                    ping_at = next_ping(ping_at, self.keep_alive, self.clock);
+                    if let Some(end) = self.send(Message::Ping(Bytes::new())).await {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends one frame. What ends the socket if that cannot be, or if it has to be let go before it has taken it.
+    async fn send(&mut self, message: Message) -> Option<End> {
+        let watch: Watch = self.subscription.watch();
+        tokio::select! {
+            sent = self.socket.send(message) => sent.is_err().then_some(End::Gone),
+            Some(ending) = watch.ended() => Some(told(ending)),
+        }
+    }
+}
+
+fn told(ending: Ending) -> End {
+    let code = match ending {
+        Ending::Stopping => close_code::AWAY,
+        Ending::Overrun => close_code::AGAIN,
+    };
+    End::Told(code, events::reason(ending))
+}
+
+/// After a long time in which nothing could be sent the pings of that time are not made up for.
+fn next_ping(last: Instant, keep_alive: Duration, clock: Clock) -> Instant {
+    (last + keep_alive).max(clock.now())
+}

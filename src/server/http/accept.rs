@@ -1,0 +1,379 @@
+//! Connections: accepting them, bounding them, ending them. Knows nothing of routes.
+//!
+//! hyper-util tells HTTP/1 from HTTP/2 and speaks both. Added here are a bound on their number, a deadline for a client that sends
+//! no request or reads no answer, and a graceful stop with a deadline.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::rt::Executor;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
+
+use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
+
+/// The first and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`): retrying at once would only spin.
+const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// What bounds the connections.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct Limits {
+    /// Connections at once; further ones wait in the kernel's queue. Where the system allows fewer open files, that bound is met
+    /// first and waited out.
+    pub(in crate::server) connections: usize,
+    /// How long a client may take for a request's head, and may keep a connection without any request. 30 s is what proxies and
+    /// client pools reckon with.
+    pub(in crate::server) head_timeout: Duration,
+    /// How long a client may read nothing of its answer. As long as for a head: a client on a bad network is still there then.
+    pub(in crate::server) read_timeout: Duration,
+    /// How long answers under way may take after the stop.
+    pub(in crate::server) stop_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            head_timeout: Duration::from_secs(30),
+            read_timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Runs the tasks that HTTP/2 streams need where all tasks run.
+#[derive(Debug, Clone)]
+struct TaskExecutor(Tasks);
+
+impl<F> Executor<F> for TaskExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+/// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut
+/// off. `service` also gets what ends its connection at once, whatever the client does.
+pub(in crate::server) async fn serve<M, S, B>(
+    listener: TcpListener,
+    service: M,
+    limits: Limits,
+    clock: Clock,
+    tasks: &Tasks,
+    stop: &Stop,
+) -> usize
+where
+    M: Fn(&TcpStream, StopTrigger) -> S,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (cut_trigger, cut) = StopTrigger::new();
+    let builder = builder(limits, tasks);
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    while let Some((stream, slot)) = next(&listener, &slots, clock, stop).await {
+        let (disconnect, disconnected) = cut.child();
+        let service = service(&stream, disconnect);
+        let connection = answer(builder.clone(), stream, service, limits, disconnected, stop.clone());
+        tasks.spawn(async move {
+            connection.await;
+            // Held until the connection ends.
+            drop(slot);
+        });
+    }
+    // The port is free from here on: a successor may bind it while we finish.
+    drop(listener);
+    finish(limits, clock, &cut_trigger, &slots).await
+}
+
+fn builder(limits: Limits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
+    let mut builder = auto::Builder::new(TaskExecutor(tasks.clone()));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
+    // A peer that vanished without a word is found out by pings.
+    let pings = limits.head_timeout;
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
+    builder
+}
+
+/// Answers one client until its connection ends, or has to. After `stop` only answers under way are finished.
+async fn answer<S, B>(
+    builder: auto::Builder<TaskExecutor>,
+    stream: TcpStream,
+    service: S,
+    limits: Limits,
+    disconnected: Stop,
+    stop: Stop,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.read_timeout));
+    let requested = Notify::new();
+    let service = service_fn(|request| {
+        requested.notify_one();
+        service.call(request)
+    });
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service));
+    let mut silent = pin!(tokio::time::timeout(limits.head_timeout, requested.notified()));
+    let (mut may_be_silent, mut stopping) = (true, false);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = disconnected.wait() => return tracing::debug!("connection closed: its client does not read"),
+            // hyper has no deadline of its own until it knows the version of HTTP.
+            first = &mut silent, if may_be_silent => match first {
+                Ok(()) => may_be_silent = false,
+                Err(_) => return tracing::debug!("connection closed: no request came"),
+            },
+            () = stop.wait(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            ended = &mut connection => break ended,
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = %error, "connection ended early");
+    }
+}
+
+/// The next connection with its slot; `None` when stopping.
+async fn next(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+    clock: Clock,
+    stop: &Stop,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let accepted = async {
+        // The semaphore is never closed.
+        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+        Some((accept(listener, clock).await, slot))
+    };
+    tokio::select! {
+        biased;
+        () = stop.wait() => None,
+        accepted = accepted => accepted,
+    }
+}
+
+async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
+    let [mut wait, longest] = ACCEPT_BACKOFF;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Answers are written whole; waiting to fill a packet only delays them. A failure costs nothing but that.
+                let _ = stream.set_nodelay(true);
+                return stream;
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(error = %error, wait_ms = wait.as_millis(), "cannot accept connections");
+                clock.sleep(wait).await;
+                wait = longest.min(wait * 2);
+            }
+        }
+    }
+}
+
+/// Whether the error tells of a client that left before it was accepted, not of ourselves.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Lets answers under way finish, and cuts what is left at the deadline. Returns how many connections that were.
+async fn finish(limits: Limits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
+    let deadline = clock.now() + limits.stop_timeout;
+    // Every connection gives its slot back when it ends; having them all means that none still writes.
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    tokio::select! {
+        biased;
+        _ = slots.acquire_many(all) => 0,
+        () = clock.sleep_until(deadline) => {
+            let open = limits.connections - slots.available_permits();
+            cut.stop();
+            let _ = slots.acquire_many(all).await;
+            open
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::Full;
+    use hyper::service::service_fn;
+    use std::net::SocketAddr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::{Notify, watch};
+    use tokio::task::JoinHandle;
+
+    /// A server that answers `/` at once, and `/slow` when `release` says so. `entered` counts requests.
+    struct Fake {
+        address: SocketAddr,
+        release: Arc<Notify>,
+        entered: watch::Receiver<usize>,
+        stop: StopTrigger,
+        ended: JoinHandle<usize>,
+    }
+
+    async fn fake(limits: Limits) -> Fake {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
+        let (stop, stopping) = StopTrigger::new();
+        let (count, notify, tasks) = (Arc::new(count), Arc::clone(&release), Tasks::new());
+        let service = move |_: &TcpStream, _| {
+            let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
+            service_fn(move |request: Request<Incoming>| {
+                let (count, notify) = (Arc::clone(&count), Arc::clone(&notify));
+                async move {
+                    count.send_modify(|count| *count += 1);
+                    if request.uri().path() == "/slow" {
+                        notify.notified().await;
+                    }
+                    // More than the buffers of two sockets hold.
+                    let body = if request.uri().path() == "/large" { vec![b'.'; 32 << 20] } else { b"done".to_vec() };
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(body))))
+                }
+            })
+        };
+        let served = tasks.clone();
+        let ended =
+            tasks.spawn(async move { serve(listener, service, limits, Clock::system(), &served, &stopping).await });
+        Fake { address, release, entered, stop, ended }
+    }
+
+    impl Fake {
+        async fn ask(&self, path: &str) -> TcpStream {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream
+        }
+
+        /// Waits until so many requests have come in.
+        async fn entered(&mut self, count: usize) {
+            self.entered.wait_for(|entered| *entered >= count).await.unwrap();
+        }
+    }
+
+    async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(end.as_bytes()) {
+            match stream.read_u8().await {
+                Ok(byte) => text.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_does_not_hold_up_the_stop() {
+        let server = fake(Limits::default()).await;
+        let mut idle = server.ask("/").await;
+        assert!(read_until(&mut idle, "done").await.starts_with("HTTP/1.1 200"));
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+        assert!(TcpStream::connect(server.address).await.is_err(), "still listening");
+    }
+
+    #[tokio::test]
+    async fn an_answer_under_way_is_finished_after_the_stop() {
+        let mut server = fake(Limits::default()).await;
+        let mut slow = server.ask("/slow").await;
+        server.entered(1).await;
+        server.stop.stop();
+        server.release.notify_one();
+        assert!(read_until(&mut slow, "done").await.ends_with("done"));
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_end_in_time_is_cut_and_counted() {
+        let mut server = fake(Limits { stop_timeout: Duration::from_millis(20), ..Limits::default() }).await;
+        let mut slow = [server.ask("/slow").await, server.ask("/slow").await];
+        server.entered(2).await;
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 2);
+        assert_eq!(read_until(&mut slow[0], "done").await, "");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_asks_nothing_is_let_go() {
+        let server = fake(Limits { head_timeout: Duration::from_millis(20), ..Limits::default() }).await;
+        // The second holds hyper in doubt about the version of HTTP.
+        for beginning in ["", "P", "GET / HTTP/1.1\r\n"] {
+            let mut silent = TcpStream::connect(server.address).await.unwrap();
+            silent.write_all(beginning.as_bytes()).await.unwrap();
+            let mut rest = Vec::new();
+            // Ends only when the server closes.
+            let _ = silent.read_to_end(&mut rest).await;
+        }
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_loses_its_slot() {
+        let read_timeout = Duration::from_millis(50);
+        let mut server = fake(Limits { connections: 1, read_timeout, ..Limits::default() }).await;
+        let stuck = server.ask("/large").await;
+        server.entered(1).await;
+        // Only one connection is let in, so this one is answered when the other was let go.
+        let mut second = server.ask("/").await;
+        let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
+        assert!(answer.expect("the slot is free").ends_with("done"));
+        drop(stuck);
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn further_connections_wait_for_a_slot() {
+        let mut server = fake(Limits { connections: 1, ..Limits::default() }).await;
+        let mut first = server.ask("/slow").await;
+        server.entered(1).await;
+        let mut second = server.ask("/").await;
+        // Nothing tells that a request is *not* taken up; without the bound it would be answered well within this.
+        let early = tokio::time::timeout(Duration::from_millis(100), second.read_u8()).await;
+        assert!(early.is_err(), "the second came in beside the first");
+        server.release.notify_one();
+        assert!(read_until(&mut first, "done").await.ends_with("done"));
+        drop(first);
+        assert!(read_until(&mut second, "done").await.ends_with("done"));
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn http2_with_prior_knowledge_is_spoken() {
+        let server = fake(Limits::default()).await;
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        // RFC 9113 section 3.4: the preface, then a SETTINGS frame, here an empty one.
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let mut frame = [0; 9];
+        stream.read_exact(&mut frame).await.unwrap();
+        assert_eq!(frame[3], 4, "the server's first frame is SETTINGS");
+        drop(stream);
+        server.stop.stop();
+        assert_eq!(server.ended.await.unwrap(), 0);
+    }
+}

@@ -1,0 +1,120 @@
+//! Bodies of requests: one JSON object each, bounded in size and time.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::server::http::error::{Problem, excerpt};
+
+/// How long a client may take to send a body of at most `server.max_body` bytes.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The members of the body.
+#[derive(Debug)]
+pub(in crate::server) struct JsonBody(pub(in crate::server) Map<String, Value>);
+
+/// The body as it came, within the same limits.
+#[derive(Debug)]
+pub(in crate::server) struct RawBody(pub(in crate::server) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        // The limit in bytes is a layer of the router.
+        let read = Bytes::from_request(request, state);
+        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
+            Ok(Err(refused)) => return Err(unreadable(&refused)),
+            Err(_) => return Err(late()),
+        };
+        Ok(Self(bytes))
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
+        read_object(&bytes).map(Self)
+    }
+}
+
+/// 413: the body turned out to be larger than it said.
+fn too_large() -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than `server.max_body` allows")
+}
+
+fn unreadable(why: &dyn std::fmt::Display) -> Problem {
+    Problem::bad_request(format!("the body could not be read: {why}"))
+}
+
+/// 408: the body did not arrive in time.
+pub(in crate::server) fn late() -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+}
+
+/// Reads a body as one JSON object.
+fn read_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(other) => Err(Problem::bad_request(format!("the body must be a JSON object, got {}", shown(&other)))),
+        Err(error) => Err(Problem::bad_request(format!("the body is no JSON: {error}"))),
+    }
+}
+
+impl JsonBody {
+    /// Refuses members that are not among `known`.
+    pub(in crate::server) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        let unknown = self.0.keys().find(|key| !known.contains(&key.as_str()));
+        unknown.map_or(Ok(()), |key| {
+            let detail = format!("unknown member `{}` in the body: known are {}", excerpt(key), known.join(", "));
+            Err(Problem::bad_request(detail).with("known", known.to_vec()))
+        })
+    }
+
+    /// A member that must be a text and not empty.
+    pub(in crate::server) fn text(&self, name: &str) -> Result<&str, Problem> {
+        match self.0.get(name) {
+            Some(Value::String(text)) if !text.is_empty() => Ok(text),
+            Some(other) => Err(bad_member(name, other, "a text that is not empty")),
+            None => Err(Problem::bad_request(format!("`{name}` is missing from the body"))),
+        }
+    }
+}
+
+/// 400 for a value that a member cannot have.
+pub(in crate::server) fn bad_member(name: &str, value: &Value, allowed: &str) -> Problem {
+    Problem::bad_request(format!("`{name}` cannot be {}: allowed is {allowed}", shown(value)))
+}
+
+fn shown(value: &Value) -> String {
+    format!("`{}`", excerpt(&value.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_objects() {
+        assert_eq!(read_object(br#"{"a":1}"#).unwrap().len(), 1);
+        for body in [&b""[..], b"[]", b"null", b"{", b"{} {}", b"\xff"] {
+            assert_eq!(read_object(body).unwrap_err().into_answer().status(), 400);
+        }
+    }
+
+    #[test]
+    fn members_are_known_and_texts_are_texts() {
+        let body = JsonBody(read_object(br#"{"scope":"global","x":1,"empty":""}"#).unwrap());
+        assert!(body.only(&["scope", "x", "empty"]).is_ok());
+        assert!(body.only(&["scope"]).is_err());
+        assert_eq!(body.text("scope").unwrap(), "global");
+        assert!(body.text("x").is_err() && body.text("empty").is_err() && body.text("absent").is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! The only mapping from what went wrong to what a client is told: problem details (RFC 9457) with an extra `error`, which the
+//! clients of the original agent-inbox read.
+//!
+//! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the details go to the log.
+
+use std::fmt;
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use http_body_util::Full;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::engine::EngineError;
+use crate::model::{InvalidName, InvalidPreference, ScenarioState};
+use crate::state::Trouble;
+
+/// An answer that is not what was asked for.
+#[derive(Debug)]
+pub(in crate::server) struct Problem(Box<Details>);
+
+/// In a box: results that hold a problem are handed up through many functions.
+#[derive(Debug)]
+struct Details {
+    status: StatusCode,
+    detail: String,
+    /// Further members, such as `candidates` or `known`.
+    extras: Map<String, Value>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+/// Why the answer is not what was asked for: problem details (RFC 9457). Further members, such as `candidates` or `known`, say what
+/// to write instead.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(in crate::server) struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: &'static str,
+    status: u16,
+    /// What is wrong, where, and what to do next.
+    detail: &'a str,
+    /// The same, for clients of the original agent-inbox.
+    error: &'a str,
+    #[serde(flatten)]
+    extras: &'a Map<String, Value>,
+}
+
+impl Problem {
+    /// A problem with the text for the client.
+    pub(in crate::server) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self(Box::new(Details { status, detail: detail.into(), extras: Map::new(), header: None }))
+    }
+
+    /// 400: what the client wrote cannot be.
+    pub(in crate::server) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 401: what is asked for takes a token (RFC 9110 section 11.6.1). `challenge` is a header value.
+    pub(in crate::server) fn unauthorized(detail: impl Into<String>, challenge: &'static str) -> Self {
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with("code", "token_needed");
+        problem.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
+        problem
+    }
+
+    /// 404: there is no such thing.
+    pub(in crate::server) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 413: the body is larger than `server.max_body`.
+    pub(in crate::server) fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is larger than {limit} bytes, the value of `server.max_body`");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 426: this is only answered over a WebSocket (RFC 9110 section 15.5.22). `why` is what the handshake lacks.
+    pub(in crate::server) fn upgrade_required(why: &str) -> Self {
+        let detail =
+            format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
+        let mut problem = Self::new(StatusCode::UPGRADE_REQUIRED, detail);
+        problem.0.header = Some((UPGRADE, HeaderValue::from_static("websocket")));
+        problem
+    }
+
+    /// 503: too much is asked of us now; the client may come back soon.
+    pub(in crate::server) fn busy(detail: impl Into<String>) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+        problem
+    }
+
+    /// 500: something unexpected; `cause` goes to the log only.
+    pub(in crate::server) fn internal(cause: &dyn fmt::Display) -> Self {
+        tracing::error!(error = %cause, "a request failed");
+        Self::failed()
+    }
+
+    /// 500, once the log knows why.
+    pub(in crate::server) fn failed() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
+    }
+
+    /// With the time after which it may be tried again, in whole seconds and at least one (RFC 9110 section 10.2.3).
+    pub(in crate::server) fn retry_after(mut self, wait: Duration) -> Self {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        self.0.header = HeaderValue::from_str(&seconds.to_string()).ok().map(|seconds| (RETRY_AFTER, seconds));
+        self
+    }
+
+    /// A change could not be stored; the log knows why.
+    pub(in crate::server) fn unstored(trouble: Trouble) -> Self {
+        let (status, why) = match trouble {
+            Trouble::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
+            Trouble::Unwritable => (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written"),
+            Trouble::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
+        };
+        Self::new(
+            status,
+            format!("the change could not be stored{why}, so nothing changed; the daemon's log says more"),
+        )
+    }
+
+    /// With a further member.
+    pub(in crate::server) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.0.extras.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// The status and the text for the client.
+    pub(in crate::server) fn told(&self) -> (StatusCode, &str) {
+        (self.0.status, &self.0.detail)
+    }
+
+    /// What a client is told.
+    pub(in crate::server) fn document(&self) -> Document<'_> {
+        let Details { status, detail, extras, .. } = &*self.0;
+        let title = status.canonical_reason().unwrap_or_default();
+        Document { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
+    }
+
+    /// The answer.
+    pub(in crate::server) fn into_answer(self) -> http::Response<Full<Bytes>> {
+        // Texts, numbers and values always can be written.
+        let body = serde_json::to_vec(&self.document()).unwrap_or_default();
+        let Details { status, header, .. } = *self.0;
+        let mut answer = http::Response::new(Full::new(Bytes::from(body)));
+        *answer.status_mut() = status;
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = header {
+            answer.headers_mut().insert(name, value);
+        }
+        answer
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.into_answer().map(axum::body::Body::new)
+    }
+}
+
+impl From<InvalidName> for Problem {
+    fn from(error: InvalidName) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<InvalidPreference> for Problem {
+    fn from(error: InvalidPreference) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::UnknownScenario(_) => {
+                Self::not_found(format!("{error}; `GET /api/v1/scenarios` lists those that are known"))
+            }
+            EngineError::Blocked(ref name) => {
+                let next = format!("take the block back with `DELETE /api/v1/scenarios/{name}/block`");
+                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+            }
+            EngineError::NoAddress(_) => {
+                Self::new(StatusCode::CONFLICT, format!("{error}, so there is no address to ask; start it again first"))
+            }
+            EngineError::NotForgettable(ref name, state) => {
+                let next = match state {
+                    ScenarioState::Blocked => {
+                        format!("take the block back first with `DELETE /api/v1/scenarios/{name}/block`")
+                    }
+                    ScenarioState::Pending => format!("keep it out with `POST /api/v1/scenarios/{name}/block`"),
+                    _ => "take it out of what names it, and it is removed once it does not answer".to_owned(),
+                };
+                Self::new(StatusCode::CONFLICT, format!("{error}; {next}"))
+            }
+            EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
+            EngineError::State(cause) => {
+                tracing::error!(error = %cause, "a change could not be stored");
+                Self::unstored(cause.trouble)
+            }
+            EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
+        }
+    }
+}
+
+/// At most 120 characters of what a client wrote, for repeating it in an error.
+pub(in crate::server) fn excerpt(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::StateError;
+    use http_body_util::BodyExt;
+    use serde_json::json;
+
+    async fn told(problem: Problem) -> (StatusCode, Value) {
+        let answer = problem.into_answer();
+        assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
+        let status = answer.status();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_problem_repeats_its_text_for_original_clients() {
+        let (status, body) = told(Problem::not_found("no such thing").with("candidates", vec!["a", "b"])).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
+            "error": "no such thing", "candidates": ["a", "b"]});
+        assert_eq!(body, expected);
+    }
+
+    #[tokio::test]
+    async fn a_failure_of_ours_tells_no_details() {
+        let store = |place: &str, trouble| {
+            let (place, message) = (place.into(), "it cannot be".into());
+            EngineError::State(StateError { what: "cannot save", place, message, trouble })
+        };
+        for (trouble, expected) in [
+            (Trouble::Full, StatusCode::INSUFFICIENT_STORAGE),
+            (Trouble::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
+            (Trouble::Other, StatusCode::INTERNAL_SERVER_ERROR),
+        ] {
+            let (status, first) = told(store("/secret/state.db", trouble).into()).await;
+            let (_, second) = told(store("/other", trouble).into()).await;
+            assert_eq!(status, expected);
+            assert_eq!(first, second);
+            assert!(!first.to_string().contains("secret"));
+        }
+        let (_, unexpected) = told(Problem::internal(&"index 7 out of range")).await;
+        assert!(!unexpected.to_string().contains("index"));
+    }
+
+    #[tokio::test]
+    async fn engine_errors_keep_whose_fault_it_was() {
+        let name: crate::model::ScenarioName = "files".parse().unwrap();
+        let (status, body) = told(EngineError::UnknownScenario(name.clone()).into()).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(body["detail"].as_str().unwrap().contains("`files`"));
+        let (status, body) = told(EngineError::Blocked(name).into()).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert!(body["detail"].as_str().unwrap().contains("DELETE /api/v1/scenarios/files/block"));
+        let (status, _) = told(EngineError::Stopping.into()).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

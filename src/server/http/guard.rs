@@ -1,0 +1,417 @@
+//! Who may ask: keeps web pages out of a daemon that listens on the user's own machine.
+//!
+//! - `Host` must be meant for us. A page that points its own name at 127.0.0.1 (DNS rebinding) still sends its own name.
+//! - What changes state must not come from another site: `Origin` (RFC 6454 section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata).
+//! - So must a WebSocket, which a page of any site may open and read.
+//! - A body that changes state must be JSON: the simple forms that a page may post without asking first cannot say that.
+//! - No CORS header is sent, so a page cannot read answers, except to `server.allowed_origins`.
+//!
+//! Pure: judges heads of requests, reads no body. Never tells who a user is; that needs tokens.
+
+use std::net::IpAddr;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, UPGRADE};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+
+use crate::config;
+use crate::server::http::error::{Problem, excerpt};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What the configuration allows beyond ourselves.
+#[derive(Debug)]
+pub(in crate::server) struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<Origin>,
+    max_body: usize,
+}
+
+/// A request that may pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::server) struct Pass {
+    /// The configured origin it came from, to be named in the CORS headers of the answer.
+    pub(in crate::server) origin: Option<HeaderValue>,
+}
+
+/// The lines of a head that are judged, found in one look: looking each of them up took as long as all the rest.
+#[derive(Debug, Default)]
+struct Lines<'a> {
+    /// The first `Host`.
+    host: Option<&'a HeaderValue>,
+    /// There is a second one.
+    hosts: bool,
+    origin: Option<&'a HeaderValue>,
+    length: Option<&'a HeaderValue>,
+    upgrade: bool,
+}
+
+/// `scheme://host[:port]`, lower case, with the port always filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    scheme: &'static str,
+    host: String,
+    port: u16,
+}
+
+impl Guard {
+    /// The rules of `[server]`. An origin in it that is none is logged and never matches.
+    pub(in crate::server) fn new(config: &config::Server) -> Self {
+        let origin = |text: &String| {
+            let origin = Origin::read(text);
+            if origin.is_none() {
+                tracing::warn!(origin = %text, "`server.allowed_origins`: not `scheme://host[:port]`, ignored");
+            }
+            origin
+        };
+        let hosts = config.allowed_hosts.iter().map(|host| plain_host(host)).collect();
+        let origins = config.allowed_origins.iter().filter_map(origin).collect();
+        Self { hosts, origins, max_body: config.max_body }
+    }
+
+    /// Whether answers differ by `Origin`, which caches must know (`Vary`).
+    pub(in crate::server) fn varies_by_origin(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
+    /// Judges the head of a request that came to the address `local`. `has_body` is whether a body follows.
+    pub(in crate::server) fn check(&self, head: &Parts, local: IpAddr, has_body: bool) -> Result<Pass, Problem> {
+        let lines = Lines::of(&head.headers);
+        // A page of another site gains nothing by the request: it changes nothing, and its answer is kept from the page. A WebSocket is not
+        // kept: browsers let any page open one and read it, and leave it to the server to look at the `Origin` (RFC 6455 section 10.2).
+        let harmless = is_safe(&head.method) && !lines.upgrade;
+        let host = self.host(head, &lines, local, harmless)?;
+        let origin = self.origin(head, lines.origin, host.as_ref(), harmless)?;
+        let announced = lines.length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > self.max_body as u64) {
+            return Err(Problem::too_large(self.max_body));
+        }
+        if !is_safe(&head.method) {
+            json_only(&head.headers, has_body)?;
+        }
+        Ok(Pass { origin })
+    }
+
+    /// The host that the client believes to speak to, when that is us. HTTP/1.0 clients need not say it.
+    fn host(
+        &self,
+        head: &Parts,
+        lines: &Lines<'_>,
+        local: IpAddr,
+        harmless: bool,
+    ) -> Result<Option<Authority>, Problem> {
+        let line = lines.host;
+        // RFC 9112 section 3.2: exactly one, also when the target itself names the host.
+        if lines.hosts || (line.is_none() && head.version == Version::HTTP_11) {
+            return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
+        }
+        // What nearly every client sends needs no closer look, and the name is only needed where an `Origin` is compared with it.
+        if harmless && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
+            return Ok(None);
+        }
+        let written = line.map(|line| read_authority(line.as_bytes())).transpose()?;
+        for authority in [written.as_ref(), head.uri.authority()].into_iter().flatten() {
+            if !self.is_ours(authority.host(), local) {
+                return Err(refused_host(authority.host()));
+            }
+        }
+        Ok(head.uri.authority().cloned().or(written))
+    }
+
+    fn is_ours(&self, host: &str, local: IpAddr) -> bool {
+        let host = plain_host(host);
+        if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            let address = address.to_canonical();
+            if address.is_loopback() || address == local.to_canonical() {
+                return true;
+            }
+        }
+        host == "localhost" || host.ends_with(".localhost") || self.hosts.contains(&host)
+    }
+
+    /// The configured origin that the request comes from, if one; refuses foreign origins on whatever changes state.
+    fn origin(
+        &self,
+        head: &Parts,
+        written: Option<&HeaderValue>,
+        host: Option<&Authority>,
+        harmless: bool,
+    ) -> Result<Option<HeaderValue>, Problem> {
+        let origin = written.and_then(|origin| Origin::read(origin.to_str().ok()?));
+        if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
+            return Ok(written.cloned());
+        }
+        if harmless {
+            return Ok(None);
+        }
+        let ours = match (written, &origin) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(_), Some(origin)) => host.is_some_and(|host| origin.is_of(host)),
+        };
+        if !ours {
+            return Err(refused_origin(written));
+        }
+        match head.headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes) {
+            Some(b"cross-site" | b"same-site") => Err(refused_origin(written)),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl<'a> Lines<'a> {
+    fn of(headers: &'a HeaderMap) -> Self {
+        let mut lines = Self::default();
+        for (name, value) in headers {
+            if *name == HOST {
+                lines.hosts = lines.host.is_some();
+                lines.host = lines.host.or(Some(value));
+            } else if *name == ORIGIN {
+                lines.origin = lines.origin.or(Some(value));
+            } else if *name == CONTENT_LENGTH {
+                lines.length = lines.length.or(Some(value));
+            } else if *name == UPGRADE {
+                lines.upgrade = true;
+            }
+        }
+        lines
+    }
+}
+
+impl Origin {
+    /// Nothing for `null` and for whatever is no web origin.
+    fn read(text: &str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
+            "http" => ("http", 80),
+            "https" => ("https", 443),
+            _ => return None,
+        };
+        let authority = read_authority(authority.as_bytes()).ok()?;
+        Some(Self { scheme, host: plain_host(authority.host()), port: authority.port_u16().unwrap_or(default_port) })
+    }
+
+    /// Whether this is the origin of what is served at `host`. Behind a proxy that ends TLS the scheme is not ours, so it only tells
+    /// the port that was left out.
+    fn is_of(&self, host: &Authority) -> bool {
+        let default_port = if self.scheme == "https" { 443 } else { 80 };
+        self.host == plain_host(host.host()) && self.port == host.port_u16().unwrap_or(default_port)
+    }
+}
+
+/// Lower case, without the dot that ends a fully qualified name.
+fn plain_host(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Whether the header is `localhost` or `127.0.0.1`, with or without a port.
+fn is_plainly_loopback(line: &HeaderValue) -> bool {
+    let line = line.as_bytes();
+    let rest = line.strip_prefix(b"localhost").or_else(|| line.strip_prefix(b"127.0.0.1"));
+    match rest {
+        Some([]) => true,
+        Some([b':', port @ ..]) => (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// `host[:port]`; user names are refused (RFC 9110 section 7.2).
+fn read_authority(text: &[u8]) -> Result<Authority, Problem> {
+    let authority = Authority::try_from(text).ok().filter(|authority| !authority.as_str().contains('@'));
+    let refused = || {
+        let text = excerpt(&String::from_utf8_lossy(text));
+        Problem::bad_request(format!("the `Host` header is `{text}`, which is not `host[:port]`"))
+    };
+    authority.filter(|authority| !authority.host().is_empty()).ok_or_else(refused)
+}
+
+/// Whether the method promises not to change state (RFC 9110 section 9.2.1).
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn json_only(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+    let written = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
+    let essence = written.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    match essence.as_deref() {
+        Some("application/json") => Ok(()),
+        None if !has_body => Ok(()),
+        _ => Err(not_json(written)),
+    }
+}
+
+/// 415: `written` is the content type of the body, if it says one.
+pub(in crate::server) fn not_json(written: Option<&str>) -> Problem {
+    let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
+    let detail = format!("bodies of requests that change something need `Content-Type: application/json`, got {got}");
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+}
+
+/// 403: the request is meant for another host.
+pub(in crate::server) fn refused_host(host: &str) -> Problem {
+    let host = excerpt(host);
+    let next = format!("if `{host}` is a name of this machine, add it to `server.allowed_hosts`");
+    Problem::new(StatusCode::FORBIDDEN, format!("requests for the host `{host}` are not answered here; {next}"))
+}
+
+fn refused_origin(written: Option<&HeaderValue>) -> Problem {
+    let origin = written.map_or_else(
+        || "another site".to_owned(),
+        |origin| format!("the origin `{}`", excerpt(&String::from_utf8_lossy(origin.as_bytes()))),
+    );
+    let next = "if you trust it, add it to `server.allowed_origins`";
+    Problem::new(StatusCode::FORBIDDEN, format!("web pages of {origin} may not change or follow anything here; {next}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 5));
+
+    fn guard() -> Guard {
+        Guard::new(&config::Server {
+            listen: "192.168.1.5:7400".parse().unwrap(),
+            allowed_hosts: vec!["Tools.Example".into()],
+            allowed_origins: vec!["https://ui.example".into(), "nonsense".into()],
+            max_body: 100,
+            max_connections: 1,
+            stop_timeout: Duration::ZERO,
+            ready_timeout: Duration::ZERO,
+            operator_token: None,
+        })
+    }
+
+    fn status(method: &str, headers: &[(&str, &str)], has_body: bool) -> u16 {
+        let mut request = http::Request::builder().method(method).uri("/api/v1/preferences");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        match guard().check(&head, LOCAL, has_body) {
+            Ok(_) => 200,
+            Err(problem) => problem.into_answer().status().as_u16(),
+        }
+    }
+
+    #[test]
+    fn answers_loopback_names_the_listen_address_and_configured_names() {
+        for host in [
+            "localhost",
+            "LOCALHOST:7400",
+            "localhost.:1",
+            "callsheet.localhost",
+            "127.0.0.1:7400",
+            "127.8.8.8",
+            "[::1]:7400",
+            "[::ffff:127.0.0.1]",
+            "192.168.1.5:80",
+            "tools.example",
+            "TOOLS.example.:443",
+        ] {
+            assert_eq!(status("GET", &[("host", host)], false), 200, "{host}");
+        }
+    }
+
+    #[test]
+    fn refuses_other_hosts() {
+        for host in ["evil.example", "localhost.evil.example", "192.168.1.6", "evillocalhost", "[::2]", "0.0.0.0"] {
+            assert_eq!(status("GET", &[("host", host)], false), 403, "{host}");
+        }
+        for headers in [&[][..], &[("host", "")], &[("host", "a b")], &[("host", "u@localhost")]] {
+            assert_eq!(status("GET", headers, false), 400, "{headers:?}");
+        }
+        assert_eq!(status("GET", &[("host", "localhost"), ("host", "localhost")], false), 400);
+    }
+
+    #[test]
+    fn a_target_that_names_a_foreign_host_is_refused_whatever_host_says() {
+        let request = http::Request::builder().uri("http://evil.example/").header("host", "localhost");
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        assert!(guard().check(&head, LOCAL, false).is_err());
+    }
+
+    #[test]
+    fn http2_names_the_host_in_the_target() {
+        for (uri, passes) in [("http://localhost:7400/", true), ("http://evil.example/", false)] {
+            let request = http::Request::builder().uri(uri).version(Version::HTTP_2);
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(guard().check(&head, LOCAL, false).is_ok(), passes, "{uri}");
+        }
+    }
+
+    #[test]
+    fn foreign_origins_may_not_change_state() {
+        let host = ("host", "localhost:7400");
+        for (origin, expected) in [
+            ("http://localhost:7400", 200),
+            ("http://localhost:5173", 403),
+            ("http://127.0.0.1:7400", 403),
+            ("https://evil.example", 403),
+            ("https://ui.example", 200),
+            ("https://UI.example:443", 200),
+            ("http://ui.example", 403),
+            ("null", 403),
+            ("", 403),
+        ] {
+            assert_eq!(status("DELETE", &[host, ("origin", origin)], false), expected, "{origin}");
+            assert_eq!(status("GET", &[host, ("origin", origin)], false), 200, "{origin}");
+        }
+        assert_eq!(status("POST", &[("host", "tools.example"), ("origin", "https://tools.example")], false), 200);
+    }
+
+    #[test]
+    fn fetch_metadata_of_other_sites_may_not_change_state() {
+        let host = ("host", "localhost:7400");
+        for (site, expected) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
+            assert_eq!(status("POST", &[host, ("sec-fetch-site", site)], false), expected, "{site}");
+            assert_eq!(status("GET", &[host, ("sec-fetch-site", site)], false), 200, "{site}");
+        }
+        let configured = [host, ("origin", "https://ui.example"), ("sec-fetch-site", "cross-site")];
+        assert_eq!(status("POST", &configured, false), 200);
+    }
+
+    #[test]
+    fn sockets_are_for_our_own_pages() {
+        let (host, upgrade) = (("host", "localhost:7400"), ("upgrade", "websocket"));
+        assert_eq!(status("GET", &[host, upgrade], false), 200, "no page sends it");
+        for (origin, expected) in
+            [("http://localhost:7400", 200), ("https://ui.example", 200), ("https://evil.example", 403), ("null", 403)]
+        {
+            assert_eq!(status("GET", &[host, upgrade, ("origin", origin)], false), expected, "{origin}");
+        }
+        assert_eq!(status("GET", &[host, upgrade, ("sec-fetch-site", "cross-site")], false), 403);
+    }
+
+    #[test]
+    fn bodies_that_change_state_are_json() {
+        let host = ("host", "localhost");
+        for (kind, expected) in [
+            ("application/json", 200),
+            ("Application/JSON; charset=utf-8", 200),
+            ("text/plain", 415),
+            ("application/x-www-form-urlencoded", 415),
+            ("application/jsonx", 415),
+        ] {
+            assert_eq!(status("POST", &[host, ("content-type", kind)], true), expected, "{kind}");
+        }
+        assert_eq!(status("POST", &[host], true), 415);
+        assert_eq!(status("POST", &[host], false), 200);
+    }
+
+    #[test]
+    fn a_body_announced_too_large_is_refused_unread() {
+        let headers = [("host", "localhost"), ("content-type", "application/json"), ("content-length", "101")];
+        assert_eq!(status("PUT", &headers, true), 413);
+    }
+
+    #[test]
+    fn a_configured_origin_is_told_apart() {
+        let request = http::Request::builder().header("host", "localhost").header("origin", "https://ui.example");
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        let pass = guard().check(&head, LOCAL, false).unwrap();
+        assert_eq!(pass.origin.unwrap(), "https://ui.example");
+    }
+}

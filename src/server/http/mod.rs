@@ -1,0 +1,10 @@
+//! HTTP itself: accepting connections, the guard, bodies, queries, content codings and errors. Knows no resource and no route.
+
+pub(super) mod accept;
+pub(super) mod body;
+pub(super) mod coding;
+pub(super) mod error;
+pub(super) mod guard;
+pub(super) mod params;
+pub(super) mod query;
+pub(super) mod repeats;

@@ -1,0 +1,227 @@
+//! The parameters that routes take: what reads a query and what describes it look at the same tables.
+
+use serde_json::{Value, json};
+
+use crate::model::SCENARIO_NAME_MAX;
+
+/// A parameter that a route knows.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct Param {
+    /// As it is written.
+    pub(in crate::server) name: &'static str,
+    /// May be given several times, and hold several values with commas between.
+    pub(in crate::server) many: bool,
+    /// Must be given.
+    pub(in crate::server) must: bool,
+    /// What a value may be.
+    pub(in crate::server) takes: Takes,
+    /// For people.
+    pub(in crate::server) about: &'static str,
+    /// A value that shows what is meant.
+    pub(in crate::server) example: &'static str,
+}
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) enum Takes {
+    /// Any text.
+    Any,
+    /// A text of at most so many characters.
+    Text(usize),
+    /// What a regular expression matches (ECMA-262).
+    Matching(&'static str),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from the one to the other.
+    Count(u32, u32),
+    /// One of some words.
+    Word(fn() -> Vec<&'static str>),
+}
+
+/// A parameter that may be given once.
+pub(in crate::server) const fn once(name: &'static str) -> Param {
+    Param { name, many: false, must: false, takes: Takes::Any, about: "", example: "" }
+}
+
+/// A parameter that may be repeated; each may hold several values with commas between.
+pub(in crate::server) const fn many(name: &'static str) -> Param {
+    Param { many: true, ..once(name) }
+}
+
+impl Param {
+    /// With what a value may be.
+    pub(in crate::server) const fn takes(self, takes: Takes) -> Self {
+        Self { takes, ..self }
+    }
+
+    /// With what it is for, and a value that shows it.
+    pub(in crate::server) const fn about(self, about: &'static str, example: &'static str) -> Self {
+        Self { about, example, ..self }
+    }
+
+    /// To be given always.
+    pub(in crate::server) const fn must(self) -> Self {
+        Self { must: true, ..self }
+    }
+
+    /// The schema of its value.
+    pub(in crate::server) fn schema(&self) -> Value {
+        let one = match self.takes {
+            // A value of a list ends at a comma, and is nothing without its spaces.
+            Takes::Any if self.many => json!({"type": "string", "pattern": LISTED}),
+            Takes::Any => json!({"type": "string"}),
+            Takes::Text(most) => json!({"type": "string", "maxLength": most}),
+            Takes::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
+            Takes::Flag => json!({"type": "boolean"}),
+            Takes::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            Takes::Word(words) => json!({"type": "string", "enum": words()}),
+        };
+        if self.many { json!({"type": "array", "items": one}) } else { one }
+    }
+
+    /// The example as the schema has it.
+    pub(in crate::server) fn example(&self) -> Value {
+        let one = match self.takes {
+            Takes::Flag => json!(self.example == "true"),
+            Takes::Count(..) => self.example.parse::<u32>().map_or(Value::Null, Value::from),
+            _ => json!(self.example),
+        };
+        if self.many { json!([one]) } else { one }
+    }
+}
+
+/// Something other than spaces and commas. U+0085 is a space in Unicode, and none in ECMA-262.
+const LISTED: &str = r"^[^,\s\u0085]([^,]*[^,\s\u0085])?$";
+
+/// The grammars of the model's texts, as regular expressions. Tests compare each with what the model reads.
+pub(in crate::server) mod grammar {
+    /// The name that a scenario is filed under.
+    pub(in crate::server) const SCENARIO: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$";
+    /// `scenario/tool`.
+    pub(in crate::server) const TOOL: &str = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}/[^,\s]+$";
+    /// A profile or the id of a chat.
+    pub(in crate::server) const FREE: &str = r"^[^\u0000-\u001f\u007f-\u009f]{1,200}$";
+    /// A scope.
+    pub(in crate::server) const SCOPE: &str = r"^(global|(profile|chat):[^\u0000-\u001f\u007f-\u009f]{1,200})$";
+    /// What a preference speaks of.
+    pub(in crate::server) const TARGET: &str = r"^(scenario:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}|(category|tag):[^\u0000-\u001f\u007f-\u009f]{1,200}|tool:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}/[\s\S]{1,256})$";
+    /// A published name.
+    pub(in crate::server) const PUBLISHED: &str = "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$";
+}
+
+const _: () = assert!(SCENARIO_NAME_MAX == 100, "`grammar` says how long a scenario's name may be");
+
+/// The shape of the tools.
+pub(in crate::server) const FORMAT: Param = once("format")
+    .takes(Takes::Word(|| crate::formats::FORMATS.iter().map(|format| format.id()).collect()))
+    .about("The shape of the tools: `native` is a Tool Discovery Protocol manifest, every other is what that vendor takes.", "anthropic");
+/// The asker's profile.
+pub(in crate::server) const PROFILE: Param = once("profile")
+    .takes(Takes::Matching(grammar::FREE))
+    .about("The asker's profile, whose preferences hold and whose bounds apply.", "reviewer");
+/// The asker's conversation.
+pub(in crate::server) const CHAT: Param =
+    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("The conversation, whose preferences hold.", "42");
+/// Only tools of some scenarios.
+pub(in crate::server) const SCENARIOS: Param =
+    many("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only tools of these scenarios.", "files");
+/// Only tools of some categories.
+pub(in crate::server) const CATEGORIES: Param = many("category").about("Only tools of these categories.", "disk");
+/// Only tools with some tags.
+pub(in crate::server) const TAGS: Param = many("tag").about("Only tools with one of these tags.", "read");
+/// With what lists leave out because it is switched off.
+pub(in crate::server) const INCLUDE_DISABLED: Param = once("include_disabled")
+    .takes(Takes::Flag)
+    .about("Also tools that are switched off. With `format=native` only.", "false");
+
+/// A scenario in a path.
+pub(in crate::server) const SCENARIO_NAME: Param = once("name")
+    .takes(Takes::Matching(grammar::SCENARIO))
+    .about("The name that the scenario is filed under.", "files")
+    .must();
+/// A call that needs a yes, in a path.
+pub(in crate::server) const APPROVAL_ID: Param =
+    once("id").about("The `approval_id` that the caller got.", "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b").must();
+/// An operation in a path.
+pub(in crate::server) const OPERATION_ID: Param =
+    once("id").about("The `operation_id` that the caller got.", "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f").must();
+/// A module in a path.
+pub(in crate::server) const MODULE: Param =
+    once("module").about("The name that the module is filed under.", "scheduler").must();
+/// A tool in a path.
+pub(in crate::server) const TOOL_NAME: Param = once("name")
+    .about(
+        "The published name, `scenario/tool` (the slash may be written `%2F`), or a name that only one tool has.",
+        "read_text",
+    )
+    .must();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{PreferenceTarget, PublishedName, ScenarioName, Scope, ToolId};
+
+    /// Whether a text matches, as `jsonschema` judges the patterns of the document.
+    fn matches(pattern: &str, text: &str) -> bool {
+        let schema = json!({"type": "string", "pattern": pattern});
+        jsonschema::validator_for(&schema).unwrap().is_valid(&json!(text))
+    }
+
+    #[test]
+    fn the_grammars_are_those_of_the_model() {
+        let long = "x".repeat(100);
+        let longer = "x".repeat(101);
+        let texts = [
+            "",
+            "a",
+            "a/b",
+            "a b",
+            "1.x_y-z",
+            "-a",
+            ".a",
+            "global",
+            "global ",
+            "profile:",
+            "profile:x y",
+            "chat:7",
+            "chat:\u{7}",
+            "chat:\u{85}",
+            "scenario:a",
+            "scenario:a b",
+            "tool:a/b",
+            "tool:a/",
+            "tool:a",
+            "tool:a/b c/d",
+            "tag:x",
+            "tag:",
+            "category:к",
+            "_x",
+            "9x",
+            "x-y",
+            "a\n",
+            "global\n",
+            &long,
+            &longer,
+        ];
+        for text in texts {
+            assert_eq!(matches(grammar::SCENARIO, text), text.parse::<ScenarioName>().is_ok(), "scenario {text:?}");
+            assert_eq!(matches(grammar::SCOPE, text), text.parse::<Scope>().is_ok(), "scope {text:?}");
+            assert_eq!(matches(grammar::TARGET, text), text.parse::<PreferenceTarget>().is_ok(), "target {text:?}");
+            assert_eq!(matches(grammar::FREE, text), format!("chat:{text}").parse::<Scope>().is_ok(), "{text:?}");
+            assert_eq!(matches(grammar::PUBLISHED, text), PublishedName::alias(text).is_ok(), "alias {text:?}");
+            // In lists a value has no spaces around it, so a name with spaces within is only written elsewhere.
+            if !text.contains(' ') && !text.ends_with('\n') {
+                assert_eq!(matches(grammar::TOOL, text), text.parse::<ToolId>().is_ok(), "tool {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_lists_have_something_in_them() {
+        for (text, expected) in
+            [("a", true), ("a b", true), ("", false), (" ", false), ("a,b", false), (" a", false), ("\u{85}", false)]
+        {
+            assert_eq!(matches(LISTED, text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Query parameters, read strictly: an unknown, repeated or unreadable one is refused, and the refusal names what is allowed.
+
+use std::collections::BTreeSet;
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use url::form_urlencoded;
+
+use crate::catalog::{Carried, Defer, ViewQuery};
+use crate::formats::{self, Format};
+use crate::model::{ScenarioName, Scope};
+use crate::server::http::error::{Problem, excerpt};
+use crate::server::http::params;
+use crate::server::http::params::Takes;
+pub(in crate::server) use crate::server::http::params::{Param, many, once};
+
+/// For routes that take no parameters: refuses any.
+#[derive(Debug)]
+pub(in crate::server) struct NoQuery;
+
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Query::read(head.uri.query(), &[]).map(|_| Self)
+    }
+}
+
+/// The parameters of one request, all of them known to the route.
+#[derive(Debug)]
+pub(in crate::server) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part of the target after `?`.
+    pub(in crate::server) fn read(raw: Option<&str>, known: &[Param]) -> Result<Self, Problem> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            let Some(param) = known.iter().find(|param| param.name == name) else {
+                return Err(unknown(&name, known));
+            };
+            if !param.many && pairs.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(Problem::bad_request(format!("`{name}` is given twice; give it once")));
+            }
+            pairs.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of a parameter that may be given once.
+    pub(in crate::server) fn one(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that must be given.
+    pub(in crate::server) fn required(&self, name: &str) -> Result<&str, Problem> {
+        let missing = || Problem::bad_request(format!("`{name}` is missing from the query"));
+        self.one(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+    }
+
+    /// The values of a parameter that may be repeated. An empty one is refused: it is nearly always a variable that was not set.
+    pub(in crate::server) fn all(&self, name: &str) -> Result<Vec<&str>, Problem> {
+        let given = self.0.iter().filter(|(given, _)| given == name).flat_map(|(_, value)| value.split(','));
+        let values: Vec<&str> = given.map(str::trim).collect();
+        if values.contains(&"") { Err(bad_value(name, "", "at least one character")) } else { Ok(values) }
+    }
+
+    /// `true` or `false`; `false` when not given.
+    pub(in crate::server) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.one(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(bad_value(name, other, "`true` or `false`")),
+        }
+    }
+
+    /// A scenario name; nothing when not given.
+    pub(in crate::server) fn scenario(&self, name: &str) -> Result<Option<ScenarioName>, Problem> {
+        self.one(name).map(|value| scenario(name, value)).transpose()
+    }
+
+    /// The asker's scope in `profile` and `chat_id`, as a query for all tools in it.
+    pub(in crate::server) fn scope(&self) -> Result<ViewQuery, Problem> {
+        let text = |name: &str, kind: &str| {
+            let value = self.one(name)?;
+            // The grammar of scopes is the model's; it is only asked here.
+            let checked = format!("{kind}:{value}").parse::<Scope>();
+            Some(checked.map(|_| value.to_owned()).map_err(|_| bad_value(name, value, FREE_TEXT)))
+        };
+        let profile = text("profile", "profile").transpose()?;
+        let chat = text("chat_id", "chat").transpose()?;
+        Ok(ViewQuery { profile, chat, ..ViewQuery::default() })
+    }
+
+    /// The format in `format`; the first of the table when not given.
+    pub(in crate::server) fn format(&self) -> Result<&'static dyn Format, Problem> {
+        let known: Vec<&str> = formats::FORMATS.iter().map(|format| format.id()).collect();
+        let id = self.one("format").unwrap_or(known[0]);
+        formats::by_id(id).ok_or_else(|| {
+            let allowed = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
+            bad_value("format", id, &allowed).with("known", known)
+        })
+    }
+}
+
+const FREE_TEXT: &str = "1 to 200 characters without control characters";
+/// Characters of `q`: each word is looked for in every tool.
+const LONGEST_SEARCH: usize = 1_000;
+/// Characters of `sticky`: nothing that was handed out is as long.
+const LONGEST_STICKY: usize = 8_000;
+
+const MAX_TOKENS: Param = once("max_tokens")
+    .takes(Takes::Count(1, u32::MAX))
+    .about("The tools must fit in so many tokens of a prompt, as they are estimated.", "4000");
+const DEFER: Param = once("defer")
+    .takes(Takes::Word(|| vec!["relevance", "preference"]))
+    .about("What does not fit is offered by name only, where the format can say that; `relevance` needs `q`, `preference` goes without.", "relevance");
+const STICKY: Param = once("sticky")
+    .takes(Takes::Text(LONGEST_STICKY))
+    .about("The `Callsheet-Selection` of the list that the conversation has; empty for its first.", "");
+const REPORT: Param = once("report")
+    .takes(Takes::Flag)
+    .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
+
+/// What `GET /api/v1/tools` asks for.
+pub(in crate::server) struct ListQuery {
+    /// Which shape.
+    pub(in crate::server) format: &'static dyn Format,
+    /// Which tools.
+    pub(in crate::server) view: ViewQuery,
+    /// Whether the answer says of each tool why it is or is not in the list.
+    pub(in crate::server) report: bool,
+}
+
+impl ListQuery {
+    /// What may be asked of a list that is followed, too.
+    pub(in crate::server) const FOLLOWED: [Param; 12] = [
+        params::FORMAT,
+        params::PROFILE,
+        params::CHAT,
+        params::SCENARIOS,
+        params::CATEGORIES,
+        params::TAGS,
+        once("q")
+            .takes(Takes::Text(LONGEST_SEARCH))
+            .about("Only tools that fit these words, the best first.", "read a file"),
+        once("max_tools")
+            .takes(Takes::Count(0, u32::MAX))
+            .about("So many tools at most; 0 lifts the limit of the format, too.", "20"),
+        params::INCLUDE_DISABLED,
+        once("include_internal")
+            .takes(Takes::Flag)
+            .about("Also tools that their scenario marks as internal. With `format=native` only.", "false"),
+        once("strict")
+            .takes(Takes::Flag)
+            .about("Schemas as a vendor's strict mode wants them, where the format has it.", "true"),
+        once("cache")
+            .takes(Takes::Flag)
+            .about("With a mark for the vendor's prompt cache, where the format has it.", "true"),
+    ];
+    /// All its parameters.
+    pub(in crate::server) const KNOWN: [Param; 16] = {
+        let mut all = [MAX_TOKENS; 16];
+        let mut at = 0;
+        while at < Self::FOLLOWED.len() {
+            all[at] = Self::FOLLOWED[at];
+            at += 1;
+        }
+        (all[13], all[14], all[15]) = (DEFER, STICKY, REPORT);
+        all
+    };
+
+    /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
+    /// empty then, as it will be when that scenario has gone.
+    pub(in crate::server) fn read(raw: Option<&str>) -> Result<Self, Problem> {
+        Self::of(&Query::read(raw, &Self::KNOWN)?)
+    }
+
+    /// The same, of a query that may have further parameters.
+    pub(in crate::server) fn of(query: &Query) -> Result<Self, Problem> {
+        let format = query.format()?;
+        let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
+            Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
+        };
+        let scenarios = query.all("scenario")?.into_iter().map(|value| scenario("scenario", value));
+        let view = ViewQuery {
+            scenarios: scenarios.collect::<Result<_, _>>()?,
+            categories: texts("category")?,
+            tags: texts("tag")?,
+            q: search(query.one("q"))?,
+            max_tools: max_tools(query.one("max_tools"))?,
+            max_tokens: max_tokens(query.one("max_tokens"))?,
+            defer: defer(query)?,
+            sticky: sticky(query.one("sticky"))?,
+            include_disabled: query.flag("include_disabled")?,
+            include_internal: query.flag("include_internal")?,
+            ..query.scope()?
+        };
+        let for_programs = [("include_disabled", view.include_disabled), ("include_internal", view.include_internal)];
+        if let Some((name, _)) = for_programs.iter().find(|(_, given)| *given && format.for_llm()) {
+            let detail = format!("`{name}=true` does not go with `format={}`", format.id());
+            return Err(Problem::bad_request(format!("{detail}: LLMs never get such tools; use `format=native`")));
+        }
+        Ok(Self { format: with_options(query, format, view.defer.is_some())?, view, report: query.flag("report")? })
+    }
+}
+
+/// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did. Only
+/// deferring has a meaning for every format: where it cannot be said, the list is shorter.
+fn with_options(query: &Query, format: &'static dyn Format, deferring: bool) -> Result<&'static dyn Format, Problem> {
+    let options = formats::Options { strict: query.flag("strict")?, cache: query.flag("cache")?, deferring: false };
+    let deferring = formats::Options { deferring, ..options };
+    formats::with_options(format, deferring).or_else(|| formats::with_options(format, options)).ok_or_else(|| {
+        let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
+        let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
+        let asked = [("`strict=true`", options.strict), ("`cache=true`", options.cache)];
+        let asked: Vec<&str> = asked.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let (asked, have) = (asked.join(" with "), have.join(", "));
+        Problem::bad_request(format!("`format={}` has no {asked}; these have: {have}", format.id()))
+    })
+}
+
+/// The text of a search, in one spelling for equal ones, so that they share a prepared answer; nothing when it has no words.
+fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
+    let text = text.unwrap_or_default();
+    if text.chars().nth(LONGEST_SEARCH).is_some() {
+        return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} characters")));
+    }
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    Ok((!words.is_empty()).then(|| words.join(" ")))
+}
+
+fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
+    let read = |text: &str| {
+        let number = count(text).filter(|number| *number > 0);
+        number.ok_or_else(|| bad_value("max_tokens", text, "a whole number above 0; leave it out for no limit"))
+    };
+    text.map(read).transpose()
+}
+
+fn defer(query: &Query) -> Result<Option<Defer>, Problem> {
+    let searched = query.one("q").is_some_and(|text| !text.trim().is_empty());
+    match query.one("defer") {
+        None => Ok(None),
+        Some("relevance") if searched => Ok(Some(Defer::Relevance)),
+        Some("relevance") => {
+            Err(Problem::bad_request("`defer=relevance` needs `q`: it says what tools are to be relevant to"))
+        }
+        Some("preference") if searched => {
+            let detail = "`defer=preference` does not go with `q`, which ranks by relevance: use `defer=relevance`, or leave `q` out";
+            Err(Problem::bad_request(detail))
+        }
+        Some("preference") => Ok(Some(Defer::Preference)),
+        Some(other) => Err(bad_value("defer", other, "`relevance` or `preference`")),
+    }
+}
+
+/// An empty one begins a conversation. One that cannot be read must not break it, so that is told in the answer only.
+fn sticky(text: Option<&str>) -> Result<Option<Carried>, Problem> {
+    if let Some(long) = text.filter(|text| text.chars().nth(LONGEST_STICKY).is_some()) {
+        return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
+    }
+    Ok(text.map(Carried::read))
+}
+
+/// 0 is passed on: it lifts the format's own cap.
+fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
+    let read = |text: &str| count(text).ok_or_else(|| bad_value("max_tools", text, "a whole number, 0 for no limit"));
+    text.map(read).transpose()
+}
+
+/// A whole number of 32 bits, written in digits.
+fn count(text: &str) -> Option<usize> {
+    let digits = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    text.parse::<u32>().ok().filter(|_| digits).and_then(|number| number.try_into().ok())
+}
+
+fn scenario(name: &str, value: &str) -> Result<ScenarioName, Problem> {
+    value.parse().map_err(|error| Problem::bad_request(format!("`{name}`: {error}")))
+}
+
+/// 400 for a value that a parameter cannot have.
+pub(in crate::server) fn bad_value(name: &str, value: &str, allowed: &str) -> Problem {
+    Problem::bad_request(format!("`{name}` cannot be `{}`: allowed is {allowed}", excerpt(value)))
+}
+
+fn unknown(name: &str, known: &[Param]) -> Problem {
+    let known: Vec<&str> = known.iter().map(|param| param.name).collect();
+    let listed = match known[..] {
+        [] => "this route takes none".to_owned(),
+        _ => format!("known are {}", known.join(", ")),
+    };
+    Problem::bad_request(format!("unknown query parameter `{}`: {listed}", excerpt(name))).with("known", known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    async fn refusal(raw: &str) -> String {
+        let answer = ListQuery::read(Some(raw)).err().expect(raw).into_answer();
+        assert_eq!(answer.status(), 400, "{raw}");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        body["detail"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn nothing_given_is_the_native_list_of_everything_enabled() {
+        for raw in [None, Some("")] {
+            let list = ListQuery::read(raw).unwrap();
+            assert_eq!(list.format.id(), "native");
+            assert_eq!(list.view, ViewQuery::default());
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_read() {
+        let raw = "format=native&profile=coder&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
+            &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true\
+            &max_tokens=900&defer=relevance&sticky=0123456789ab&report=true";
+        let list = ListQuery::read(Some(raw)).unwrap();
+        let view = list.view;
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(view.profile.as_deref(), Some("coder"));
+        assert_eq!(view.chat.as_deref(), Some("7 f"));
+        assert_eq!(view.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(view.categories, set(&["x", "y"]));
+        assert_eq!(view.tags, set(&["t"]));
+        assert_eq!(view.q.as_deref(), Some("read file read"));
+        assert_eq!((view.max_tokens, view.defer, list.report), (Some(900), Some(Defer::Relevance), true));
+        assert_eq!(view.sticky.unwrap().to_string(), "0123456789ab");
+        assert_eq!(view.max_tools, Some(0));
+        assert!(view.include_disabled && view.include_internal);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_is_refused_by_name() {
+        for (raw, named) in [
+            ("fromat=openai", &["`fromat`", "format, profile, chat_id"][..]),
+            ("format=opneai", &["`format`", "`opneai`", "`native` or `openai`"]),
+            ("format=native&format=openai", &["`format`", "twice"]),
+            ("include_disabled=1", &["`include_disabled`", "`1`", "`true` or `false`"]),
+            ("max_tools=-1", &["`max_tools`", "`-1`", "whole number"]),
+            ("max_tools=", &["`max_tools`"]),
+            ("max_tokens=0", &["`max_tokens`", "above 0"]),
+            ("defer=later", &["`defer`", "`later`", "`relevance` or `preference`"]),
+            ("defer=relevance&q=+", &["`defer=relevance`", "`q`"]),
+            ("defer=preference&q=x", &["`defer=preference`", "`q`"]),
+            ("report=yes", &["`report`"]),
+            ("scenario=a,,b", &["`scenario`"]),
+            ("scenario=a/b", &["`scenario`", "`a/b`"]),
+            ("profile=", &["`profile`", "200 characters"]),
+            ("chat_id=%00", &["`chat_id`"]),
+            ("format=openai&include_internal=true", &["`include_internal=true`", "`format=openai`"]),
+            ("format=openai&cache=true", &["`cache=true`", "`anthropic`, `bedrock`"]),
+            ("format=openai&include_disabled=true", &["`include_disabled=true`"]),
+        ] {
+            let told = refusal(raw).await;
+            for part in named {
+                assert!(told.contains(part), "{raw}: {told}");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `GET /openapi.json`: the description of the API, made once.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::server::http::coding;
+use crate::server::http::error::Problem;
+use crate::server::http::query::NoQuery;
+use crate::server::http::repeats::Ready;
+use crate::server::openapi::document::document;
+use crate::server::{App, routes};
+use crate::views::Coding;
+
+/// The description, in every coding.
+struct Description {
+    document: Value,
+    coded: Vec<(Coding, Ready)>,
+}
+
+static DESCRIPTION: LazyLock<Description> = LazyLock::new(|| {
+    let document = document(routes::ROUTES);
+    let plain = document.to_string().into_bytes();
+    let coded = |coding| Some((coding, coded(&plain, coding)?));
+    Description { coded: Coding::ALL.into_iter().filter_map(coded).collect(), document }
+});
+
+/// The description as a tree, for the page that shows it.
+pub(in crate::server) fn described() -> &'static Value {
+    &DESCRIPTION.document
+}
+
+/// `GET /openapi.json`.
+pub(in crate::server) async fn serve(
+    State(shared): State<App>,
+    _: NoQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    // Making it and its codings takes longer than an async thread may be held up.
+    let made = shared.tasks.off_thread(|| &DESCRIPTION.coded).await;
+    let wanted = coding::choose(&headers);
+    let ready = made.iter().find(|(coding, _)| *coding == wanted).or_else(|| made.last());
+    let (_, ready) = ready.ok_or_else(|| Problem::internal(&"the description has no coding"))?;
+    Ok(ready.answer(&headers).map(Body::new))
+}
+
+/// The body in a coding with its headers; nothing when it cannot be coded.
+fn coded(plain: &[u8], coding: Coding) -> Option<Ready> {
+    let body = Bytes::from(coding.encode(plain).ok()?);
+    let etag = HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
+    let mut known = HeaderMap::new();
+    known.insert(ETAG, etag.clone());
+    known.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    known.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    let mut found = known.clone();
+    found.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if coding != Coding::Identity {
+        found.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
+    }
+    Some(Ready { body, etag, found, known })
+}
