@@ -7,9 +7,11 @@
 pub const FIELDS: &[(&str, &str)] = &[
     ("added", "entries that a reload of the configuration added"),
     ("address", "an address that is listened on or asked, without credentials"),
+    ("bytes", "the length of a text"),
     ("changed", "entries that a reload of the configuration changed"),
     ("coding", "a content coding"),
     ("configuration", "the configuration file, or `none`"),
+    ("done", "how far a call has come, in a unit of its tool"),
     ("error", "what went wrong, in words"),
     ("hint", "what to do next"),
     ("key", "a key of the configuration"),
@@ -34,5 +36,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("tasks", "tasks that were still running"),
     ("tool", "the name of a tool"),
     ("tools", "how many tools"),
+    ("total", "how far a call has to come, in the same unit"),
     ("wait_ms", "how long is waited, in milliseconds"),
 ];

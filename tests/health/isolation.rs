@@ -17,7 +17,7 @@ use crate::support::sources::{OFTEN, Processes};
 use crate::support::watched::{HOUR, Setting, ms, name, setting};
 
 /// Long enough for a few asks of everybody, and soon over.
-const GRACE: Duration = Duration::from_millis(600);
+const GRACE: Duration = Duration::from_secs(1);
 /// So many failed asks take longer than the grace.
 const LONG: u32 = 30;
 
