@@ -53,7 +53,7 @@ impl Right {
     pub(super) fn reserved(self) -> Option<&'static str> {
         match self {
             Self::Read | Self::Call => None,
-            Self::Prefer => Some("enabling a tool, lifting its approval or giving it an alias"),
+            Self::Prefer => Some("enabling a tool, lifting its approval or changing its alias"),
             Self::Approve => Some("approving or rejecting a call"),
             Self::Operate => Some("deciding about a scenario or cancelling an operation"),
         }
@@ -119,13 +119,14 @@ pub(super) fn example(right: Right) -> Problem {
 }
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
-/// may be inherited, because that may change later. An alias changes which tool a name means.
+/// may be inherited, because that may change later. An alias changes which tool a name means, also when it is taken away: another
+/// tool may have that name from then on.
 fn loosens(patch: &SettingsPatch) -> bool {
     // Named one by one, so that a new setting is judged, too.
     let SettingsPatch { enabled, approval, alias, priority: _, pinned: _ } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(Approval::Skip)))
-        || matches!(alias, Some(Some(_)))
+        || alias.is_some()
 }
 
 /// A handler that only callers with this right reach.
@@ -330,6 +331,7 @@ mod tests {
             SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch() },
             SettingsPatch { approval: Some(None), ..patch() },
             SettingsPatch { alias: Some(alias()), ..patch() },
+            SettingsPatch { alias: Some(None), ..patch() },
             SettingsPatch { enabled: Some(Some(false)), approval: Some(None), ..patch() },
             SettingsPatch::reset(),
         ] {
@@ -342,7 +344,7 @@ mod tests {
             patch(),
             SettingsPatch { enabled: Some(Some(false)), ..patch() },
             SettingsPatch { approval: Some(Some(Approval::Require)), ..patch() },
-            SettingsPatch { alias: Some(None), priority: Some(Some(9)), pinned: Some(Some(true)), ..patch() },
+            SettingsPatch { priority: Some(Some(9)), pinned: Some(Some(true)), ..patch() },
         ] {
             assert!(!loosens(&other), "{other:?}");
             assert!(Access::WithoutToken.check_change(&other).is_ok());

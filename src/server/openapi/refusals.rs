@@ -48,7 +48,7 @@ pub(super) const COMMON: &[Common] = &[
     Common {
         status: 401,
         name: "TokenNeededToLoosen",
-        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval or giving it an alias needs it. \
+        about: "A token is configured (`server.operator_token`), and enabling a tool, lifting its approval or changing its alias needs it. \
                 So does resetting whether a tool is enabled or needs approval. Nothing changed.",
         of: |operation| operation.right == Right::Prefer,
         made: || auth::example(Right::Prefer),
