@@ -2,16 +2,16 @@
 
 use url::Url;
 
-use super::origin::masked;
+use super::origin::refused_address;
 use super::units::Wrong;
 
 /// The address of a scenario. What is refused is shown without what may be secret in it.
 pub(super) fn address(text: &str) -> Result<Url, Wrong> {
     let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
-    let url =
-        Url::parse(text).map_err(|error| Wrong::new(format!("{:?} is no address: {error}", masked(text)), whole))?;
+    let url = Url::parse(text)
+        .map_err(|error| Wrong::new(format!("{:?} is no address: {error}", refused_address(text)), whole))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Wrong::new(format!("{:?} is neither http nor https", masked(text)), whole));
+        return Err(Wrong::new(format!("{:?} is neither http nor https", refused_address(text)), whole));
     }
     for (part, present, mark) in [("query", url.query().is_some(), '?'), ("fragment", url.fragment().is_some(), '#')] {
         if present {

@@ -110,6 +110,7 @@ impl Fit<'_> {
                 let expected = format!("expected {}", shape.described());
                 let message = match shape {
                     Shape::Secret => expected,
+                    _ if shape.may_hold_a_secret() => format!("{expected}, found {}", kind(&value)),
                     _ => format!("{expected}, found {}", described(&value)),
                 };
                 let wrong = Wrong::new(message, how_to_write(self.source, shape, path));
@@ -158,16 +159,26 @@ fn did_you_mean(key: &str, sibling: Option<&str>, siblings: &[&str]) -> String {
     }
 }
 
-/// What was found, without anything that may be secret.
+/// What was found, quoted where no secret is expected.
 fn described(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the text {:?}", masked(text)),
         Value::Integer(number) => format!("the number {number}"),
         Value::Float(number) => format!("the number {number}"),
         Value::Boolean(switch) => switch.to_string(),
-        Value::Datetime(_) => "a date or time".to_owned(),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Table(_) => "a table".to_owned(),
+        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => kind(value).to_owned(),
+    }
+}
+
+/// What kind of value was found.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a text",
+        Value::Integer(_) | Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date or time",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
     }
 }
 

@@ -44,7 +44,10 @@ pub struct Loaded {
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let mut found = Findings::default();
     let file = options.find_file();
-    let merged = Merged::new(layers(options, file.as_deref(), &mut found));
+    let merged = match Merged::new(layers(options, file.as_deref(), &mut found)) {
+        Ok(merged) => merged,
+        Err(problem) => return Err(ConfigError { problems: found.problems.into_iter().chain([*problem]).collect() }),
+    };
 
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
@@ -178,14 +181,13 @@ struct Merged {
 }
 
 impl Merged {
-    /// Merges the layers, lowest first.
-    fn new(layers: Vec<Layer>) -> Self {
+    /// Merges the layers, lowest first. A value that could not be merged is a problem: without it the defaults would be in force.
+    fn new(layers: Vec<Layer>) -> Result<Self, Box<Problem>> {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
-        // Tables always merge, and the empty path is the root, so there is always a value.
-        let tagged = figment.find_value("").unwrap_or_else(|_| Dict::new().into());
-        let values = Table::try_from(&tagged).unwrap_or_default();
+        let tagged = figment.find_value("").map_err(|error| unmerged(&error))?;
+        let values = merged_table(&tagged)?;
         let sources = layers.into_iter().map(|layer| (layer.source.name(), layer.source)).collect();
-        Self { sources, figment, tagged, values }
+        Ok(Self { sources, figment, tagged, values })
     }
 
     /// Where the effective value at `path` comes from. One layer gives a list as a whole.
@@ -212,6 +214,21 @@ impl Merged {
     }
 }
 
+/// The merged values as a table.
+fn merged_table(tagged: &figment::value::Value) -> Result<Table, Box<Problem>> {
+    Table::try_from(tagged).map_err(|error| unmerged(&error))
+}
+
+/// The problem of layers that cannot be merged. The error names kinds of values and no value.
+fn unmerged(error: &dyn std::fmt::Display) -> Box<Problem> {
+    Box::new(Problem {
+        origin: Origin::Default,
+        key: None,
+        message: format!("the layers of the configuration cannot be merged: {error}"),
+        hint: "take out the value that was changed last".to_owned(),
+    })
+}
+
 impl figment::Provider for &Layer {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.source.name())
@@ -220,5 +237,18 @@ impl figment::Provider for &Layer {
     fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
         let dict = figment::value::Value::serialize(&self.values)?.into_dict().unwrap_or_default();
         Ok(Profile::Default.collect(dict))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_no_table_can_hold_are_a_problem_and_not_the_defaults() {
+        let dict = |number: figment::value::Value| figment::value::Value::from(Dict::from([("a".to_owned(), number)]));
+        assert_eq!(merged_table(&dict(7_i64.into())).unwrap().len(), 1);
+        let problem = merged_table(&dict(u64::MAX.into())).unwrap_err();
+        assert!(problem.message.contains("cannot be merged"), "{problem}");
     }
 }

@@ -60,6 +60,15 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
+/// The same for an address that is refused, without what follows its first `?`: a query may hold a key.
+pub(super) fn refused_address(text: &str) -> String {
+    let masked = masked(text);
+    match masked.split_once('?') {
+        Some((address, _)) => format!("{address}?***"),
+        None => masked,
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

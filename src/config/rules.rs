@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Config;
-use super::origin::masked;
+use super::origin::refused_address;
 use super::read::Reader;
 use super::units::Wrong;
 use crate::catalog::NamingStyle;
@@ -26,7 +26,7 @@ pub(super) fn scenario_name(text: &str) -> Result<ScenarioName, Wrong> {
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, Wrong> {
     text.parse().map_err(|_| {
         Wrong::new(
-            format!("{:?} is no address with a port", masked(text)),
+            format!("{:?} is no address with a port", refused_address(text)),
             "write an IP address and a port, such as \"127.0.0.1:7400\" or \"[::1]:7400\"",
         )
     })

@@ -38,6 +38,15 @@ impl Shape {
         })
     }
 
+    /// Whether what stands there may be a secret, or something written in its place by mistake: of any table it may be.
+    pub(super) fn may_hold_a_secret(self) -> bool {
+        match self {
+            Self::Table(_) | Self::Secret => true,
+            Self::Map(each) | Self::List(each) => each.may_hold_a_secret(),
+            Self::Text | Self::Number | Self::Switch | Self::Size | Self::Words => false,
+        }
+    }
+
     /// What a value of this shape is called in a sentence.
     pub(super) fn described(self) -> &'static str {
         match self {

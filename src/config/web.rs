@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use super::origin::masked;
+use super::origin::refused_address;
 use super::units::Wrong;
 
 /// A host name as `Host` headers carry it: lower-case, without port.
@@ -10,7 +10,7 @@ pub(super) fn host(text: &str) -> Result<String, Wrong> {
     match Host::parse(text) {
         Ok(host) if !text.contains('*') => Ok(host.to_string()),
         _ => Err(Wrong::new(
-            format!("{:?} is no host name", masked(text)),
+            format!("{:?} is no host name", refused_address(text)),
             "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
         )),
     }
@@ -20,7 +20,7 @@ pub(super) fn host(text: &str) -> Result<String, Wrong> {
 pub(super) fn web_origin(text: &str) -> Result<String, Wrong> {
     let refused = || {
         Wrong::new(
-            format!("{:?} is no web origin", masked(text)),
+            format!("{:?} is no web origin", refused_address(text)),
             "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
         )
     };

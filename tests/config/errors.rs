@@ -116,7 +116,7 @@ fn values_of_the_wrong_kind_are_refused_with_what_was_expected() {
     at(
         "server = 5\n",
         "1:10",
-        "server: expected a table, found the number 5\n  hint: begin a section with `[server]` and write its keys below",
+        "server: expected a table, found a number\n  hint: begin a section with `[server]` and write its keys below",
     );
     at(
         "server = [\"127.0.0.1:1\"]\n",
@@ -132,7 +132,7 @@ fn values_of_the_wrong_kind_are_refused_with_what_was_expected() {
     at(
         "scenarios = [{ name = \"a\", url = \"http://h\" }, 5]\n",
         "1:48",
-        "scenarios[1]: expected a table, found the number 5\n  \
+        "scenarios[1]: expected a table, found a number\n  \
          hint: write its keys in braces: `{ name = \"...\", url = \"...\" }`",
     );
     at(
@@ -276,6 +276,32 @@ work/callsheet.toml:18:7: scenarios[4].url: "http://***@h:notaport/" is no addre
         "[[scenarios]]\nname = \"a\"\nurl = \"http://h\"\n[[scenarios]]\nname = \"a\"\nurl = \"http://i\"\n",
         "work/callsheet.toml:5:8: scenarios[1].name: `a` is already the name of scenarios[0]\n  \
          hint: give each scenario a name of its own",
+    );
+}
+
+#[test]
+fn no_value_is_quoted_where_a_secret_may_have_been_meant() {
+    let machine = |file: &str| Machine::new().file(file);
+    for machine in [
+        machine("[module_settings]\ntokens = \"hunter2\"\n"),
+        machine("module_settings = \"hunter2\"\n"),
+        machine("server = \"operator_token=hunter2\"\n"),
+        machine("scenarios = \"hunter2\"\n"),
+        machine("scenarios = [\"hunter2\"]\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"ftp://h/?key=hunter2\"\n"),
+        machine("[[scenarios]]\nname = \"a\"\nurl = \"h:x/?key=hunter2\"\n"),
+        machine("server.listen = \"h?key=hunter2\"\n"),
+        machine("").env("CALLSHEET_SERVER", "operator_token=hunter2"),
+        machine("").env("CALLSHEET_MODULE_SETTINGS__TOKENS", "hunter2"),
+        machine("").flag("server", "hunter2", "--server"),
+    ] {
+        let error = machine.error();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    refuses(
+        "[module_settings]\ntokens = \"hunter2\"\n",
+        "work/callsheet.toml:2:10: module_settings.tokens: expected a table, found a text\n  \
+         hint: begin a section with `[module_settings.tokens]` and write its keys below",
     );
 }
 
