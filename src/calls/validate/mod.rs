@@ -1,8 +1,9 @@
 //! Whether arguments fit the schema of their tool.
 //!
 //! Schemas come from scenarios and arguments from callers, and neither is trusted. Nothing that a schema refers to is fetched, from
-//! no network and no file, and patterns run on an engine whose time is linear. What a check would cost is counted before it is made
-//! ([`cost`]), and checks run on threads of their own with a deadline ([`pool`]), so that none delays an answer or a stop.
+//! no network and no file, and patterns run on an engine whose time is linear. Only schemas whose cost can be counted are compiled
+//! ([`compiling`]), what a check would cost is counted before it is made ([`cost`]), and checks run on threads of their own with a
+//! deadline ([`pool`]), so that none delays an answer or a stop.
 //!
 //! A schema that cannot be used checks nothing but that the arguments are an object: its scenario still checks them itself. A
 //! finding says so ([`unchecked`]). Formats are annotations, as in the standard.
@@ -21,6 +22,7 @@ use crate::config;
 use crate::model::{Finding, JsonText, ViewTool};
 use crate::runtime::Clock;
 
+mod compiling;
 mod cost;
 mod pattern;
 mod pool;
@@ -94,7 +96,12 @@ impl Validators {
             }
             Err(PoolError::QueueFull) => return Err(busy(tool, "as many wait for that as `calls.check_queue` allows")),
             Err(PoolError::NotStarted) => return Err(busy(tool, "its turn did not come within `calls.check_timeout`")),
-            Err(PoolError::NoThread) => Verdict::Unchecked("could not be checked: other checks take too long".into()),
+            Err(PoolError::NoThread) => {
+                return Err(busy(tool, "every thread for that is held by checks that take too long"));
+            }
+            Err(PoolError::OwnerOverdue) => {
+                Verdict::Unchecked("was not used: another check of the same scenario takes too long".into())
+            }
             Err(PoolError::Overdue) => self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
             Err(PoolError::Panicked(panic)) => {
                 tracing::error!(tool = %tool.id, error = panic, "the validator of arguments failed");

@@ -10,11 +10,20 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const UNKNOWN: u64 = 10_000;
 /// Bytes of one state of a compiled pattern, in round numbers.
 const STATE_BYTES: u64 = 32;
-/// States that are followed at once cost little more than one, so that a unit of work stands for several.
-const STATES_A_UNIT: u64 = 16;
+/// Bytes that a pattern takes besides: tables that are filled while it is matched.
+const PATTERN_BYTES: u64 = 8 * 1024;
+/// Bytes of a pattern that is measured. A longer one counts as larger than any may be, because parsing it takes long by itself.
+const LONGEST: usize = 4 * 1024;
+/// States that one character is held against in one unit of work. All may be followed at once.
+const STATES_A_UNIT: u64 = 4;
+/// States of a class with characters beyond ASCII, which are sequences of bytes, besides those of its ranges.
+const SEQUENCES: u64 = 8;
 
 /// The number of states that a pattern compiles to, roughly.
 pub(super) fn states(pattern: &str) -> u64 {
+    if pattern.len() > LONGEST {
+        return u64::MAX;
+    }
     // ECMA's classes such as `\w` are those of ASCII.
     let ascii = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok();
     let parsed = ascii.or_else(|| ParserBuilder::new().build().parse(pattern).ok());
@@ -23,20 +32,30 @@ pub(super) fn states(pattern: &str) -> u64 {
 
 /// Bytes that a compiled pattern takes, roughly.
 pub(super) fn bytes(pattern: &str) -> u64 {
-    states(pattern).saturating_mul(STATE_BYTES)
+    states(pattern).saturating_mul(STATE_BYTES).saturating_add(PATTERN_BYTES)
 }
 
 /// The work of matching a text against a pattern with so many states, in the units of a check.
 pub(super) fn work(states: u64, text: &str) -> u64 {
-    (text.len() as u64).saturating_mul(states / STATES_A_UNIT + 1) / 8 + 1
+    let read = text.len() as u64;
+    (read.saturating_mul(states) / STATES_A_UNIT).saturating_add(read / 8 + 1)
 }
 
 fn size(hir: &Hir) -> u64 {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => 1,
+        HirKind::Empty | HirKind::Look(_) => 1,
+        // What is more than ASCII in a class of bytes stands for all other characters.
+        HirKind::Class(Class::Bytes(class)) => {
+            if class.is_ascii() {
+                1
+            } else {
+                4 + SEQUENCES
+            }
+        }
         HirKind::Literal(literal) => literal.0.len() as u64,
         // One range of characters is up to four ranges of bytes.
-        HirKind::Class(Class::Unicode(class)) => 4 * class.ranges().len() as u64,
+        HirKind::Class(Class::Unicode(class)) if class.is_ascii() => 1,
+        HirKind::Class(Class::Unicode(class)) => 4 * class.ranges().len() as u64 + SEQUENCES,
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
             size(&repetition.sub).saturating_add(1).saturating_mul(u64::from(times))
@@ -56,7 +75,16 @@ mod tests {
         assert!(states("a{1000}") >= 1000);
         assert!(states("((a{100}){100}){100}") >= 1_000_000);
         assert_eq!(states("(?=x)y"), UNKNOWN);
-        assert!(states("[é-ü]+") < 20);
-        assert!(work(states("^a+$"), &"a".repeat(800)) < 200);
+        assert!(states("[é-ü]+") < 40);
+        assert!(work(states("^a+$"), &"a".repeat(800)) < 2_000);
+        assert!(states(".{100}") >= 1_000 && states("[^a]{100}") >= 1_000, "characters are up to four bytes");
+        assert_eq!(states(&"a".repeat(LONGEST + 1)), u64::MAX);
+    }
+
+    #[test]
+    fn every_state_is_counted_for_every_character() {
+        let text = "ab".repeat(500_000);
+        assert!(work(states("a[ab]{1000}[c-z]"), &text) > 200_000_000);
+        assert!(work(states("^[a-z][a-z0-9-]{0,62}$"), "some-name") < 500);
     }
 }

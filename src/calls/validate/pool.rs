@@ -23,7 +23,7 @@ use crate::runtime::tasks::{self, panic_text};
 /// Threads that may be past a deadline at once. Each keeps a core busy, so there are few; while all of them are, none is replaced.
 const MAX_OVERDUE: usize = 2;
 /// Stack of one thread: the validator recurses with the depth of the arguments and of a schema's references.
-const STACK_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Runs checks on threads of its own. Dropping it ends the threads, each after the check that it runs.
 #[derive(Debug)]
@@ -47,7 +47,9 @@ pub(super) enum PoolError {
     NotStarted,
     /// It runs, and is past its deadline.
     Overdue,
-    /// No thread is left for it: all are past their deadline, one of the same scenario is, or the system allows no more.
+    /// Another check of the same scenario is past its deadline.
+    OwnerOverdue,
+    /// No thread is left: all are past their deadline, with checks of other scenarios, or the system allows no more.
     NoThread,
     /// It panicked, with this text.
     Panicked(String),
@@ -115,7 +117,8 @@ impl CheckPool {
         self.0.queue(Check { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
             Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
-            Ok(Err(_closed)) => return Err(PoolError::NoThread),
+            // What is taken from the queue and not started is that of an owner with one past its deadline.
+            Ok(Err(_closed)) => return Err(PoolError::OwnerOverdue),
             Err(_) => Err(PoolError::NotStarted),
         };
         if result.is_err() {
@@ -146,7 +149,7 @@ impl Shared {
             return Err(PoolError::QueueFull);
         }
         if state.is_overdue(&check.owner) {
-            return Err(PoolError::NoThread);
+            return Err(PoolError::OwnerOverdue);
         }
         if state.live < self.threads && state.live == state.running.len() {
             self.start_thread(&mut state);
@@ -336,6 +339,7 @@ mod tests {
             gates.push(gate);
         }
         assert_eq!(pool.run(&owner(9), BRIEF, || ()).await, Err(PoolError::NoThread));
+        assert_eq!(pool.run(&owner(0), BRIEF, || ()).await, Err(PoolError::OwnerOverdue));
         drop(gates);
         while pool.0.state().live == 0 {
             std::thread::yield_now();
@@ -348,7 +352,7 @@ mod tests {
         let pool = pool();
         let (gate, running) = occupy(&pool, 0, BRIEF).await;
         assert_eq!(running.await.unwrap(), Err(PoolError::Overdue));
-        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::NoThread));
+        assert_eq!(pool.run(&owner(0), PATIENT, || ()).await, Err(PoolError::OwnerOverdue));
         assert_eq!(pool.run(&owner(1), PATIENT, || ()).await, Ok(()));
         drop(gate);
         while !pool.0.state().overdue.is_empty() {

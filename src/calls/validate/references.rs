@@ -1,8 +1,9 @@
-//! What references within one schema lead to, found without resolving addresses as a validator does.
+//! What references within one schema lead to: to a pointer or to an anchor, each found once and remembered.
 //!
-//! A reference may have several possible targets here: a fragment is looked up in the root and in every embedded resource
-//! (`$id`), and a dynamic anchor may stand in several places. All of them are given, so that whatever a validator chooses is
-//! among them. Never looks outside the schema.
+//! Addresses are not resolved: a schema that has embedded ones is not used (see [`super::compiling`]). Never looks outside the schema.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -10,20 +11,28 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// Whether the root has an identifier, so that an address may mean it.
-    has_address: bool,
-    /// Schemas within the root with an identifier of their own: `$id`, or `id` in draft 4.
-    resources: Vec<&'a Value>,
-    /// Schemas that an anchor names.
-    anchors: Vec<(&'a str, &'a Value)>,
+    /// Schemas by the anchor that names them; `None` for a name that is given twice. Filled with the first reference to an anchor.
+    anchors: Option<HashMap<&'a str, Option<&'a Value>>>,
+    /// Targets by the address of the text of the reference.
+    found: HashMap<usize, &'a Value>,
+}
+
+/// A reference that leads to no schema within the document, or not to one alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it refers to `{0}`, which is not within it")]
+pub(super) struct Outside(String);
+
+impl Outside {
+    /// For this reference, which is cut.
+    pub(super) fn new(reference: &str) -> Self {
+        Self(reference.chars().take(100).collect())
+    }
 }
 
 impl<'a> References<'a> {
-    /// Goes over the schema once.
+    /// Those of this schema.
     pub(super) fn new(root: &'a Value) -> Self {
-        let mut references = Self { root, has_address: false, resources: Vec::new(), anchors: Vec::new() };
-        references.index(root);
-        references
+        Self { root, anchors: None, found: HashMap::new() }
     }
 
     /// The whole schema.
@@ -31,50 +40,47 @@ impl<'a> References<'a> {
         self.root
     }
 
-    /// Also enters values such as `default`, which hold no schemas: a name too many does no harm.
-    fn index(&mut self, value: &'a Value) {
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| self.index(item)),
-            Value::Object(members) => {
-                for (keyword, held) in members {
-                    match (keyword.as_str(), held) {
-                        ("$id" | "id", Value::String(id)) => match id.strip_prefix('#') {
-                            // How anchors were written before 2019-09.
-                            Some(anchor) => self.anchors.push((anchor, value)),
-                            // The root is a target by itself.
-                            None if std::ptr::eq(value, self.root) => self.has_address = true,
-                            None => self.resources.push(value),
-                        },
-                        ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => self.anchors.push((anchor, value)),
-                        _ => self.index(held),
-                    }
-                }
-            }
-            _ => {}
+    /// The schema that a reference means (RFC 3986 section 4.4, RFC 6901 section 6).
+    pub(super) fn target(&mut self, reference: &'a str) -> Result<&'a Value, Outside> {
+        let address = reference.as_ptr().addr();
+        if let Some(target) = self.found.get(&address) {
+            return Ok(target);
         }
+        let target = self.find(reference).ok_or_else(|| Outside::new(reference))?;
+        self.found.insert(address, target);
+        Ok(target)
     }
 
-    /// Every schema that a reference may mean (RFC 3986 section 4.4, RFC 6901 section 6). Empty if it leads outside.
-    pub(super) fn targets(&self, reference: &str) -> Vec<&'a Value> {
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let fragment = percent_decoded(fragment);
-        if !fragment.is_empty() && !fragment.starts_with('/') {
-            return self.anchors.iter().filter(|(name, _)| *name == fragment).map(|(_, schema)| *schema).collect();
+    fn find(&mut self, reference: &str) -> Option<&'a Value> {
+        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        let root = self.root;
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return root.pointer(&fragment);
         }
-        if !address.is_empty() && !self.has_address && self.resources.is_empty() {
-            return Vec::new();
-        }
-        // Addresses are not resolved here, so that each resource may be the one that is meant.
-        self.resources.iter().copied().chain([self.root]).filter_map(|schema| schema.pointer(&fragment)).collect()
-    }
-
-    /// How many embedded schemas have an identifier of their own.
-    pub(super) fn resources(&self) -> usize {
-        self.resources.len()
+        let anchors = self.anchors.get_or_insert_with(|| {
+            let mut anchors = HashMap::new();
+            index(root, &mut anchors);
+            anchors
+        });
+        anchors.get(&*fragment).copied().flatten()
     }
 }
 
-fn percent_decoded(fragment: &str) -> std::borrow::Cow<'_, str> {
+/// Also enters values such as `default`, which hold no schemas: a name too many leads at most to a schema that is not used.
+fn index<'a>(value: &'a Value, anchors: &mut HashMap<&'a str, Option<&'a Value>>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| index(item, anchors)),
+        Value::Object(members) => {
+            if let Some(Value::String(anchor)) = members.get("$anchor") {
+                anchors.entry(anchor).and_modify(|twice| *twice = None).or_insert(Some(value));
+            }
+            members.values().for_each(|member| index(member, anchors));
+        }
+        _ => {}
+    }
+}
+
+fn percent_decoded(fragment: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(fragment).decode_utf8_lossy()
 }
 
@@ -85,34 +91,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_anchors_and_embedded_resources_are_found() {
-        let schema = json!({"$defs": {
+    fn pointers_and_anchors_are_found() {
+        let schema = json!({"title": "root", "$defs": {
             "a b": {"title": "pointer"}, "t~u": {"title": "escaped"},
             "named": {"$anchor": "here", "title": "anchor"},
-            "old": {"$id": "#there", "title": "old anchor"},
-            "tree": {"$id": "https://example.com/tree.json", "title": "tree", "$defs": {"leaf": {"title": "leaf"}}},
+            "once": {"$anchor": "twice"}, "again": {"$anchor": "twice"},
         }});
-        let references = References::new(&schema);
-        for (reference, titles) in [
-            ("#/$defs/a%20b", vec!["pointer"]),
-            ("#/$defs/t~0u", vec!["escaped"]),
-            ("#here", vec!["anchor"]),
-            ("#there", vec!["old anchor"]),
-            ("https://example.com/tree.json", vec!["tree"]),
-            ("tree.json#/$defs/leaf", vec!["leaf"]),
-            ("#/$defs/leaf", vec!["leaf"]),
-            ("other.json", vec!["tree"]),
-            ("#missing", vec![]),
+        let mut references = References::new(&schema);
+        for (reference, title) in [
+            ("#", Some("root")),
+            ("#/$defs/a%20b", Some("pointer")),
+            ("#/$defs/t~0u", Some("escaped")),
+            ("#here", Some("anchor")),
+            ("#twice", None),
+            ("#missing", None),
+            ("#/$defs/missing", None),
+            ("", None),
+            ("other.json", None),
         ] {
-            let found: Vec<&str> =
-                references.targets(reference).iter().filter_map(|target| target["title"].as_str()).collect();
-            assert_eq!(found, titles, "{reference}");
+            let found = references.target(reference).ok().and_then(|target| target["title"].as_str());
+            assert_eq!(found, title, "{reference}");
         }
-        assert_eq!(references.targets("#").len(), 2, "the root and the embedded resource");
-        assert!(References::new(&json!({})).targets("other.json").is_empty());
-        let named = json!({"$id": "https://example.com/root.json", "$defs": {"a": {}}});
-        let references = References::new(&named);
-        assert_eq!((references.resources(), references.targets("#/$defs/a").len()), (0, 1), "the root counts once");
-        assert_eq!(references.targets("https://example.com/root.json#/$defs/a").len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::super::Violation;
 use super::cost::Meter;
-use super::pattern;
+use super::{compiling, pattern};
 use crate::model::JsonText;
 
 /// Violations listed at most.
@@ -26,10 +26,12 @@ const MOST_EXPLAINED: u64 = 100_000;
 const MOST_COPIED: u64 = 1_000_000;
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1024 * 1024;
+/// Bytes of the tables that are filled while one pattern is matched, and then kept.
+const TABLE_BYTES: usize = 128 * 1024;
 /// Bytes of all compiled patterns of one schema.
 const ALL_PATTERN_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes in memory of a schema and its validator for each byte of its text.
-const BYTES_A_BYTE: usize = 32;
+/// Bytes in memory of a schema and its validator for each unit of its size (see [`compiling`]).
+const BYTES_A_UNIT: u64 = 100;
 
 /// A schema that was compiled, or why it cannot be used.
 #[derive(Debug)]
@@ -63,24 +65,33 @@ impl Schema {
     /// Compiles a schema, unless using it could cost too much whatever the arguments.
     pub(super) fn compile(schema: &JsonText) -> Self {
         let text = schema.get();
-        let Ok(source) = serde_json::from_str::<Value>(text) else {
+        let Ok(mut source) = serde_json::from_str::<Value>(text) else {
             return Self::Unusable("nests too deeply to be read".into());
         };
+        let units = match compiling::measure(&source) {
+            Ok(units) => units,
+            Err(error) => return Self::unusable(&error),
+        };
         if let Err(error) = Meter::new(&source).measure(&Value::Object(Map::new())) {
-            return Self::Unusable(format!("cannot be used to check arguments: {error}").into());
+            return Self::unusable(&error);
         }
-        let patterns = pattern_bytes(&source);
-        if patterns > ALL_PATTERN_BYTES {
-            return Self::Unusable("cannot be used to check arguments: its patterns are too large together".into());
-        }
-        let options = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-        match jsonschema::options().offline().with_pattern_options(options).build(&source) {
+        let Some(patterns) = pattern_bytes(&source, 0) else {
+            return Self::unusable(&"its patterns are too large together");
+        };
+        compiling::without_address(&mut source);
+        let options = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(TABLE_BYTES);
+        let compile = jsonschema::options().offline().with_pattern_options(options).should_validate_formats(false);
+        match compile.build(&source) {
             Ok(validator) => {
-                let bytes = text.len() * BYTES_A_BYTE + usize::try_from(patterns).unwrap_or(usize::MAX);
+                let bytes = usize::try_from(units * BYTES_A_UNIT + patterns).unwrap_or(usize::MAX);
                 Self::Usable(Box::new(Usable { source, validator, bytes }))
             }
-            Err(error) => Self::Unusable(format!("cannot be used to check arguments: {}", cut(&error)).into()),
+            Err(error) => Self::unusable(&error),
         }
+    }
+
+    fn unusable(reason: &dyn fmt::Display) -> Self {
+        Self::Unusable(format!("cannot be used to check arguments: {}", cut(reason)).into())
     }
 
     /// Bytes that it takes in memory, roughly.
@@ -142,18 +153,22 @@ impl Verdict {
     }
 }
 
-/// The bytes of all patterns within a schema once they are compiled, wherever they stand.
-fn pattern_bytes(value: &Value) -> u64 {
+/// `sum` and the bytes of all patterns within a schema once they are compiled, wherever they stand; `None` as soon as it is too much.
+fn pattern_bytes(value: &Value, sum: u64) -> Option<u64> {
+    let add = |sum: u64, pattern: &str| {
+        let sum = sum.saturating_add(pattern::bytes(pattern));
+        (sum <= ALL_PATTERN_BYTES).then_some(sum)
+    };
     match value {
-        Value::Array(items) => items.iter().map(pattern_bytes).fold(0, u64::saturating_add),
+        Value::Array(items) => items.iter().try_fold(sum, |sum, item| pattern_bytes(item, sum)),
         Value::Object(members) => {
-            let own = members.get("pattern").and_then(Value::as_str).map_or(0, pattern::bytes);
+            let own = members.get("pattern").and_then(Value::as_str);
             let names = members.get("patternProperties").and_then(Value::as_object);
-            let names = names.into_iter().flat_map(|names| names.keys()).map(|name| pattern::bytes(name));
-            let names = names.fold(own, u64::saturating_add);
-            members.values().map(pattern_bytes).fold(names, u64::saturating_add)
+            let names = names.into_iter().flat_map(Map::keys).map(String::as_str);
+            let sum = own.into_iter().chain(names).try_fold(sum, add)?;
+            members.values().try_fold(sum, |sum, member| pattern_bytes(member, sum))
         }
-        _ => 0,
+        _ => Some(sum),
     }
 }
 
@@ -186,7 +201,9 @@ impl fmt::Write for Cut {
 mod tests {
     use serde_json::json;
 
+    use super::super::pool::STACK_BYTES;
     use super::*;
+    use crate::runtime::tasks::start_detached_thread;
 
     fn text(value: &Value) -> JsonText {
         JsonText::read(&value.to_string()).unwrap()
@@ -266,6 +283,60 @@ mod tests {
     }
 
     #[test]
+    fn formats_are_annotations_in_every_draft() {
+        for draft in [
+            "http://json-schema.org/draft-04/schema#",
+            "http://json-schema.org/draft-06/schema#",
+            "http://json-schema.org/draft-07/schema#",
+            "https://json-schema.org/draft/2019-09/schema",
+            "https://json-schema.org/draft/2020-12/schema",
+        ] {
+            let schema = json!({"$schema": draft, "properties": {"a": {"type": "string", "format": "ipv4"}}});
+            assert_eq!(check(&schema, &json!({"a": "no address"})), Verdict::Fits, "{draft}");
+            assert_eq!(unfit(&schema, &json!({"a": 1})).0.len(), 1, "{draft}");
+        }
+    }
+
+    #[test]
+    fn the_address_of_a_schema_changes_nothing_and_its_references_stay_within() {
+        for (id, draft) in
+            [("$id", "https://json-schema.org/draft/2020-12/schema"), ("id", "http://json-schema.org/draft-04/schema#")]
+        {
+            for address in ["https://example.com/a.json", draft] {
+                let schema = json!({"$schema": draft, id: address, "definitions": {"a": {"type": "integer"}},
+                    "properties": {"a": {"$ref": "#/definitions/a"}}});
+                assert_eq!(check(&schema, &json!({"a": 1})), Verdict::Fits, "{address}");
+                assert_eq!(unfit(&schema, &json!({"a": "x"})).0.len(), 1, "{address}");
+            }
+        }
+    }
+
+    /// The deepest that is compiled, on a stack as large as that of the threads that check, and freed on a smaller one.
+    #[test]
+    fn the_longest_chains_are_compiled_checked_and_freed() {
+        for levels in [0, 2, 40, 110] {
+            let nest = |inner| (0..levels).fold(inner, |inner, _| json!({"not": inner}));
+            let count = 1_850 / (levels + 3);
+            let mut defs: Map<String, Value> = (0..count)
+                .map(|n| (format!("d{n}"), nest(json!({"properties": {"x": {"$ref": format!("#/$defs/d{}", n + 1)}}}))))
+                .collect();
+            defs.insert(format!("d{count}"), json!({"type": "string"}));
+            let schema = text(&json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}}));
+            let arguments = text(&(0..100).fold(json!({}), |inner, _| json!({"x": inner})));
+            let (send, compiled) = std::sync::mpsc::sync_channel(1);
+            start_detached_thread("test", STACK_BYTES, move || {
+                let schema = Schema::compile(&schema);
+                let verdict = schema.check(&arguments);
+                send.send((schema, verdict)).unwrap();
+            })
+            .unwrap();
+            let (schema, verdict) = compiled.recv().unwrap();
+            assert!(matches!(schema, Schema::Usable(_)), "{levels}: {schema:?}");
+            drop((schema, verdict));
+        }
+    }
+
+    #[test]
     fn patterns_take_linear_time_and_bounded_memory() {
         let schema = json!({"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}});
         assert_eq!(unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))})).0.len(), 1);
@@ -273,6 +344,9 @@ mod tests {
             (0..2_000).map(|n| (format!("p{n}"), json!({"pattern": format!("^[a-f]{{500}}{n}$")}))).collect();
         let Verdict::Unchecked(told) = check(&json!({"properties": many}), &json!({})) else { unreachable!() };
         assert!(told.contains("too large together"), "{told}");
+        let slow = json!({"properties": {"a": {"pattern": "a[ab]{1000}[c-z]"}}});
+        assert!(matches!(check(&slow, &json!({"a": "ab".repeat(500_000)})), Verdict::Unchecked(_)));
+        assert_eq!(unfit(&slow, &json!({"a": "ab"})).0.len(), 1);
     }
 
     #[test]

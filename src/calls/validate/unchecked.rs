@@ -40,6 +40,7 @@ impl Unchecked {
 fn finding(id: &ToolId, reason: &str) -> Finding {
     let message = format!("a call was sent with unchecked arguments: the schema {reason}");
     Finding::new(FindingCode::SchemaUnchecked, message).of_scenario(&id.scenario).of_tool(Arc::clone(&id.tool)).hint(
-        "write a schema in which few branches lead to the same definition; the scenario checks its arguments itself",
+        "write a schema without what is named here, in which few branches lead to the same definition; the scenario checks its \
+         arguments itself",
     )
 }
