@@ -5,7 +5,7 @@
 use callsheet::model::{FindingCode, ScenarioState};
 
 use crate::support::scripted::{Reply, Scripted};
-use crate::support::watched::{HOUR, findings, health, listed, ms, one};
+use crate::support::watched::{HOUR, findings, health, listed, ms, one, setting};
 
 #[tokio::test]
 async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
@@ -21,7 +21,8 @@ async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
         assert_eq!((listed(&asking), asking.catalog.revision()), (listed(&before), before.catalog.revision()));
         let [finding] = &findings(&asking, FindingCode::NeedsAuthorization)[..] else { panic!("{status}") };
         assert!(finding.message.contains(&status[..3]) && finding.message.contains("no credential"), "{finding:?}");
-        assert!(finding.hint.as_ref().unwrap().contains("without a credential"), "{finding:?}");
+        let hint = finding.hint.as_ref().unwrap();
+        assert!(hint.contains("without a credential") && hint.contains("http://name:password@host"), "{finding:?}");
 
         // However often it repeats that: it answers, so it is not down.
         sheet.until_health("files", "repeats it", |health| health.failures_in_a_row >= 5).await;
@@ -31,6 +32,20 @@ async fn within_grace_a_scenario_that_wants_a_credential_keeps_its_tools() {
         let back = sheet.until_state("files", ScenarioState::Live).await;
         assert!(findings(&back, FindingCode::NeedsAuthorization).is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_wrong_password_in_an_address_is_what_is_said_to_be_wrong() {
+    let server = Scripted::saying(Reply::status("401 Unauthorized"));
+    let mut url = server.url();
+    url.set_username("me").unwrap();
+    url.set_password(Some("wrong")).unwrap();
+    let mut sheet = setting([("files", url)]).start().await;
+    let asking = sheet.until_state("files", ScenarioState::NeedsAuthorization).await;
+    let [finding] = &findings(&asking, FindingCode::NeedsAuthorization)[..] else { panic!("one finding expected") };
+    assert!(finding.message.contains("does not accept the name and password of its address"), "{finding:?}");
+    assert_eq!(finding.hint.as_deref(), Some("correct its `url`"));
+    assert!(!format!("{finding:?}").contains("wrong"), "{finding:?}");
 }
 
 #[tokio::test]

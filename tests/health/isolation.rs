@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::catalog::{Snapshot, Turns};
+use callsheet::config::StaticScenario;
 use callsheet::discovery::{Endpoint, Trust};
 use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
+use callsheet::state::Decision;
 
 use crate::support::found::{self, Found, findings, listed};
 use crate::support::scripted::{PATIENCE, Reply, Scripted};
@@ -50,6 +52,30 @@ async fn command(daemon: &Found, command: &'static str) -> String {
     let ran =
         Tasks::new().spawn_blocking(move || crate::support::command::Home::new().run(&[command, "--url", &url]).ok());
     tokio::time::timeout(PATIENCE, ran).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_scenario_that_never_answered_is_not_stale_while_the_daemon_is_cut_off() {
+    let (mut servers, never) = (servers(4), Scripted::absent());
+    let mut sheet = watching(&servers).with(|config| {
+        let entry = StaticScenario { name: name("never"), url: never.url(), protocol: None };
+        config.scenarios.push(entry);
+    });
+    sheet.config.health.grace = HOUR;
+    let mut sheet = sheet.start().await;
+    sheet.until_listed(&NAMES[..4]).await;
+    for server in &mut servers[1..] {
+        server.close().await;
+    }
+    sheet.until("isolated", |now| now.isolated.is_some()).await;
+    sheet.until_health("never", "failed often", |health| health.failures_in_a_row >= 5).await;
+    // It is judged anew, after more failures than a scenario is allowed.
+    let engine = sheet.callsheet.engine().clone();
+    for decision in [Some(Decision::Blocked), None] {
+        engine.decide(name("never"), decision).await.unwrap();
+    }
+    let shown = sheet.health("never");
+    assert_eq!(shown.state, ScenarioState::Connecting, "{}", shown.reason);
 }
 
 #[tokio::test]

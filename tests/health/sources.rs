@@ -183,6 +183,13 @@ async fn a_removed_scenario_that_is_named_again_is_down_until_it_answers() {
         shown.reason.starts_with("a source names it again, but it has given no good answer yet: connection"),
         "{shown:?}"
     );
+    // A decision that is taken back says nothing of what it offers now.
+    let engine = sheet.callsheet.engine().clone();
+    for decision in [Some(Decision::Blocked), None] {
+        engine.decide(name("files"), decision).await.unwrap();
+    }
+    let now = sheet.now();
+    assert_eq!((health(&now, "files").state, listed(&now).len()), (ScenarioState::Down, 0));
     server.open();
     let back = sheet.until_state("files", ScenarioState::Live).await;
     assert_eq!((listed(&back), health(&back, "files").restarts), (vec!["read".to_owned()], 1));

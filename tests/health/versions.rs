@@ -266,6 +266,29 @@ async fn an_incompatible_scenario_that_dies_is_down() {
 }
 
 #[tokio::test]
+async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools_back() {
+    let mut server = writing("\"1.0\"");
+    let setting = files(&server).with(|config| {
+        config.health.grace = ms(1);
+        config.protocol.incompatible_interval = ms(50);
+    });
+    let mut sheet = setting.start().await;
+    sheet.until_listed(&["read"]).await;
+    server.close().await;
+    sheet.until_state("files", ScenarioState::Down).await;
+    rewrite(&server, "\"2.0\"");
+    server.open();
+    let refused = sheet.until_state("files", ScenarioState::Incompatible).await;
+    assert!(listed(&refused).is_empty(), "only a good answer brings them back");
+    server.close().await;
+    let down = sheet.until_state("files", ScenarioState::Down).await;
+    assert!(health(&down, "files").reason.contains("asks failed: connection to"), "{:?}", health(&down, "files"));
+    rewrite(&server, "\"1.0\"");
+    server.open();
+    sheet.until_listed(&["read"]).await;
+}
+
+#[tokio::test]
 async fn the_range_is_the_configurations() {
     let server = writing("\"2.3\"");
     let accept = Accept::read(">=2.1, <3.0").unwrap();

@@ -299,12 +299,15 @@ fn credential(record: &Scenario, message: &str) -> Finding {
     let name = &record.name;
     let (missing, hint) = if endpoint.is_some_and(|endpoint| endpoint.token.is_some()) {
         ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
+    } else if endpoint.is_some_and(|endpoint| !endpoint.url.username().is_empty() || endpoint.url.password().is_some())
+    {
+        ("it does not accept the name and password of its address", "correct its `url`".to_owned())
     } else if is_module {
         ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))
     } else {
-        let hint =
-            "let it list its tools without a credential, or name it under `[modules]` if it speaks that protocol";
-        ("no credential can be configured for it", hint.to_owned())
+        let hint = "let it list its tools without a credential, write its `url` as `http://name:password@host` if it takes these, or \
+                    name it under `[modules]` if it speaks that protocol";
+        ("no credential is configured for it", hint.to_owned())
     };
     Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)
 }

@@ -15,6 +15,8 @@ pub(in crate::engine) enum Term {
     Until(Instant),
     /// Not any more: its scenario was absent since, and what comes back may be something else.
     Ended,
+    /// Not any more: its scenario was down since, so that its tools were withdrawn.
+    Withdrawn,
 }
 
 /// What the last answer of a scenario came to.

@@ -248,9 +248,10 @@ impl Scenario {
             last + config.protocol.incompatible_interval
         } else if let Some(held) = self.offer.as_mut().filter(|_| !self.unconditional)
             && let Some(fresh) = &held.fresh
+            && let Term::Until(until) = &mut held.term
         {
             let plan = schedule::after_success(fresh, followed, &config.refresh, random);
-            held.term = Term::Until(plan.live_until);
+            *until = plan.live_until;
             plan.next_ask
         } else {
             planned

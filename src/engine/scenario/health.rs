@@ -40,21 +40,31 @@ impl Scenario {
     /// Judges it. Clients that wait for an answer which cannot come are told so.
     pub(in crate::engine) fn judged(&mut self, config: &Config, isolated: bool, now: Now) -> Judgement {
         self.dismiss_waiters();
-        let judged = judge(self, now.mono, &config.health, isolated);
-        let (turned, reworded) = self.current.enter(judged.state, judged.reason, now.wall);
+        let Judged { state, reason, until } = judge(self, now.mono, &config.health, isolated);
+        let (turned, reworded) = self.current.enter(state, reason, now.wall);
+        if state == Lifecycle::Down {
+            self.withdraw();
+        }
         let reason = self.current.reason().to_owned();
         let turn = match self.current.tell() {
             Told::Already => None,
             Told::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
         };
         let poll = self.next_ask.filter(|_| self.asking.is_none() && self.may_be_asked()).map(|(at, _)| at);
-        let until = [judged.until, self.forgotten_at(config), standing_until(self, now.mono, config)];
+        let until = [until, self.forgotten_at(config), standing_until(self, now.mono, config)];
         Judgement {
             turn,
             is_news: turned || reworded,
             offer: self.offered(now.mono, config),
             until: until.into_iter().flatten().min(),
             poll,
+        }
+    }
+
+    /// It is down: only a good answer brings its tools back.
+    fn withdraw(&mut self) {
+        if let Some(held) = self.offer.as_mut().filter(|held| held.term != Term::Ended) {
+            held.term = Term::Withdrawn;
         }
     }
 
@@ -112,12 +122,15 @@ fn answered(record: &Scenario, now: Instant, health: &HealthRules, isolated: boo
     }
     // Only failures make time count against it: a scenario that is waited for is not getting worse.
     let lost_at = (often && !isolated).then_some(ends);
-    match record.offer.as_ref().map_or(Term::Ended, |held| held.term) {
+    // There is nothing to keep yet, while the daemon is isolated too.
+    let Some(held) = &record.offer else { return (Input::Unanswered, None) };
+    match held.term {
+        Term::Ended | Term::Withdrawn => (Input::Returned, lost_at),
         Term::Until(live) if now < live && record.failures == 0 => (Input::Fresh, Some(live)),
         Term::Until(live) if now < live && !often => (Input::Doubtful, Some(live)),
         Term::Until(_) if record.failures == 0 => (Input::Aged, None),
-        Term::Restored | Term::Ended if !often => (Input::Unanswered, None),
-        Term::Until(_) | Term::Restored | Term::Ended => (Input::Failing, lost_at),
+        Term::Restored if !often => (Input::Unanswered, None),
+        Term::Until(_) | Term::Restored => (Input::Failing, lost_at),
     }
 }
 
@@ -140,7 +153,7 @@ fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
         }
         // One that failed keeps its names, so that others are not renamed by it.
         Lifecycle::Down | Lifecycle::Removed(RemovedBy::Source) => withdrawn(),
-        // Nothing is published of one that was absent before its next good answer.
+        // Nothing is published of one that was absent or down before its next good answer.
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization if has_ended(record) => withdrawn(),
         Lifecycle::Incompatible if now < refused_until(record, config) => Standing::Published,
         Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Standing::Published,
@@ -150,8 +163,13 @@ fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
     }
 }
 
-/// Whether it was absent since its last good answer.
+/// Whether it was absent or down since its last good answer.
 fn has_ended(record: &Scenario) -> bool {
+    record.offer.as_ref().is_some_and(|Held { term, .. }| matches!(term, Term::Ended | Term::Withdrawn))
+}
+
+/// Whether it was absent since its last good answer.
+fn was_absent(record: &Scenario) -> bool {
     record.offer.as_ref().is_some_and(|Held { term, .. }| *term == Term::Ended)
 }
 
@@ -178,7 +196,9 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
     let message = format!("it is down and has never said what it offers: {what}");
     let finding = Finding::new(FindingCode::Withdrawn, message).of_scenario(&record.name);
-    Some(finding.hint("its tools are listed at its first good answer; `callsheet forget` ends it"))
+    let end =
+        if record.is_named() { "to have it gone, take it out of its source" } else { "`callsheet forget` ends it" };
+    Some(finding.hint(format!("its tools are listed at its first good answer; {end}")))
 }
 
 /// When the answer in force forbids its own use, if it does.
@@ -260,7 +280,7 @@ fn failing(record: &Scenario) -> String {
 /// A scenario that came back after it was removed is down until its first good answer.
 fn down(record: &Scenario) -> String {
     match &record.last_error {
-        _ if !has_ended(record) && record.failures > 0 => failing(record),
+        _ if !was_absent(record) && record.failures > 0 => failing(record),
         Some(error) => format!("a source names it again, but it has given no good answer yet: {}", error.message),
         None => "a source names it again, but it has given no good answer yet".into(),
     }

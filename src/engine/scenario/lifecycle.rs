@@ -8,7 +8,7 @@
 //!                                                     |
 //!                                                     v
 //!                        +------------------------ Connecting
-//!                        | Fresh                      | Lost
+//!                        | Fresh                      | Lost, Returned
 //!                        v           Aged, Failing    v
 //!                      Live <----------------------  Down <-------- Present -----+
 //!                        |  \                         ^                          |
@@ -73,7 +73,7 @@ pub(in crate::engine) enum Input {
     Absent(RemovedBy),
     /// A source names it, or it still answers.
     Present,
-    /// It gave no good answer since the start (or since it was absent), and did not fail too often.
+    /// It gave no good answer since the start, and did not fail too often, or there is nothing yet that could be lost.
     Unanswered,
     /// Its last answer is good and fresh.
     Fresh,
@@ -81,6 +81,8 @@ pub(in crate::engine) enum Input {
     Aged,
     /// It failed, but not too often, and its last good answer is fresh.
     Doubtful,
+    /// It was absent or down since its last good answer, and gave no other one.
+    Returned,
     /// It failed, too often or past the freshness of its last good answer; there are tools to keep, and grace is not over.
     Failing,
     /// Its last answer was 401 or 403.
@@ -115,6 +117,8 @@ pub(in crate::engine) fn next(state: Lifecycle, input: Input) -> Lifecycle {
         // Only a good answer ends these.
         (_, NeedsAuthorization | Down | Incompatible) => state,
         (Input::Unanswered, Connecting | Live | Stale) => Connecting,
+        // What it offered before says nothing of what it offers now, also when an operator's decision let it in again meanwhile.
+        (Input::Returned, Connecting | Live | Stale) => Down,
         (Input::Doubtful, Connecting | Live | Stale) => Live,
         (Input::Failing, Connecting | Live | Stale) => Stale,
     }
@@ -155,7 +159,7 @@ mod tests {
     ];
 
     /// For each input the state that follows each of `STATES`.
-    const TABLE: [(Input, &str); 14] = [
+    const TABLE: [(Input, &str); 15] = [
         //                                           PCLSNDIscB
         (Input::Rejected, /*                     */ "BBBBBBBBBB"),
         (Input::Unapproved, /*                   */ "PPPPPPPPPP"),
@@ -164,6 +168,7 @@ mod tests {
         (Input::Absent(RemovedBy::Configuration), "PccccccccB"),
         (Input::Present, /*                      */ "PCLSNDIDDB"),
         (Input::Unanswered, /*                   */ "PCCCNDIscB"),
+        (Input::Returned, /*                     */ "PDDDNDIscB"),
         (Input::Fresh, /*                        */ "PLLLLLLscB"),
         (Input::Aged, /*                         */ "PSSSSSSscB"),
         (Input::Doubtful, /*                     */ "PLLLNDIscB"),
