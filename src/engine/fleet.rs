@@ -62,10 +62,11 @@ impl Core {
     /// A scenario is new, or its endpoint changed.
     fn assign(&mut self, name: &ScenarioName, assignment: &Assignment, now: Now) {
         let vouched = assignment.endpoint.trust == Trust::Trusted;
-        let new = || Box::new(Scenario::new(name.clone(), assignment.source, vouched, now));
+        let generation = self.generation();
+        let new = || Box::new(Scenario::new(name.clone(), assignment.source, vouched, generation, now));
         let Self { records, parts, decisions, .. } = self;
         let record = records.entry(name.clone()).or_insert_with(new);
-        let world = World { transports: &parts.transports, protocols: &parts.protocols, decisions };
+        let world = World { transports: &parts.transports, protocols: &parts.protocols, decisions, generation };
         let effects = record.handle(Input::Assigned(assignment, world), &parts.config, now);
         self.apply(effects, now);
     }
@@ -189,7 +190,8 @@ impl Core {
         let gone = Dirty::Gone(record.forgotten("no source has named it for long, and it did not answer", now));
         let mut effects = self.remove(name);
         if let Some(ruling) = decided {
-            restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, now);
+            let generation = self.generation();
+            restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, generation, now);
         }
         let next = if self.records.contains_key(name) { Dirty::Scenario(name.clone(), Settled::Changed) } else { gone };
         effects.publish.push(next);
@@ -209,8 +211,9 @@ impl Core {
             let _ = waiter.send(Err(unknown()));
         }
         let gone = Dirty::Gone(record.forgotten("an operator had it forgotten", now));
-        // The name of a removed one is free then, so the approval under it ends; one that is still named goes on with its approval.
-        let approval_ended = was == ScenarioState::Removed && self.decisions.remove(name).is_some();
+        // The name of a removed one is free then, so the approval under it is to end, once that is durable; one that is still named goes on
+        // with its approval.
+        let approval_ended = was == ScenarioState::Removed && self.decisions.contains_key(name);
         let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
         self.latches.remove(name);
         let effects = self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() });
@@ -218,6 +221,14 @@ impl Core {
         // One that is still named is known anew by this.
         self.reconcile(now);
         Ok(Forgotten { name: name.clone(), was, named_by, approval_ended })
+    }
+
+    /// The approval that was to end with a forgotten scenario is still stored: it is to be seen, so that it can be taken back.
+    pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) {
+        let Some(ruling) = self.decisions.get(name).cloned() else { return };
+        let generation = self.generation();
+        restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, generation, now);
+        self.apply(Effects::scenario(name, Settled::Changed), now);
     }
 
     /// Takes a scenario out of those that are known.

@@ -34,6 +34,8 @@ pub(super) enum Command {
     Configure(Option<Arc<Config>>, Arc<ConfigState>, Reply<()>),
     /// Ends what is known of a scenario that is removed or down.
     Forget(ScenarioName, Reply<Forgotten>),
+    /// The approval that was to end with one that was forgotten could not be taken out of the store.
+    Unforget(ScenarioName),
     /// Only answers.
     Turn(Reply<()>),
     /// What a call taught, by a route of this generation.

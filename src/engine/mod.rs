@@ -91,6 +91,7 @@ pub struct EngineHandle {
     reader: CatalogReader,
     routes: Routes,
     counts: Counts,
+    tasks: Tasks,
 }
 
 /// What is counted while the engine works. Cheap to clone.
@@ -153,14 +154,15 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     tasks.spawn(run.follow(follow));
     tasks.spawn(core.run(heard, commands, stop.clone()));
     let (commands, operations) = (command, operation);
-    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts }, reader)
+    (EngineHandle { commands, operations, reader: reader.clone(), routes, counts, tasks }, reader)
 }
 
 impl EngineHandle {
     /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
     pub fn ended(reader: CatalogReader) -> Self {
         let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
-        Self { commands, operations, reader, routes: Routes::default(), counts: Counts::default() }
+        let (routes, counts, tasks) = (Routes::default(), Counts::default(), Tasks::new());
+        Self { commands, operations, reader, routes, counts, tasks }
     }
 
     /// The way to a scenario for calls, as of the latest snapshot or the one about to be published; `None` when it may not be called (it
@@ -250,14 +252,24 @@ impl EngineHandle {
     ///
     /// [`EngineError::NotForgettable`] for a scenario in any other state, [`EngineError::UnknownScenario`] for none.
     pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
+        let this = self.clone();
+        // A client that goes away in between would leave the approval.
+        self.tasks.to_the_end(async move { this.forget_whole(name).await }).await
+    }
+
+    async fn forget_whole(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Forget(name.clone(), reply)).await.map_err(|_| EngineError::Stopping)?;
         let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
         if forgotten.approval_ended {
-            match self.operate(|reply| Operation::Decide(name, None, reply)).await {
+            match self.operate(|reply| Operation::Decide(name.clone(), None, reply)).await {
                 // There is no health to show any more.
                 Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // Fails only when the loop is gone.
+                    let _ = self.commands.send(Command::Unforget(name)).await;
+                    return Err(error);
+                }
             }
         }
         Ok(forgotten)

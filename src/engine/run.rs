@@ -39,6 +39,8 @@ pub(super) struct Core {
     pub(super) reconciler: Reconciler,
     /// Operators' decisions, also on scenarios that are not known now.
     pub(super) decisions: BTreeMap<ScenarioName, Ruling>,
+    /// How many scenarios began since the start, so that the generations of each are its own.
+    begun: u64,
     /// Whether a scenario was found to be gone since the places were last made.
     vacated: bool,
     /// Places for asks of scenarios that wait for a yes: however many are found, the others are not held up by them.
@@ -66,7 +68,7 @@ impl Core {
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let (mut records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
         findings.extend(unusable);
-        restore::decided(&decisions, &mut records, now);
+        restore::decided(&decisions, &mut records, 0, now);
         let latches = parts
             .config
             .at_known_addresses()
@@ -87,6 +89,7 @@ impl Core {
             records,
             wakes: BTreeSet::new(),
             decisions,
+            begun: 0,
             vacated: false,
             strangers,
             latches,
@@ -133,6 +136,12 @@ impl Core {
 
     fn now(&self) -> Now {
         Now { mono: self.parts.clock.now(), wall: self.parts.clock.wall() }
+    }
+
+    /// The first generation of a scenario that begins now. None that had its name before can have come so far.
+    pub(super) fn generation(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun << 32
     }
 
     fn next_wake(&self) -> Instant {
@@ -231,6 +240,7 @@ impl Core {
                 }
                 return;
             }
+            Command::Unforget(name) => return self.unforget(&name, now),
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),

@@ -58,6 +58,7 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
         matches!(&refused, EngineError::NotForgettable(_, ScenarioState::Live | ScenarioState::Stale)),
         "{refused}"
     );
+    let before = engine.route(&name("files")).unwrap().generation;
     server.close().await;
     sheet.until_state("files", ScenarioState::Down).await;
     let forgotten = engine.forget(name("files")).await.unwrap();
@@ -68,6 +69,37 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
     assert_eq!((shown.state, shown.last_success, shown.restarts), (ScenarioState::Connecting, None, 0));
     server.open();
     sheet.until_listed(&["read"]).await;
+    // What calls and answers of the one before say is not taken for this one's.
+    assert!(engine.route(&name("files")).unwrap().generation > before + 1_000);
+}
+
+#[tokio::test]
+async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_it() {
+    let home = found::Home::new();
+    let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
+    let heard = || [announced("pantry", &server.url(), Some("id-1"))];
+    let daemon = home.start(heard()).await;
+    daemon.until_pending("pantry").await;
+    daemon.decide("POST", "pantry", "trust").await;
+    daemon.until_listed(&["stock"]).await;
+    let heard = heard();
+    server.close().await;
+    daemon.hears([]);
+    daemon.until_state("pantry", ScenarioState::Removed).await;
+    let gone = daemon.until("forgotten", |now| !now.health.contains_key(&name("pantry")));
+    let waits = tokio::select! {
+        biased;
+        _ = gone => false,
+        _ = daemon.engine.forget(name("pantry")) => true,
+    };
+    assert!(!waits, "the client has gone by then");
+    server.open();
+    daemon.hears(heard.clone());
+    daemon.until_pending("pantry").await;
+    daemon.stop().await;
+    let daemon = home.start(heard).await;
+    daemon.until_pending("pantry").await;
+    daemon.stop().await;
 }
 
 #[tokio::test]

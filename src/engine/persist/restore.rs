@@ -44,10 +44,15 @@ pub(in crate::engine) fn records(
 
 /// Scenarios of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
 /// while no source names them.
-pub(in crate::engine) fn decided(rulings: &BTreeMap<ScenarioName, Ruling>, records: &mut Scenarios, now: Now) {
+pub(in crate::engine) fn decided(
+    rulings: &BTreeMap<ScenarioName, Ruling>,
+    records: &mut Scenarios,
+    generation: u64,
+    now: Now,
+) {
     for (name, ruling) in rulings {
         let (Some(source), Some(_)) = (ruling.source, &ruling.party.origin) else { continue };
-        let decided = || Box::new(Scenario::decided(name, source, ruling, rulings, now));
+        let decided = || Box::new(Scenario::decided(name, source, ruling, rulings, generation, now));
         records.entry(name.clone()).or_insert_with(decided);
     }
 }
@@ -79,7 +84,7 @@ fn record(
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
     // A document of which something is left out now is stored again after the next good answer.
     let is_stored = quarantined == 0;
-    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, now);
+    let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, 0, now);
     record.restore(held, party, protocols.by_id(&stored.protocol), is_stored, rulings);
     Ok(record)
 }

@@ -49,6 +49,8 @@ pub(in crate::engine) struct World<'a> {
     pub(in crate::engine) transports: &'a Transports,
     pub(in crate::engine) protocols: &'a Protocols,
     pub(in crate::engine) decisions: &'a BTreeMap<ScenarioName, Ruling>,
+    /// The generation of a scenario that begins with this endpoint.
+    pub(in crate::engine) generation: u64,
 }
 
 impl Scenario {
@@ -96,7 +98,7 @@ impl Scenario {
         let party = trust::party(&place.endpoint);
         let mut effects = Effects::default();
         if self.current.told().is_some() && self.is_another(&party, vouched) {
-            self.start_over(place.source, vouched, now);
+            self.start_over(place.source, vouched, world.generation, now);
             effects.close.push(self.name.clone());
             effects.publish.push(Dirty::Void(self.name.clone()));
         }
@@ -155,8 +157,8 @@ impl Scenario {
     }
 
     /// Its name has come to another program: nothing that was known of the one before may be taken for the new one's.
-    fn start_over(&mut self, source: SourceId, vouched: bool, now: Now) {
-        let old = std::mem::replace(self, Self::new(self.name.clone(), source, vouched, now));
+    fn start_over(&mut self, source: SourceId, vouched: bool, generation: u64, now: Now) {
+        let old = std::mem::replace(self, Self::new(self.name.clone(), source, vouched, generation, now));
         // What the store has is the other's and goes when it is next brought in line; a client that waits for an answer gets the next one.
         (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
         // To those who follow states it is the name whose state changes.
@@ -306,9 +308,10 @@ impl Scenario {
         source: SourceId,
         ruling: &Ruling,
         all: &BTreeMap<ScenarioName, Ruling>,
+        generation: u64,
         now: Now,
     ) -> Self {
-        let mut scenario = Self::new(name.clone(), source, false, now);
+        let mut scenario = Self::new(name.clone(), source, false, generation, now);
         scenario.party = Some(ruling.party.clone());
         let verdict = trust::judge(all, name, scenario.party.as_ref(), None, false);
         scenario.approval.rule(name, verdict);

@@ -116,8 +116,14 @@ pub(in crate::engine) struct Held {
 }
 
 impl Scenario {
-    /// A scenario that was just heard of.
-    pub(in crate::engine) fn new(name: ScenarioName, source: SourceId, trusted: bool, now: Now) -> Self {
+    /// A scenario that was just heard of. No other one of its name may have had this generation.
+    pub(in crate::engine) fn new(
+        name: ScenarioName,
+        source: SourceId,
+        trusted: bool,
+        generation: u64,
+        now: Now,
+    ) -> Self {
         Self {
             name,
             place: None,
@@ -145,7 +151,7 @@ impl Scenario {
             next_ask: None,
             unconditional: false,
             asking: None,
-            generation: 0,
+            generation,
             waiters: Vec::new(),
             current: CurrentState::new(now.wall),
             presence: Presence::Named,
