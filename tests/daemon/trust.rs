@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
 
 use callsheet::catalog::Snapshot;
-use callsheet::discovery::Endpoint;
+use callsheet::discovery::{Endpoint, Trust};
 use callsheet::model::{FindingCode, Party, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::{Decision, Ruling, Write, sqlite};
@@ -36,6 +36,27 @@ fn other(daemon: &Found, name: &str) -> String {
     let found = names.next().unwrap_or_else(|| panic!("only {:?}", daemon.names()));
     assert_eq!(names.next(), None);
     found
+}
+
+#[tokio::test]
+async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
+    let (first, second) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let home = Home::new();
+    let daemon = home.start([announced("pantry", &first.url(), Some("id-1"))]).await;
+    daemon.until_pending("pantry").await;
+    daemon.decide("POST", "pantry", "trust").await;
+    daemon.until_listed(&["stock"]).await;
+    let generation = || daemon.engine.route(&"pantry".parse().unwrap()).unwrap().generation;
+    let before = generation();
+    let vouched = Endpoint { trust: Trust::Trusted, ..announced("pantry", &second.url(), Some("id-2")) };
+    daemon.hears([vouched]);
+    daemon
+        .until_health("pantry", "is the other", |health| {
+            health.party.identity.as_deref() == Some("id-2") && health.last_success.is_some()
+        })
+        .await;
+    assert!(generation() > before + 1_000, "an answer or a call of the one before counts for nothing");
+    daemon.stop().await;
 }
 
 #[tokio::test]
