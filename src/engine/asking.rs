@@ -42,11 +42,12 @@ impl Core {
     }
 
     /// A call taught something: asks at once, so that a moved or restarted scenario is soon known for what it is. What it taught about a
-    /// process that is known to be gone counts for nothing.
+    /// process that is known to be gone counts for nothing, and that a session has ended is known: the next one is made after its wait.
     pub(super) fn called(&mut self, name: &ScenarioName, generation: u64, report: CallReport, now: Now) {
         let gap = self.parts.config.refresh.forced_gap;
         let Some(record) = self.records.get_mut(name) else { return };
-        if record.generation != generation || record.asking.is_some() || record.refusal().is_some() {
+        let ended = record.session.as_ref().is_some_and(|link| link.ended);
+        if record.generation != generation || ended || record.asking.is_some() || record.refusal().is_some() {
             return;
         }
         let refused = report == CallReport::Refused;
@@ -64,15 +65,20 @@ impl Core {
     pub(super) fn spoke(&mut self, news: SessionNews, now: Now) {
         let name = news.name.clone();
         let Some(record) = self.records.get_mut(&name) else { return };
-        let last = record.last_attempt.map(|(at, _)| at);
+        let (last, followed) = (record.last_attempt.map(|(at, _)| at), self.sessions.is_followed(&name));
         match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
             Effect::None => return,
-            Effect::List(at) => record.ask_by(at, now),
+            Effect::List(at) => record.hinted(at, now),
             Effect::Unfollowed(at) => {
                 record.unfollowed();
-                record.ask_by(at, now);
+                record.hinted(at, now);
             }
-            Effect::Gone(at, why) => record.lost(why, at, now),
+            Effect::Gone(at, why) => {
+                if followed {
+                    record.unfollowed();
+                }
+                record.lost(why, at, now);
+            }
         }
         self.touch(&name, now, Settled::Changed);
     }
@@ -89,7 +95,7 @@ impl Core {
         let times = (record.last_attempt.map(|(at, _)| at), now.mono);
         let again = self.sessions.listed(name, outcome, record.is_trusted(), times, &self.parts.config.refresh);
         if let Some(at) = again {
-            record.ask_by(at, now);
+            record.hinted(at, now);
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use callsheet::calls::Caller;
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::Trust;
+use callsheet::engine::CallReport;
 use callsheet::model::{Health, JsonText, ScenarioState};
 use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
@@ -27,10 +28,15 @@ fn place(name: &str) -> Url {
 
 /// A program with this one scenario, which is listed. No schedule lists it again within a test.
 async fn house(script: &Script) -> House {
+    house_after(script, Duration::from_millis(150)).await
+}
+
+/// The same with this back-off.
+async fn house_after(script: &Script, backoff: Duration) -> House {
     let protocol = script.protocol();
     let house = House::speaking(protocol, |config| {
-        config.refresh.backoff_base = Duration::from_millis(150);
-        config.refresh.backoff_max = Duration::from_millis(300);
+        config.refresh.backoff_base = backoff;
+        config.refresh.backoff_max = backoff * 2;
         config.refresh.forced_gap = Duration::from_millis(1);
         config.calls.reroute_wait = PATIENCE;
     });
@@ -129,6 +135,48 @@ async fn a_flood_of_hints_costs_a_few_listings() {
     assert!(took >= Duration::from_secs(1), "{took:?}");
     script.offer(&["write"]);
     until_names(&house, &["write"]).await;
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_hint_does_not_shorten_the_time_that_a_busy_scenario_asked_for() {
+    let script = Script::of(&["read"]);
+    script.hints();
+    let house = house_after(&script, Duration::from_millis(10)).await;
+    script.until("list", 2).await;
+    script.busy(true);
+    script.hint();
+    script.until("busy", 1).await;
+    let clock = Clock::system();
+    let before = clock.now();
+    script.offer(&["write"]);
+    script.busy(false);
+    script.hint();
+    until_names(&house, &["write"]).await;
+    let took = clock.now() - before;
+    assert!(took >= Duration::from_millis(900), "{took:?}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls_do_not_hurry_the_next() {
+    let script = Script::of(&["read"]);
+    script.fresh_for(Duration::ZERO);
+    script.hints();
+    let house = house_after(&script, Duration::from_secs(3600)).await;
+    house.until("live", |snapshot| is(snapshot, ScenarioState::Live)).await;
+    script.end("stopped");
+    house.until("stale", |snapshot| is(snapshot, ScenarioState::Stale)).await;
+    let engine = house.app.engine();
+    let route = house.route("actor").unwrap();
+    assert!(route.ended);
+    for _ in 0..5 {
+        engine.called(&scenario("actor"), &route, CallReport::Refused);
+        engine.turned().await.unwrap();
+    }
+    let planned = health(&house.app.snapshot()).unwrap().next_attempt.unwrap();
+    assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(30));
+    assert_eq!(script.count("connect"), 1);
     house.finish().await;
 }
 

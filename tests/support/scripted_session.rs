@@ -28,6 +28,8 @@ struct Inner {
     tools: Mutex<Vec<String>>,
     /// How long a list counts as fresh.
     fresh_for: Mutex<Duration>,
+    /// Whether lists are refused for a second, as too many.
+    busy: Mutex<bool>,
     /// Whether sessions cannot be made.
     refusing: Mutex<bool>,
     /// What happened, in order.
@@ -64,6 +66,7 @@ impl Script {
         let script = Self(Arc::new(Inner {
             tools: Mutex::default(),
             fresh_for: Mutex::new(Duration::from_secs(3600)),
+            busy: Mutex::default(),
             refusing: Mutex::default(),
             happened: watch::Sender::default(),
             hints: watch::Sender::new(Hints::Off),
@@ -87,6 +90,11 @@ impl Script {
     /// Its lists are fresh for so long from now on.
     pub(crate) fn fresh_for(&self, time: Duration) {
         *self.0.fresh_for.lock().unwrap() = time;
+    }
+
+    /// Whether it is too busy to list, and wants the next request in a second.
+    pub(crate) fn busy(&self, busy: bool) {
+        *self.0.busy.lock().unwrap() = busy;
     }
 
     /// Whether connections to it are refused.
@@ -134,7 +142,7 @@ impl Script {
         tokio::time::timeout(PATIENCE, reached).await.expect("so many sessions are open").unwrap();
     }
 
-    /// How often something happened: `connect`, `refuse`, `list`, `hints`, or what a call met.
+    /// How often something happened: `connect`, `refuse`, `list`, `busy`, `hints`, or what a call met.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.0.happened.borrow().iter().filter(|happened| *happened == what).count()
     }
@@ -197,6 +205,11 @@ impl Session for ScriptedSession {
         Box::pin(async move {
             if self.end.borrow().is_some() {
                 return Err(TransportError::Broken { url: "script".into(), message: "it has ended".into() }.into());
+            }
+            if *self.script.0.busy.lock().unwrap() {
+                self.script.happens("busy");
+                let retry_after = Some(Duration::from_secs(1));
+                return Err(TransportError::Status { url: "script".into(), status: 429, retry_after }.into());
             }
             let tools: Vec<_> = self.script.0.tools.lock().unwrap().iter().map(|name| listed(name)).collect();
             let manifest = json!({"protocol_version": "1.0", "scenario": {"name": "script"}, "tools": tools});

@@ -323,10 +323,12 @@ impl Scenario {
         self.next_ask = Some((at, wall));
     }
 
-    /// Plans the next ask, unless one is planned before that.
-    pub(in crate::engine) fn ask_by(&mut self, at: Instant, now: Now) {
+    /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
+    pub(in crate::engine) fn hinted(&mut self, at: Instant, now: Now) {
         let planned = self.next_ask.map_or(at, |(planned, _)| planned);
-        self.ask_at(at.min(planned), now);
+        if self.backoff.is_none() {
+            self.ask_at(at.min(planned), now);
+        }
     }
 
     /// What is under way is void: its answer would be of another time or place.

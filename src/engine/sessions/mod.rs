@@ -29,6 +29,7 @@ use crate::engine::message::Event;
 use crate::engine::scenario::backoff::Backoff;
 use crate::engine::sessions::link::{Connected, SessionLink, SessionSpec};
 use crate::engine::sessions::news::{News, SessionNews};
+use crate::engine::sessions::pace::Pace;
 use crate::engine::sessions::reporter::Reporter;
 use crate::model::ScenarioName;
 use crate::protocols::{Hint, Session};
@@ -36,11 +37,11 @@ use crate::transports::Transports;
 
 pub(in crate::engine) mod link;
 pub(in crate::engine) mod news;
+mod pace;
 mod reporter;
+#[cfg(test)]
+mod tests;
 
-/// A hint has its scenario listed again so long after the listing before at the earliest. Each listing by a hint that finds no change
-/// doubles the time, up to `refresh.min_interval`.
-const GAP: Duration = Duration::from_millis(100);
 /// A session, or a stream of hints, that lived so long has not failed to start: the wait before the next one is the shortest again.
 const SETTLED: Duration = Duration::from_secs(60);
 
@@ -75,8 +76,7 @@ struct KeptSession {
     hints: Hints,
     /// The wait before this session was made, if the one before ended by itself.
     wait: Option<Duration>,
-    /// See [`GAP`].
-    gap: Duration,
+    pace: Pace,
     hinted: Hinted,
 }
 
@@ -157,7 +157,7 @@ impl Sessions {
             life: Life::Living { _end: end },
             hints: Hints::off(),
             wait,
-            gap: GAP,
+            pace: Pace::new(now),
             hinted: Hinted::No,
         };
         self.kept.insert(name.clone(), kept);
@@ -251,7 +251,7 @@ impl Sessions {
         refresh: &Refresh,
     ) -> Option<Instant> {
         let kept = self.kept.get_mut(name)?;
-        kept.learn(outcome, refresh);
+        kept.learn(outcome, refresh, now);
         let again = (kept.hinted == Hinted::Waiting).then(|| kept.earliest(last, now));
         if follow && outcome != ListOutcome::Failed {
             self.follow(name, now);
@@ -298,7 +298,7 @@ impl KeptSession {
 
     /// When it may be listed for a hint at the earliest.
     fn earliest(&self, last: Option<Instant>, now: Instant) -> Instant {
-        last.map_or(now, |last| now.max(last + self.gap))
+        last.map_or(now, |last| now.max(last + self.pace.gap()))
     }
 
     fn hint(&mut self, hint: Hint, last: Option<Instant>, now: Instant) -> Effect {
@@ -326,12 +326,9 @@ impl KeptSession {
     }
 
     /// Hints without a change are followed less and less eagerly.
-    fn learn(&mut self, outcome: ListOutcome, refresh: &Refresh) {
-        let by_hint = matches!(self.hinted, Hinted::Listing | Hinted::Again);
-        if outcome == ListOutcome::Changed {
-            self.gap = GAP;
-        } else if by_hint {
-            self.gap = (self.gap * 2).min(refresh.min_interval.max(GAP));
+    fn learn(&mut self, outcome: ListOutcome, refresh: &Refresh, now: Instant) {
+        if matches!(self.hinted, Hinted::Listing | Hinted::Again) {
+            self.pace.learn(outcome == ListOutcome::Changed, refresh, now);
         }
         self.hinted = match self.hinted {
             Hinted::No | Hinted::Listing => Hinted::No,

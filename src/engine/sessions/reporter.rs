@@ -3,6 +3,7 @@
 //! One task each waits for them beside the loop. A session that floods is read slowly, so that it fills neither the loop's queue nor its
 //! time. It never decides what follows.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -41,12 +42,13 @@ impl Reporter {
         self.report(News::Ended(reason)).await;
     }
 
-    /// Reads its hints to their end.
+    /// Reads its hints to their end. A panic of the stream is its end too.
     pub(super) async fn hints(self, hints: BoxStream<'static, Hint>, clock: Clock) {
-        let mut hints = hints.fuse();
-        while let Some(mut hint) = hints.next().await {
+        // Ends after a panic.
+        let mut hints = AssertUnwindSafe(hints).catch_unwind().fuse();
+        while let Some(Ok(mut hint)) = hints.next().await {
             for _ in 0..MOST {
-                let Some(Some(next)) = hints.next().now_or_never() else { break };
+                let Some(Some(Ok(next))) = hints.next().now_or_never() else { break };
                 if next == Hint::Following {
                     hint = next;
                 }
