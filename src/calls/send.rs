@@ -22,6 +22,8 @@ use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
 
+/// How much longer than allowed a session may take to say that a call took too long.
+const SLACK: Duration = Duration::from_secs(5);
 /// How long a call that may be repeated waits before it is.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -195,7 +197,11 @@ impl Sending {
 
     /// One try, of which the engine and the breaker learn what it taught.
     async fn try_at(&self, to: &Route, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
-        let outcome = to.session.call(call, line).await;
+        // A session keeps to the limit itself; one that does not is not waited for without end.
+        let limit = call.longest + SLACK;
+        let outcome = tokio::time::timeout(limit, to.session.call(call, line)).await.unwrap_or_else(|_| {
+            Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
+        });
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
             Ok(_) => self.inner.engine.called(scenario, to, CallReport::Answered),
@@ -227,10 +233,15 @@ impl Sending {
         let until: Instant = self.inner.clock.now() + self.rules.reroute_wait;
         let found = async {
             loop {
-                let route = self.inner.engine.route(scenario)?;
-                let other = !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
-                if other && !route.ended {
-                    return Some(route);
+                let is_other = |route: &Arc<Route>| {
+                    let other = !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
+                    other && !route.ended
+                };
+                match self.inner.engine.route(scenario) {
+                    Some(route) if is_other(&route) => return Some(route),
+                    Some(_) => {}
+                    // One that moved may have none until it is connected anew.
+                    None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
                 }
                 reader.changed().await?;
             }

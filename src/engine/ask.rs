@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
@@ -10,7 +11,7 @@ use super::sessions::link::Connected;
 use crate::metrics::Listings;
 use crate::model::{ScenarioName, Target};
 use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
-use crate::transports::Transports;
+use crate::transports::{TransportError, Transports};
 
 /// What to ask.
 pub(super) struct Question {
@@ -20,6 +21,8 @@ pub(super) struct Question {
     pub(super) way: Way,
     pub(super) transports: Transports,
     pub(super) request: ListRequest,
+    /// How long it may take, with the wait for its turn: what a session promises of itself may be wrong.
+    pub(super) longest: Duration,
     /// Where what comes of it is counted.
     pub(super) listings: Arc<Listings>,
 }
@@ -45,15 +48,22 @@ pub(super) struct Answered {
     pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
 }
 
-/// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, or its scenario would wait for ever.
+/// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, and so does an ask without end, or its
+/// scenario would wait for ever.
 pub(super) async fn ask(question: Question) -> Answered {
     let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
+    let longest = question.longest;
     let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
     let mut connected = None;
     let listed = list(question, &mut connected).instrument(span.clone());
-    let result = AssertUnwindSafe(listed).catch_unwind().await.unwrap_or_else(|_| {
-        Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
-    });
+    let caught = AssertUnwindSafe(listed).catch_unwind();
+    let result = match tokio::time::timeout(longest, caught).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => {
+            Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
+        }
+        Err(_) => Err(TransportError::Timeout { url: name.to_string(), limit: longest }.into()),
+    };
     let outcome = match &result {
         Ok((_, Listing::Manifest { .. })) => "manifest",
         Ok((_, Listing::Unchanged(_))) => "unchanged",
@@ -93,8 +103,6 @@ async fn list(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::future::BoxFuture;
 
     use super::*;
@@ -104,28 +112,46 @@ mod tests {
 
     struct Broken;
 
+    struct Endless;
+
+    impl Session for Endless {
+        fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
     impl Session for Broken {
         fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
             Box::pin(async { panic!("on purpose") })
         }
     }
 
-    #[tokio::test]
-    async fn a_panic_is_an_answer_too() {
+    fn question(session: Arc<dyn Session>) -> Question {
         let second = Duration::from_secs(1);
         let limits = Limits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
         let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new());
-        let question = Question {
+        Question {
             name: "files".parse().unwrap(),
             generation: 7,
             target: Target::at("http://127.0.0.1:1".parse().unwrap()),
-            way: Way::Session(Arc::new(ToolDiscovery), Arc::new(Broken)),
+            way: Way::Session(Arc::new(ToolDiscovery), session),
             transports: Transports::new(client),
             request: ListRequest::whole(),
+            longest: second,
             listings: Arc::default(),
-        };
-        let answered = ask(question).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_too() {
+        let answered = ask(question(Arc::new(Broken))).await;
         assert_eq!((answered.name.as_str(), answered.generation), ("files", 7));
         assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ask_without_end_is_over_at_last() {
+        let answered = ask(question(Arc::new(Endless))).await;
+        assert_eq!(answered.result.err().map(|error| error.kind()), Some("timeout"));
     }
 }

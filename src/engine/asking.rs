@@ -19,6 +19,9 @@ use crate::model::{Digest, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, tool_discovery};
 use crate::transports::TransportError;
 
+/// An ask may take so many times `refresh.timeout`, much of which it may wait for its turn in a large fleet.
+const LONGEST: u32 = 60;
+
 impl Core {
     /// Asks a scenario past its schedule; joins an ask that is under way.
     pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<Waiting, EngineError> {
@@ -146,6 +149,7 @@ impl Core {
             target,
             way,
             transports: self.parts.transports.clone(),
+            longest: self.parts.config.refresh.timeout.saturating_mul(LONGEST),
             request: ListRequest { known, accept, bounds, max_body: most },
             listings: Arc::clone(&self.parts.listings),
         };

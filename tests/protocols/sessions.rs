@@ -289,6 +289,36 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
 }
 
 #[tokio::test]
+async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("it moves");
+    script.until("refuse", 1).await;
+    let moves = async {
+        script.until("unsent", 1).await;
+        house.place("actor", place("elsewhere"), Trust::Trusted);
+        house.until("no way to it", |_| house.route("actor").is_none()).await;
+        script.refuse(false);
+    };
+    let none = json!({});
+    let (answered, ()) = tokio::join!(house.call("read", &none), moves);
+    assert_eq!(&*answered.unwrap().url, "local:elsewhere");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_its_session_never_ends_is_over_at_last() {
+    let script = Script::of(&["stuck"]);
+    let house = House::speaking(script.protocol(), |config| config.calls.max_timeout = Duration::from_millis(1)).await;
+    house.place("actor", place("actor"), Trust::Trusted);
+    until_names(&house, &["stuck"]).await;
+    let refused = house.call("stuck", &json!({})).await.unwrap_err();
+    assert!(refused.to_string().contains("did not answer within"), "{refused}");
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_session_is_closed_when_its_scenario_moves_is_blocked_or_removed() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;

@@ -224,11 +224,13 @@ impl Session for ScriptedSession {
     fn call<'a>(&'a self, call: &'a Call, io: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
         Box::pin(async move {
             if self.end.borrow().is_some() {
+                self.script.happens("unsent");
                 return Err(CallError::Unsent(TransportError::Refused("script".to_owned())));
             }
             match &*call.tool {
                 "progress" => Ok(progress(io)),
                 "input" => Ok(self.input(io).await),
+                "stuck" => std::future::pending().await,
                 "wait" => {
                     self.script.happens("waiting");
                     let why = io.cancelled().await;
