@@ -3,15 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::catalog::Snapshot;
+use callsheet::config::Config;
 use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::watch;
 use url::Url;
 
-use crate::support::callee::{Callee, manifest, tool};
+use crate::support::callee::{Callee, PATIENCE, manifest, tool};
 use crate::support::house::{House, scenario, switched};
 use crate::support::upstream_server::{UpstreamServer, answer};
 
@@ -77,10 +81,10 @@ async fn a_scenario_that_is_no_daemon_is_not_followed() {
     house.finish().await;
 }
 
-/// A daemon of another make that writes `via` and has no events, or an answer there that is none.
+/// A daemon of another make that writes `via` and has no events, or none for us, or an answer there that is none.
 #[tokio::test]
 async fn a_daemon_without_events_is_listed_as_ever() {
-    for status in ["404 Not Found", "200 OK"] {
+    for status in ["404 Not Found", "401 Unauthorized", "501 Not Implemented", "200 OK"] {
         let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "via": ["other"], "tools": []});
         let list = list.to_string();
         let server = UpstreamServer::answering(move |request| match request.target() {
@@ -88,16 +92,55 @@ async fn a_daemon_without_events_is_listed_as_ever() {
             _ => answer(status, &["Connection: close"], b"{}"),
         })
         .await;
-        let house = House::of(&[("first", server.url())]).await;
+        let soon = |config: &mut Config| {
+            config.refresh.forced_gap = Duration::from_millis(1);
+            (config.refresh.backoff_base, config.refresh.backoff_max) =
+                (Duration::from_millis(1), Duration::from_millis(1));
+        };
+        let house = House::with(&[("first", server.url())], soon).await;
         house.until("live", is_live).await;
-        let followed = || server.requests().iter().filter(|request| request.target().contains("/events")).count();
-        house.until("looked for", |_| followed() == 1).await;
-        house.refresh("first").await;
-        house.refresh("first").await;
-        assert!(is_live(&house.app.snapshot()));
-        if status.starts_with("404") {
-            assert_eq!(followed(), 1, "it has said that it has none");
+        let count = |path: &str| server.requests().iter().filter(|request| request.target().contains(path)).count();
+        while count("/events") == 0 {
+            house.refresh("first").await;
         }
+        let before = count("/tools");
+        for _ in 0..10 {
+            house.refresh("first").await;
+        }
+        assert!(is_live(&house.app.snapshot()));
+        assert_eq!(count("/events"), 1, "it has said that it has none: {status}");
+        // One more than was wanted, as changes since the first may have been missed.
+        assert!(count("/tools") - before <= 11, "{status}: {}", count("/tools") - before);
         house.finish().await;
     }
+}
+
+#[tokio::test]
+async fn a_daemon_that_sends_without_end_is_not_read_without_end() {
+    let list = json!({"protocol_version": "1.0", "scenario": {"name": "first"}, "via": ["other"], "tools": []});
+    let list = answer("200 OK", &["Connection: close"], list.to_string().as_bytes());
+    let left = Arc::new(watch::Sender::new(false));
+    let mut leaves = left.subscribe();
+    let server = UpstreamServer::serving(move |request, mut stream| {
+        let (list, left) = (list.clone(), Arc::clone(&left));
+        Box::pin(async move {
+            if request.target() == "/api/v1/tools" {
+                let _ = stream.write_all(&list).await;
+                return;
+            }
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+            let comments = b": alive\n".repeat(1000);
+            let mut sent = stream.write_all(head).await;
+            while sent.is_ok() {
+                sent = stream.write_all(&comments).await;
+            }
+            left.send_replace(true);
+        })
+    });
+    let server = server.await;
+    let house = House::of(&[("first", server.url())]).await;
+    let waited = tokio::time::timeout(PATIENCE, leaves.wait_for(|left| *left)).await;
+    assert!(waited.is_ok(), "it is read on and on");
+    assert!(is_live(&house.app.snapshot()));
+    house.finish().await;
 }

@@ -7,15 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
+use tokio::time::Instant;
 
 use crate::protocols::Hint;
 use crate::transports::TransportError;
-use crate::transports::http::{EventLimits, EventStream, Upstream};
+use crate::transports::http::{EventLimits, EventStream, Upstream, sse};
 
 /// Where a daemon tells changes of its list, below its base address.
 const PATH: &str = "/api/v1/events?kind=catalog";
 /// A daemon shows every 15 seconds that the stream lives, unless it is configured otherwise.
 const LIMITS: EventLimits = EventLimits { max_event: 4 * 1024, silence: Duration::from_secs(120) };
+
+/// A daemon whose events cannot be had is not requested for them again before so long.
+const SILENCE: Duration = Duration::from_secs(3600);
 
 /// Whether a scenario is a daemon whose events can be followed. Clones share what is known.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +33,11 @@ enum Peer {
     Plain,
     /// A daemon.
     Daemon,
-    /// A daemon that has no events.
-    Silent,
+    /// A daemon that has no events, or not for us. It is not looked for them again before this time.
+    Silent {
+        /// Then it may be another build.
+        until: Instant,
+    },
 }
 
 /// How far a stream is.
@@ -46,7 +53,7 @@ impl DaemonEvents {
     pub(super) fn listed(&self, by_a_daemon: bool) {
         let mut peer = self.peer();
         *peer = match *peer {
-            Peer::Silent if by_a_daemon => Peer::Silent,
+            Peer::Silent { until } if by_a_daemon => Peer::Silent { until },
             _ if by_a_daemon => Peer::Daemon,
             _ => Peer::Plain,
         };
@@ -58,20 +65,21 @@ impl DaemonEvents {
 
     /// Hints from the scenario's events, if it has any.
     pub(super) fn hints(&self, upstream: &Upstream) -> Option<BoxStream<'static, Hint>> {
-        if *self.peer() != Peer::Daemon {
-            return None;
+        match *self.peer() {
+            Peer::Daemon => {}
+            Peer::Silent { until } if upstream.now() >= until => {}
+            Peer::Silent { .. } | Peer::Plain => return None,
         }
-        let known = self.clone();
+        let (known, upstream) = (self.clone(), upstream.clone());
         let start = FollowStep::Closed(upstream.clone());
-        let hints = unfold((start, known), |(step, known)| async move {
+        let hints = unfold((start, known, upstream), |(step, known, upstream)| async move {
             match next(step).await {
-                Ok(Some((hint, step))) => Some((hint, (step, known))),
+                Ok(Some((hint, step))) => Some((hint, (step, known, upstream))),
                 Ok(None) => None,
                 Err(error) => {
                     tracing::debug!(error = %error, "the events of a daemon cannot be followed");
-                    // A daemon that has none gets no further request for them.
-                    if matches!(error, TransportError::Status { status: 404 | 405, .. }) {
-                        *known.peer() = Peer::Silent;
+                    if sse::is_final(&error) {
+                        *known.peer() = Peer::Silent { until: upstream.now() + SILENCE };
                     }
                     None
                 }

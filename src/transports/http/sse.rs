@@ -10,10 +10,19 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::connections::request;
 use super::{Upstream, failure, status};
+use crate::runtime::Clock;
 use crate::transports::TransportError;
+
+/// Bytes that are read of one stream in a [`WINDOW`]; comments and events that have no use count too.
+const MOST: usize = 1024 * 1024;
+/// Over how long they are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Why an answer that came well is not read.
+const NO_EVENTS: &str = "it answers with no stream of events";
 
 /// What one stream may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +53,9 @@ pub struct EventStream {
     rest: Bytes,
     parser: Parser,
     silence: Duration,
+    clock: Clock,
+    /// When the window began, and what was read in it.
+    window: (Instant, usize),
 }
 
 impl Upstream {
@@ -68,15 +80,40 @@ impl Upstream {
             return Err(TransportError::Status { url, status: answer.status().as_u16(), retry_after });
         }
         if !is_event_stream(answer.headers()) {
-            return Err(TransportError::Broken { url, message: "it answers with no stream of events".to_owned() });
+            return Err(TransportError::Broken { url, message: NO_EVENTS.to_owned() });
         }
-        let parser = Parser::new(limits.max_event);
-        Ok(EventStream { address: url, body: answer.into_body(), rest: Bytes::new(), parser, silence: limits.silence })
+        Ok(EventStream {
+            address: url,
+            body: answer.into_body(),
+            rest: Bytes::new(),
+            parser: Parser::new(limits.max_event),
+            silence: limits.silence,
+            clock: self.client.clock,
+            window: (self.client.now(), 0),
+        })
+    }
+
+    /// The time by which a stream that there is not can be looked for again.
+    pub(crate) fn now(&self) -> Instant {
+        self.client.now()
+    }
+}
+
+/// Whether a request for events failed in a way that the next one will not mend: no stream is there, or not for us.
+pub(crate) fn is_final(error: &TransportError) -> bool {
+    match error {
+        TransportError::Status { status: 408 | 429, .. } => false,
+        TransportError::Status { status, .. } => (400..500).contains(status) || *status == 501,
+        TransportError::Broken { message, .. } => message == NO_EVENTS,
+        TransportError::Redirect { .. } | TransportError::Address(_) | TransportError::TooLarge { .. } => true,
+        TransportError::Refused(_) | TransportError::Unresolved(_) | TransportError::Timeout { .. } => false,
     }
 }
 
 impl EventStream {
     /// The next event; `None` when the server ended the stream. Cancel-safe.
+    ///
+    /// Fails with [`TransportError::Broken`] for a server that sends more than 1 MiB in a minute: reading on would cost a processor.
     pub async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
         loop {
             if let Some(event) = self.parser.read(&mut self.rest) {
@@ -90,7 +127,22 @@ impl EventStream {
                 Some(frame) => self.rest = frame.map_err(broken)?.into_data().unwrap_or_default(),
                 None => return Ok(None),
             }
+            self.count()?;
         }
+    }
+
+    /// Counts what has just come.
+    fn count(&mut self) -> Result<(), TransportError> {
+        let now = self.clock.now();
+        if now.saturating_duration_since(self.window.0) >= WINDOW {
+            self.window = (now, 0);
+        }
+        self.window.1 += self.rest.len();
+        if self.window.1 > MOST {
+            let message = format!("it sent more than {MOST} bytes of events in a minute");
+            return Err(TransportError::Broken { url: self.address.clone(), message });
+        }
+        Ok(())
     }
 }
 
@@ -239,6 +291,20 @@ mod tests {
             let bytes: Vec<_> = sent.as_bytes().chunks(1).collect();
             assert_eq!(read(&bytes, 1_000), expected, "{end:?} byte by byte");
         }
+    }
+
+    #[test]
+    fn only_what_the_next_request_cannot_mend_is_final() {
+        let url = || "http://h/".to_owned();
+        let status = |status| TransportError::Status { url: url(), status, retry_after: None };
+        for (code, expected) in
+            [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
+        {
+            assert_eq!(is_final(&status(code)), expected, "{code}");
+        }
+        assert!(is_final(&TransportError::Broken { url: url(), message: NO_EVENTS.to_owned() }));
+        assert!(!is_final(&TransportError::Broken { url: url(), message: "reset".to_owned() }));
+        assert!(!is_final(&TransportError::Refused(url())));
     }
 
     #[test]
