@@ -40,7 +40,7 @@ fn other(daemon: &Found, name: &str) -> String {
 
 #[tokio::test]
 async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
-    let (first, second) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
+    let (mut first, second) = (Scripted::saying(pantry()), Scripted::saying(pantry()));
     let home = Home::new();
     let daemon = home.start([announced("pantry", &first.url(), Some("id-1"))]).await;
     daemon.until_pending("pantry").await;
@@ -48,6 +48,9 @@ async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
     daemon.until_listed(&["stock"]).await;
     let generation = || daemon.engine.route(&"pantry".parse().unwrap()).unwrap().generation;
     let before = generation();
+    first.close().await;
+    daemon.hears([]);
+    daemon.until_state("pantry", ScenarioState::Removed).await;
     let vouched = Endpoint { trust: Trust::Trusted, ..announced("pantry", &second.url(), Some("id-2")) };
     daemon.hears([vouched]);
     daemon
