@@ -198,7 +198,7 @@ impl Sending {
     /// One try, of which the engine and the breaker learn what it taught.
     async fn try_at(&self, to: &Route, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
         // A session keeps to the limit itself; one that does not is not waited for without end.
-        let limit = call.longest + SLACK;
+        let limit = call.longest.saturating_add(SLACK);
         let outcome = tokio::time::timeout(limit, to.session.call(call, line)).await.unwrap_or_else(|_| {
             Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
         });

@@ -102,8 +102,9 @@ impl Upstream {
 /// Whether a request for events failed in a way that the next one will not mend: no stream is there, or not for us.
 pub(crate) fn is_final(error: &TransportError) -> bool {
     match error {
-        TransportError::Status { status: 408 | 429, .. } => false,
-        TransportError::Status { status, .. } => (400..500).contains(status) || *status == 501,
+        TransportError::Status { status, .. } => {
+            (400..500).contains(status) && !matches!(status, 408 | 429) || *status == 501
+        }
         TransportError::Broken { message, .. } => message == NO_EVENTS,
         TransportError::Redirect { .. } | TransportError::Address(_) | TransportError::TooLarge { .. } => true,
         TransportError::Refused(_) | TransportError::Unresolved(_) | TransportError::Timeout { .. } => false,
