@@ -46,7 +46,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let file = options.find_file();
     let merged = match Merged::new(layers(options, file.as_deref(), &mut found)) {
         Ok(merged) => merged,
-        Err(problem) => return Err(ConfigError { problems: found.problems.into_iter().chain([*problem]).collect() }),
+        Err(problem) => return Err(ConfigError { problems: found.problems.into_iter().chain([problem]).collect() }),
     };
 
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
@@ -182,7 +182,7 @@ struct Merged {
 
 impl Merged {
     /// Merges the layers, lowest first. A value that could not be merged is a problem: without it the defaults would be in force.
-    fn new(layers: Vec<Layer>) -> Result<Self, Box<Problem>> {
+    fn new(layers: Vec<Layer>) -> Result<Self, Problem> {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         let tagged = figment.find_value("").map_err(|error| unmerged(&error))?;
         let values = merged_table(&tagged)?;
@@ -215,18 +215,18 @@ impl Merged {
 }
 
 /// The merged values as a table.
-fn merged_table(tagged: &figment::value::Value) -> Result<Table, Box<Problem>> {
+fn merged_table(tagged: &figment::value::Value) -> Result<Table, Problem> {
     Table::try_from(tagged).map_err(|error| unmerged(&error))
 }
 
 /// The problem of layers that cannot be merged. The error names kinds of values and no value.
-fn unmerged(error: &dyn std::fmt::Display) -> Box<Problem> {
-    Box::new(Problem {
+fn unmerged(error: &dyn std::fmt::Display) -> Problem {
+    Problem {
         origin: Origin::Default,
         key: None,
         message: format!("the layers of the configuration cannot be merged: {error}"),
         hint: "take out the value that was changed last".to_owned(),
-    })
+    }
 }
 
 impl figment::Provider for &Layer {

@@ -184,6 +184,8 @@ fn loosening(target: &str) -> Vec<Change> {
         prefer(target, "global", &json!({"enabled": true, "priority": 3})),
         prefer(target, "chat:7", &json!({"enabled": null})),
         prefer(target, "global", &json!({"alias": "tidy"})),
+        prefer(target, "global", &json!({"alias": null})),
+        ("DELETE", format!("{reset}&setting=priority,alias"), Value::Null),
         ("DELETE", reset.clone(), Value::Null),
         ("DELETE", format!("{reset}&setting=approval,priority"), Value::Null),
         ("DELETE", format!("{reset}&setting=enabled"), Value::Null),
@@ -205,8 +207,8 @@ fn tightening(target: &str) -> Vec<Change> {
     let reset = format!("/api/v1/preferences?scope=global&target={target}");
     vec![
         prefer(target, "global", &json!({"approval": "require"})),
-        prefer(target, "global", &json!({"enabled": false, "priority": 3, "pinned": true, "alias": null})),
-        ("DELETE", format!("{reset}&setting=priority,pinned,alias"), Value::Null),
+        prefer(target, "global", &json!({"enabled": false, "priority": 3, "pinned": true})),
+        ("DELETE", format!("{reset}&setting=priority,pinned"), Value::Null),
         inbox_approval("require"),
         inbox_enabled(false),
         row(target, &json!({"enabled": false})),

@@ -23,7 +23,9 @@ const OBJECT_UNITS: u64 = 8;
 const POINTER_UNIT: u64 = 16;
 /// How deep the schema and all that it refers to may nest, taken together: as deep as the longest chain of references could lead. Such
 /// a chain is compiled, applied and freed by recursion.
-const DEEPEST: u64 = 2_000;
+const DEEPEST: u64 = 4_000;
+/// References with different targets or spellings. What is compiled later is kept with all the schemas that lead to it.
+const MOST_REFERENCES: usize = 2_000;
 /// What telling branches from each other may take, in looks at keywords.
 const MOST_LOOKS: u64 = 50_000;
 /// Branches from which on the validator looks for a member that tells them apart.
@@ -76,6 +78,9 @@ pub(super) enum NotCompiled {
     /// A reference longer than [`LONGEST_REFERENCE`].
     #[error("it has a reference of more than {LONGEST_REFERENCE} bytes")]
     LongReference,
+    /// More than [`MOST_REFERENCES`].
+    #[error("it has more than {MOST_REFERENCES} different references")]
+    References,
     /// More than [`MOST_UNITS`].
     #[error("it is too large together with what it refers to")]
     Size,
@@ -223,7 +228,12 @@ impl<'a> Count<'a> {
     /// Counts what a keyword takes besides its value.
     fn keyword(&mut self, keyword: &str, held: &'a Value) -> Result<(), NotCompiled> {
         match (keyword, held) {
-            ("$ref", Value::String(reference)) if self.known.insert(reference) => self.waiting.push(reference),
+            ("$ref", Value::String(reference)) if self.known.insert(reference) => {
+                if self.known.len() > MOST_REFERENCES {
+                    return Err(NotCompiled::References);
+                }
+                self.waiting.push(reference);
+            }
             ("anyOf" | "oneOf", Value::Array(branches)) if branches.len() >= MANY_BRANCHES => {
                 for branch in branches {
                     let collected = self.collect(branch, 0)?;
@@ -349,8 +359,9 @@ mod tests {
 
     #[test]
     fn chains_of_references_are_bounded() {
-        assert!(measure(&chain(500, |next| json!({"properties": {"a": next}}))).is_ok());
-        assert_eq!(measure(&chain(1_000, |next| json!({"properties": {"a": next}}))), Err(NotCompiled::Depth));
+        assert!(measure(&chain(1_000, |next| json!({"properties": {"a": next}}))).is_ok());
+        assert_eq!(measure(&chain(1_500, |next| json!({"properties": {"a": next}}))), Err(NotCompiled::Depth));
+        assert_eq!(measure(&chain(2_500, |next| next)), Err(NotCompiled::References));
     }
 
     #[test]

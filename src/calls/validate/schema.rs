@@ -311,28 +311,49 @@ mod tests {
         }
     }
 
-    /// The deepest that is compiled, on a stack as large as that of the threads that check, and freed on a smaller one.
+    /// Compiles a schema and checks deep arguments on a stack as large as that of the threads that check. It is freed on a smaller one.
+    fn compile_apart(schema: &Value) -> Schema {
+        let schema = text(schema);
+        let arguments = text(&(0..100).fold(json!({}), |inner, _| json!({"x": inner})));
+        let (send, compiled) = std::sync::mpsc::sync_channel(1);
+        start_detached_thread("test", STACK_BYTES, move || {
+            let schema = Schema::compile(&schema);
+            schema.check(&arguments);
+            send.send(schema).unwrap();
+        })
+        .unwrap();
+        compiled.recv().unwrap()
+    }
+
+    /// References to `d0` to `d{count}`, each of which holds the reference to the next one within `levels` others.
+    fn nested_chain(count: usize, levels: usize, nest: impl Fn(Value) -> Value) -> Value {
+        let link = |n| (0..levels).fold(json!({"$ref": format!("#/$defs/d{n}")}), |inner, _| nest(inner));
+        let mut defs: Map<String, Value> = (0..count).map(|n| (format!("d{n}"), link(n + 1))).collect();
+        defs.insert(format!("d{count}"), json!({"type": "string"}));
+        json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}})
+    }
+
     #[test]
-    fn the_longest_chains_are_compiled_checked_and_freed() {
-        for levels in [0, 2, 40, 110] {
-            let nest = |inner| (0..levels).fold(inner, |inner, _| json!({"not": inner}));
-            let count = 1_850 / (levels + 3);
-            let mut defs: Map<String, Value> = (0..count)
-                .map(|n| (format!("d{n}"), nest(json!({"properties": {"x": {"$ref": format!("#/$defs/d{}", n + 1)}}}))))
-                .collect();
-            defs.insert(format!("d{count}"), json!({"type": "string"}));
-            let schema = text(&json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/d0"}}}));
-            let arguments = text(&(0..100).fold(json!({}), |inner, _| json!({"x": inner})));
-            let (send, compiled) = std::sync::mpsc::sync_channel(1);
-            start_detached_thread("test", STACK_BYTES, move || {
-                let schema = Schema::compile(&schema);
-                let verdict = schema.check(&arguments);
-                send.send((schema, verdict)).unwrap();
-            })
-            .unwrap();
-            let (schema, verdict) = compiled.recv().unwrap();
-            assert!(matches!(schema, Schema::Usable(_)), "{levels}: {schema:?}");
-            drop((schema, verdict));
+    fn the_longest_chains_are_compiled_and_freed() {
+        for (count, levels) in [(1_900, 0), (1_200, 1), (30, 60)] {
+            let schema = compile_apart(&nested_chain(count, levels, |inner| json!({"properties": {"x": inner}})));
+            assert!(matches!(schema, Schema::Usable(_)), "{count} {levels}: {schema:?}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_schemas_are_compiled_whatever_they_nest_in() {
+        for (levels, nest) in [
+            (110, (|inner| json!({"not": inner})) as fn(Value) -> Value),
+            (110, |inner| json!({"items": inner})),
+            (110, |inner| json!({"type": "array", "minItems": 1, "items": inner})),
+            // Long names and what a draft may not know weigh more.
+            (40, |inner| json!({"patternProperties": {"^b": {}}, "additionalProperties": inner})),
+            (40, |inner| json!({"if": inner, "then": {}})),
+            (40, |inner| json!({"contains": inner, "minContains": 1, "maxContains": 2})),
+        ] {
+            let schema = compile_apart(&nested_chain(9, levels, nest));
+            assert!(matches!(schema, Schema::Usable(_)), "{}: {schema:?}", nest(json!({})));
         }
     }
 
