@@ -51,11 +51,12 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::runtime::Clock;
 
     /// How often a scenario is listed in an hour that hints without end.
     fn in_an_hour(changed: bool) -> u32 {
         let refresh = Config::for_state("state.db").refresh;
-        let begun = Instant::now();
+        let begun = Clock::system().now();
         let (mut pace, mut past, mut listings) = (Pace::new(begun), Duration::ZERO, 0);
         while past < Duration::from_secs(3600) {
             past += pace.gap();
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn changes_make_up_for_hints_without_one() {
         let refresh = Config::for_state("state.db").refresh;
-        let now = Instant::now();
+        let now = Clock::system().now();
         let mut pace = Pace::new(now);
         for changed in [false, false, false, true, true] {
             pace.learn(changed, &refresh, now);
