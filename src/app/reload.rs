@@ -56,7 +56,7 @@ struct Follower {
 
 impl Callsheet {
     /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
-    /// put together again then. What is valid is put in force as far as that can be done while running ([`RULES`](crate::config::RULES)); what is not changes
+    /// put together again then. What is valid is put in force as far as that can be done while running ([`Reload`](crate::config::Reload)); what is not changes
     /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
     ///
     /// # Errors

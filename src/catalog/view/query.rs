@@ -27,7 +27,7 @@ pub struct ViewQuery {
     pub include_internal: bool,
     /// At most so many loaded tools. Only pinned tools may exceed it.
     pub max_tools: Option<usize>,
-    /// At most so many tokens of loaded tools, as the [`Target`](super::Target) estimates them. Only pinned tools may exceed it.
+    /// At most so many tokens of loaded tools, as the [`Estimator`](super::Estimator) estimates them. Only pinned tools may exceed it.
     pub max_tokens: Option<usize>,
     /// At most so many tools, loaded or deferred, pinned or not: what the list is for takes no more.
     pub cap: Option<usize>,
