@@ -11,8 +11,9 @@ use super::scenario::handle::Input;
 use crate::model::ScenarioName;
 
 impl Core {
-    /// First sessions are closed, then what is stored, then what is polled, then what is told once all of it is published, then what is published. Nothing of it waits:
-    /// the store and the polls work beside the loop, and a snapshot goes out when it is due.
+    /// First sessions are closed, then comes what is stored, then what is told (most of it once all of this is published), then what is
+    /// polled, then what is published. Nothing of it waits: the store and the polls work beside the loop, and a snapshot goes out when it is
+    /// due.
     pub(super) fn apply(&mut self, effects: Effects, now: Now) {
         for name in effects.close {
             self.sessions.close(&name);
@@ -20,11 +21,12 @@ impl Core {
         for save in effects.store {
             self.store(save, now);
         }
-        for (whom, within) in effects.poll {
-            self.poll_soon(whom, within, now);
-        }
+        // Before the polls: planning one judges its scenario, and a reprieve has to count by then.
         for notice in effects.notify {
             self.tell(notice, now);
+        }
+        for (whom, within) in effects.poll {
+            self.poll_soon(whom, within, now);
         }
         for dirty in effects.publish {
             self.publish(dirty, now);

@@ -14,12 +14,12 @@ pub(super) struct Effects {
     pub(super) close: Vec<ScenarioName>,
     /// To be stored behind the loop.
     pub(super) store: Vec<Save>,
+    /// To be told once that is published.
+    pub(super) notify: Vec<Notice>,
     /// To be polled ahead of their schedule, with the time over which that is spread.
     pub(super) poll: Vec<(Whom, Duration)>,
     /// To be published, in this order.
     pub(super) publish: Vec<Dirty>,
-    /// To be told once that is published.
-    pub(super) notify: Vec<Notice>,
 }
 
 /// Which scenarios are to be polled.
