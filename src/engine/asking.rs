@@ -33,10 +33,8 @@ impl Core {
         let (waiter, waiting) = tokio::sync::oneshot::channel();
         record.waiters.push(waiter);
         if record.asking.is_none() {
-            let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
-            let planned = record.next_ask.map_or(earliest, |(at, _)| at);
             record.unconditional = true;
-            record.ask_at(earliest.min(planned), now);
+            record.ask_by(record.after_last_attempt(gap, now), now);
             // Whoever looks meanwhile sees when it is due.
             self.press.touch(name);
         }
@@ -58,9 +56,7 @@ impl Core {
             return;
         }
         record.unconditional |= refused;
-        let earliest = record.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
-        let planned = record.next_ask.map_or(earliest, |(at, _)| at);
-        record.ask_at(earliest.min(planned), now);
+        record.ask_by(record.after_last_attempt(gap, now), now);
         self.touch(name, now, Settled::Changed);
     }
 

@@ -124,8 +124,7 @@ impl Scenario {
         } else if respoken && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
             self.ask_anew(self.earliest(config, now), now);
         } else if restarted {
-            let seldom = config.refresh.max_interval;
-            self.ask_at(self.last_attempt.map_or(now.mono, |(at, _)| at + seldom).max(now.mono), now);
+            self.ask_at(self.after_last_attempt(config.refresh.max_interval, now), now);
         }
         effects.store.extend(self.take_save());
         effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
@@ -153,7 +152,7 @@ impl Scenario {
     /// polled at once for moving, and not at all for restarting or coming back.
     fn earliest(&self, config: &Config, now: Now) -> Instant {
         let gap = if self.is_trusted() { config.refresh.forced_gap } else { config.refresh.min_interval };
-        self.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
+        self.after_last_attempt(gap, now)
     }
 
     /// Its name has come to another program: nothing that was known of the one before may be taken for the new one's.
@@ -229,11 +228,11 @@ impl Scenario {
     fn let_in_now(&mut self, config: &Config, now: Now) {
         let unread = self.offer.is_none() || self.last_error.is_some() || self.asking.is_some();
         let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
-        let at = self.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono);
+        let at = self.after_last_attempt(gap, now);
         if unread {
             self.ask_anew(at, now);
-        } else if self.next_ask.is_none_or(|(planned, _)| at < planned) {
-            self.ask_at(at, now);
+        } else {
+            self.ask_by(at, now);
         }
     }
 

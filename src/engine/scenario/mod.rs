@@ -25,7 +25,6 @@ use crate::model::{
     Digest, Finding, Freshness, Health, LastError, Manifest, Party, ScenarioName, ScenarioState, SourceId, Target, Turn,
 };
 use crate::protocols::{Protocol, Validity};
-use crate::transports::TransportError;
 
 pub(in crate::engine) mod answers;
 pub(in crate::engine) mod backoff;
@@ -34,6 +33,7 @@ pub(in crate::engine) mod handle;
 pub(in crate::engine) mod health;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod log;
+mod poll;
 mod restart;
 pub(in crate::engine) mod schedule;
 mod shown;
@@ -237,25 +237,9 @@ impl Scenario {
         std::mem::replace(&mut self.wake, wake)
     }
 
-    /// Polls it by then at the latest, unless it is being polled or may not be. Whether that changed anything.
-    pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
-        if !self.may_be_asked() || self.asking.is_some() {
-            return false;
-        }
-        let planned = self.next_ask.map_or(at, |(planned, _)| planned);
-        self.ask_at(at.min(planned).max(now.mono), now);
-        self.backoff = None;
-        true
-    }
-
     /// Of the manifest in force.
     pub(in crate::engine) fn digest(&self) -> Option<Digest> {
         self.offer.as_ref().map(|held| held.manifest.digest)
-    }
-
-    /// Whether it may be asked now or later.
-    pub(in crate::engine) fn may_be_asked(&self) -> bool {
-        self.target.is_some() && !self.is_blocked() && !self.is_absent()
     }
 
     /// Whether no source names it any more and it does not answer.
@@ -271,30 +255,6 @@ impl Scenario {
     /// The state as people and programs see it.
     pub(in crate::engine) fn state(&self) -> ScenarioState {
         self.current.lifecycle().shown()
-    }
-
-    /// Why it may not be asked.
-    pub(in crate::engine) fn refusal(&self) -> Option<EngineError> {
-        if self.is_blocked() {
-            Some(EngineError::Blocked(self.name.clone()))
-        } else if self.may_be_asked() {
-            None
-        } else {
-            Some(EngineError::NoAddress(self.name.clone()))
-        }
-    }
-
-    /// Tells whoever waits for an answer that none will come, if that is so.
-    pub(in crate::engine) fn dismiss_waiters(&mut self) {
-        if self.asking.is_some() || self.waiters.is_empty() {
-            return;
-        }
-        if let Some(refusal) = self.refusal() {
-            for waiter in self.waiters.drain(..) {
-                // Whoever has gone meanwhile needs no answer.
-                let _ = waiter.send(Err(refusal.clone()));
-            }
-        }
     }
 
     /// No source names it, and it does not answer. What it said before says nothing of what may come back.
@@ -317,45 +277,10 @@ impl Scenario {
         }
     }
 
-    /// Plans the next ask.
-    pub(in crate::engine) fn ask_at(&mut self, at: Instant, now: Now) {
-        let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
-        self.next_ask = Some((at, wall));
-    }
-
-    /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
-    pub(in crate::engine) fn hinted(&mut self, at: Instant, now: Now) {
-        let planned = self.next_ask.map_or(at, |(planned, _)| planned);
-        if self.backoff.is_none() {
-            self.ask_at(at.min(planned), now);
-        }
-    }
-
-    /// What is under way is void: its answer would be of another time or place.
-    pub(in crate::engine) fn void(&mut self) {
-        self.generation += 1;
-        self.asking = None;
-    }
-
     /// It restarted: answers that are under way are of the process before.
     pub(in crate::engine) fn restarted(&mut self, now: Now) {
         self.restarts.add(now.wall);
         self.void();
-    }
-
-    /// What is under way is void, and the next ask is at `at` and unconditional.
-    pub(in crate::engine) fn ask_anew(&mut self, at: Instant, now: Now) {
-        self.void();
-        self.unconditional = true;
-        self.backoff = None;
-        self.ask_at(at, now);
-    }
-
-    /// Its session ended by itself: the process or connection is gone, and the next ask makes another one.
-    pub(in crate::engine) fn lost(&mut self, why: String, at: Instant, now: Now) {
-        self.restarts.suspect();
-        self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
-        self.ask_anew(at, now);
     }
 
     /// Its changes are not signalled any more: what it said last is fresh for as long as it said.
@@ -366,16 +291,6 @@ impl Scenario {
         {
             *until = (*until).min(fresh.fresh_until());
         }
-    }
-
-    /// Its source gave an address that cannot be asked at all.
-    pub(in crate::engine) fn unaskable(&mut self, error: &TransportError, now: Now) {
-        self.void();
-        self.target = None;
-        self.next_ask = None;
-        self.failures += 1;
-        self.latest = Latest::Failed;
-        self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
     }
 
     /// That it is not known any more, and why.
