@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::protocols::Hint;
 use crate::transports::TransportError;
-use crate::transports::http::{EventLimits, EventStream, Upstream, sse};
+use crate::transports::http::{EventLimits, EventStream, Upstream};
 
 /// Where a daemon tells changes of its list, below its base address.
 const PATH: &str = "/api/v1/events?kind=catalog";
@@ -33,7 +33,7 @@ enum Peer {
     Plain,
     /// A daemon.
     Daemon,
-    /// A daemon that has no events, or not for us. It is not looked for them again before this time.
+    /// A daemon that has no events, or not for this daemon. They are not requested again before this time.
     Silent {
         /// Then it may be another build.
         until: Instant,
@@ -48,6 +48,16 @@ enum FollowStep {
     Live(EventStream),
 }
 
+/// What came of following a stream.
+enum Followed {
+    /// A hint, and what follows it.
+    Hint(Hint, FollowStep),
+    /// The stream ended.
+    Ended,
+    /// The scenario answers, but not with a stream of events.
+    NoStream,
+}
+
 impl DaemonEvents {
     /// A list came, which a daemon wrote or not.
     pub(super) fn listed(&self, by_a_daemon: bool) {
@@ -57,6 +67,11 @@ impl DaemonEvents {
             _ if by_a_daemon => Peer::Daemon,
             _ => Peer::Plain,
         };
+    }
+
+    /// It has no events, or not for this daemon.
+    fn is_silent(&self, upstream: &Upstream) {
+        *self.peer() = Peer::Silent { until: upstream.now() + SILENCE };
     }
 
     fn peer(&self) -> MutexGuard<'_, Peer> {
@@ -74,34 +89,70 @@ impl DaemonEvents {
         let start = FollowStep::Closed(upstream.clone());
         let hints = unfold((start, known, upstream), |(step, known, upstream)| async move {
             match next(step).await {
-                Ok(Some((hint, step))) => Some((hint, (step, known, upstream))),
-                Ok(None) => None,
+                Ok(Followed::Hint(hint, step)) => return Some((hint, (step, known, upstream))),
+                Ok(Followed::Ended) => {}
+                Ok(Followed::NoStream) => known.is_silent(&upstream),
                 Err(error) => {
                     tracing::debug!(error = %error, "the events of a daemon cannot be followed");
-                    if sse::is_final(&error) {
-                        *known.peer() = Peer::Silent { until: upstream.now() + SILENCE };
+                    if is_final(&error) {
+                        known.is_silent(&upstream);
                     }
-                    None
                 }
             }
+            None
         });
         Some(hints.boxed())
     }
 }
 
-/// The next hint, and what follows it.
-async fn next(step: FollowStep) -> Result<Option<(Hint, FollowStep)>, TransportError> {
+/// The next hint.
+async fn next(step: FollowStep) -> Result<Followed, TransportError> {
     let (mut stream, hint) = match step {
-        FollowStep::Closed(upstream) => (upstream.events(PATH, LIMITS).await?, Hint::Following),
+        FollowStep::Closed(upstream) => match upstream.events(PATH, LIMITS).await? {
+            Some(stream) => (stream, Hint::Following),
+            None => return Ok(Followed::NoStream),
+        },
         FollowStep::Live(stream) => (stream, Hint::Changed),
     };
     while let Some(event) = stream.next().await? {
         match event.event.as_str() {
             // The first is a snapshot; a later one stands for changes that were too many.
-            "snapshot" | "catalog" => return Ok(Some((hint, FollowStep::Live(stream)))),
-            "end" => return Ok(None),
+            "snapshot" | "catalog" => return Ok(Followed::Hint(hint, FollowStep::Live(stream))),
+            "end" => break,
             _ => {}
         }
     }
-    Ok(None)
+    Ok(Followed::Ended)
+}
+
+/// Whether a request for events failed in a way in which the next one will fail too: there is no stream, or not for this daemon.
+fn is_final(error: &TransportError) -> bool {
+    match error {
+        TransportError::Status { status, .. } => {
+            (400..500).contains(status) && !matches!(status, 408 | 429) || *status == 501
+        }
+        TransportError::Redirect { .. } | TransportError::Address(_) | TransportError::TooLarge { .. } => true,
+        TransportError::Refused(_)
+        | TransportError::Unresolved(_)
+        | TransportError::Timeout { .. }
+        | TransportError::Broken { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_failures_that_the_next_request_meets_too_are_final() {
+        let url = || "http://h/".to_owned();
+        let status = |status| TransportError::Status { url: url(), status, retry_after: None };
+        for (code, expected) in
+            [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
+        {
+            assert_eq!(is_final(&status(code)), expected, "{code}");
+        }
+        assert!(!is_final(&TransportError::Broken { url: url(), message: "reset".to_owned() }));
+        assert!(!is_final(&TransportError::Refused(url())));
+    }
 }

@@ -21,8 +21,6 @@ use crate::transports::TransportError;
 const MOST: usize = 1024 * 1024;
 /// Over how long they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Why an answer that came well is not read.
-const NO_EVENTS: &str = "it answers with no stream of events";
 
 /// What one stream may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +59,8 @@ pub struct EventStream {
 impl Upstream {
     /// Opens the stream of events at `path` below the base address. It takes no place among the requests under way, for it does not end.
     ///
-    /// Fails as every request does, and with [`TransportError::Broken`] when the answer is no stream of events.
-    pub async fn events(&self, path: &str, limits: EventLimits) -> Result<EventStream, TransportError> {
+    /// `None` when the answer is good and no stream of events. Fails as every request does.
+    pub async fn events(&self, path: &str, limits: EventLimits) -> Result<Option<EventStream>, TransportError> {
         let address = self.address.join(path)?;
         let mut request = request(Method::GET, &address, &self.authorization(), Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -80,9 +78,9 @@ impl Upstream {
             return Err(TransportError::Status { url, status: answer.status().as_u16(), retry_after });
         }
         if !is_event_stream(answer.headers()) {
-            return Err(TransportError::Broken { url, message: NO_EVENTS.to_owned() });
+            return Ok(None);
         }
-        Ok(EventStream {
+        Ok(Some(EventStream {
             address: url,
             body: answer.into_body(),
             rest: Bytes::new(),
@@ -90,24 +88,12 @@ impl Upstream {
             silence: limits.silence,
             clock: self.client.clock,
             window: (self.client.now(), 0),
-        })
+        }))
     }
 
-    /// The time by which a stream that there is not can be looked for again.
+    /// The present time, by the client's clock.
     pub(crate) fn now(&self) -> Instant {
         self.client.now()
-    }
-}
-
-/// Whether a request for events failed in a way that the next one will not mend: no stream is there, or not for us.
-pub(crate) fn is_final(error: &TransportError) -> bool {
-    match error {
-        TransportError::Status { status, .. } => {
-            (400..500).contains(status) && !matches!(status, 408 | 429) || *status == 501
-        }
-        TransportError::Broken { message, .. } => message == NO_EVENTS,
-        TransportError::Redirect { .. } | TransportError::Address(_) | TransportError::TooLarge { .. } => true,
-        TransportError::Refused(_) | TransportError::Unresolved(_) | TransportError::Timeout { .. } => false,
     }
 }
 
@@ -292,20 +278,6 @@ mod tests {
             let bytes: Vec<_> = sent.as_bytes().chunks(1).collect();
             assert_eq!(read(&bytes, 1_000), expected, "{end:?} byte by byte");
         }
-    }
-
-    #[test]
-    fn only_what_the_next_request_cannot_mend_is_final() {
-        let url = || "http://h/".to_owned();
-        let status = |status| TransportError::Status { url: url(), status, retry_after: None };
-        for (code, expected) in
-            [(401, true), (404, true), (406, true), (408, false), (429, false), (500, false), (501, true), (503, false)]
-        {
-            assert_eq!(is_final(&status(code)), expected, "{code}");
-        }
-        assert!(is_final(&TransportError::Broken { url: url(), message: NO_EVENTS.to_owned() }));
-        assert!(!is_final(&TransportError::Broken { url: url(), message: "reset".to_owned() }));
-        assert!(!is_final(&TransportError::Refused(url())));
     }
 
     #[test]
