@@ -121,19 +121,31 @@ async fn concurrent_askers_share_one_rendering() {
 }
 
 #[tokio::test]
-async fn a_body_larger_than_the_bound_is_shared_while_it_is_made_and_not_kept() {
+async fn requests_for_a_body_larger_than_the_bound_share_one_rendering() {
+    let held: &'static Held = Box::leak(Box::default());
+    let views = Views::new(1_000, Tasks::new());
+    let (snapshot, query) = (snapshot(catalog(&[("a", 20), ("b", 30)]), 1), ViewQuery::default());
+    let request = || views.prepare(&snapshot, &query, held, Coding::Identity);
+    // Held, so that both requests are there before the body is.
+    let until_both_wait = held.0.lock().unwrap();
+    let mut both = Box::pin(join(request(), request()));
+    assert!((&mut both).now_or_never().is_none(), "the rendering waits for the lock");
+    drop(until_both_wait);
+    let (first, second) = both.await;
+    assert!(Arc::ptr_eq(&first, &second), "both requests get the same body");
+    assert_eq!(first.tools, 50);
+}
+
+#[tokio::test]
+async fn a_body_larger_than_the_bound_is_not_kept() {
     let counting = Counting::leaked();
     let views = Views::new(1_000, Tasks::new());
     let (snapshot, query) = (snapshot(catalog(&[("a", 20), ("b", 30)]), 1), ViewQuery::default());
-    let ask = || views.prepare(&snapshot, &query, counting, Coding::Identity);
-    let (first, second) = join(ask(), ask()).await;
-    assert!(Arc::ptr_eq(&first, &second));
-    assert_eq!((first.tools, counting.take(), views.kept().await), (50, 50, (0, 0)));
-    drop((first, second));
     let mut made = Vec::new();
     for _ in 0..20 {
-        made.push(Arc::downgrade(&ask().await));
+        made.push(Arc::downgrade(&views.prepare(&snapshot, &query, counting, Coding::Identity).await));
         assert_eq!(counting.take(), 50, "it is made for each request");
+        assert_eq!(views.kept().await, (0, 0), "entries and bytes that are kept");
     }
     // The cache frees what it has dropped a moment later.
     let left = made.iter().filter(|body| body.strong_count() > 0).count();
