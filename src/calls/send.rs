@@ -1,7 +1,8 @@
 //! Sending a call that may be made: its rate, its turn, its scenario's breaker, and the tries it gets.
 //!
 //! Sent once, with two exceptions that cannot have it run twice unasked: nothing of it was sent (then it waits a moment to hear where the
-//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke.
+//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke. A call that its caller
+//! cancelled gets no further try.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -122,6 +123,15 @@ struct Sending {
     _turn: Turn,
 }
 
+/// Which of its further tries a call has used.
+#[derive(Default)]
+struct Used {
+    /// The one by another route, of a call that was not sent.
+    reroute: bool,
+    /// Those of a tool that may be called again.
+    repeats: u32,
+}
+
 impl Sending {
     async fn run(self: Box<Self>, mut line: CallLine, span: tracing::Span) -> Result<Answered, Refused> {
         let begun = self.inner.clock.now();
@@ -129,7 +139,7 @@ impl Sending {
         let mut call = self.call();
         let longest = call.limit(self.rules.max_timeout);
         let mut to = route(&self.inner, &tool.id)?;
-        let (mut rerouted, mut repeats) = (false, 0);
+        let mut used = Used::default();
         self.owned(&to)?;
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
@@ -138,15 +148,10 @@ impl Sending {
                 Ok(outcome) => break Ok((outcome, to)),
                 Err(error) => error,
             };
-            let next = if !error.was_sent() && !rerouted {
-                rerouted = true;
-                self.elsewhere(&tool.id.scenario, &to).await
-            } else if self.may_repeat(&error) && repeats < self.rules.retries {
-                repeats += 1;
-                self.inner.clock.sleep(PAUSE).await;
-                self.inner.engine.route(&tool.id.scenario)
-            } else {
-                None
+            let next = tokio::select! {
+                biased;
+                () = line.cancelled_by_caller() => None,
+                next = self.next(&error, &to, &mut used) => next,
             };
             let left = longest.saturating_sub(self.inner.clock.now() - begun);
             let passes = |next: &Arc<Route>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
@@ -166,6 +171,21 @@ impl Sending {
         };
         span.record("outcome", super::outcome(&answered));
         answered
+    }
+
+    /// The route for one more try of a call that failed with `error`, if it may have one.
+    async fn next(&self, error: &CallError, tried: &Route, used: &mut Used) -> Option<Arc<Route>> {
+        let scenario = &self.ready.tool.id.scenario;
+        if !error.was_sent() && !used.reroute {
+            used.reroute = true;
+            self.elsewhere(scenario, tried).await
+        } else if self.may_repeat(error) && used.repeats < self.rules.retries {
+            used.repeats += 1;
+            self.inner.clock.sleep(PAUSE).await;
+            self.inner.engine.route(scenario)
+        } else {
+            None
+        }
     }
 
     /// What is sent.

@@ -265,6 +265,23 @@ async fn a_session_hears_that_a_call_is_cancelled_or_that_its_caller_is_gone() {
 }
 
 #[tokio::test]
+async fn a_call_that_its_caller_cancelled_is_not_tried_again() {
+    let script = Script::of(&["breaks"]);
+    let house = house(&script).await;
+    let (cancel, cancelled) = StopTrigger::new();
+    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
+    let call = house.app.calls().execute_for(request("breaks", &json!({})), Some(partner));
+    let cancels = async {
+        script.until("sent", 1).await;
+        cancel.stop();
+    };
+    let (answered, ()) = tokio::join!(call, cancels);
+    assert_eq!(answered.unwrap_err().kind(), "broken");
+    assert_eq!(script.count("sent"), 1, "its tool may be called again, but its caller does not want that");
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_session_that_ends_by_itself_is_made_anew() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;
