@@ -230,7 +230,10 @@ impl Session for ScriptedSession {
             match &*call.tool {
                 "progress" => Ok(progress(io)),
                 "input" => Ok(self.input(io).await),
-                "stuck" => std::future::pending().await,
+                "stuck" => {
+                    self.script.happens("stuck");
+                    std::future::pending().await
+                }
                 "breaks" => {
                     self.script.happens("sent");
                     io.cancelled().await;
