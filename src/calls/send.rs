@@ -9,16 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::caller::{CallLine, Caller};
 use super::limits::{Lane, Turn};
 use super::note::Note;
-use super::{Answered, Calls, Inner, Ready, Refused};
+use super::{Answered, Calls, Inner, Ready, Refused, routing};
 use crate::config;
 use crate::engine::{CallReport, Route};
-use crate::model::{ScenarioName, ToolId};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
@@ -92,11 +90,18 @@ impl Calls {
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
         inner.limits.rate(&ready.tool, &ready.scope)?;
         let lane = inner.limits.lane(scenario, &rules);
-        // Who cannot pass need not wait for that.
-        lane.would_pass(scenario, route(inner, id)?.generation)?;
+        if let Some(route) = routing::usable(inner, scenario) {
+            // A call that the breaker refuses need not wait for its turn.
+            lane.would_pass(scenario, route.generation)?;
+        }
         let turn = inner.limits.turn(scenario, &lane, &rules).await?;
+        let route = match routing::usable(inner, scenario) {
+            Some(route) => route,
+            // With its turn, so that the calls that wait here are as many as the limits allow. In a box, since it is rare.
+            None => Box::pin(routing::first(inner, id, rules.reroute_wait)).await?,
+        };
         // In a box: it is handed on several times.
-        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn }))
+        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
     }
 }
 
@@ -107,19 +112,14 @@ fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<A
     answered.map(|answered| Answered { took, ..answered })
 }
 
-fn route(inner: &Inner, id: &ToolId) -> Result<Arc<Route>, Refused> {
-    inner.engine.route(&id.scenario).ok_or_else(|| {
-        let reason = "its scenario has not answered yet, so it is not known how to call it".to_owned();
-        Refused::Unavailable { id: id.clone(), reason }
-    })
-}
-
 /// A call under way.
 struct Sending {
     inner: Arc<Inner>,
     rules: Arc<config::Calls>,
     ready: Ready,
     lane: Arc<Lane>,
+    /// Where it is tried first.
+    route: Arc<Route>,
     _turn: Turn,
 }
 
@@ -138,7 +138,7 @@ impl Sending {
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
         let longest = call.limit(self.rules.max_timeout);
-        let mut to = route(&self.inner, &tool.id)?;
+        let mut to = Arc::clone(&self.route);
         let mut used = Used::default();
         self.owned(&to)?;
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
@@ -178,11 +178,11 @@ impl Sending {
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;
-            self.elsewhere(scenario, tried).await
+            routing::another(&self.inner, scenario, tried, self.rules.reroute_wait).await
         } else if self.may_repeat(error) && used.repeats < self.rules.retries {
             used.repeats += 1;
             self.inner.clock.sleep(PAUSE).await;
-            self.inner.engine.route(scenario)
+            routing::any(&self.inner, scenario, self.rules.reroute_wait).await
         } else {
             None
         }
@@ -244,28 +244,5 @@ impl Sending {
             CallError::NotCallable(_) => false,
         };
         broke && self.ready.tool.tool.facts.idempotent
-    }
-
-    /// Waits a moment for another way to the scenario than the one where nobody was: the engine asks it at once, and its sources may tell
-    /// where it is now.
-    async fn elsewhere(&self, scenario: &ScenarioName, tried: &Route) -> Option<Arc<Route>> {
-        let mut reader = self.inner.reader.clone();
-        let until: Instant = self.inner.clock.now() + self.rules.reroute_wait;
-        let found = async {
-            loop {
-                let is_other = |route: &Arc<Route>| {
-                    let other = !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
-                    other && !route.ended
-                };
-                match self.inner.engine.route(scenario) {
-                    Some(route) if is_other(&route) => return Some(route),
-                    Some(_) => {}
-                    // One that moved may have none until it is connected anew.
-                    None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
-                }
-                reader.changed().await?;
-            }
-        };
-        tokio::time::timeout_at(until, found).await.ok().flatten()
     }
 }

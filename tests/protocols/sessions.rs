@@ -60,6 +60,16 @@ async fn until_names(house: &House, wanted: &[&str]) {
     house.until("the names", |_| house.names() == wanted).await;
 }
 
+/// Waits until a call has its turn.
+async fn until_a_call_waits(house: &House) {
+    let waits = async {
+        while house.app.calls().under_way(&scenario("actor")) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.unwrap();
+}
+
 /// A caller that takes part.
 #[derive(Default)]
 struct Partner {
@@ -313,7 +323,7 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
     script.end("it moves");
     script.until("refuse", 1).await;
     let moves = async {
-        script.until("unsent", 1).await;
+        until_a_call_waits(&house).await;
         house.place("actor", place("elsewhere"), Trust::Trusted);
         house.until("no way to it", |_| house.route("actor").is_none()).await;
         script.refuse(false);
@@ -321,6 +331,65 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
     let none = json!({});
     let (answered, ()) = tokio::join!(house.call("read", &none), moves);
     assert_eq!(&*answered.unwrap().url, "local:elsewhere");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("it moves");
+    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.until("no way to it", |_| house.route("actor").is_none()).await;
+    let connects = async {
+        until_a_call_waits(&house).await;
+        script.refuse(false);
+    };
+    let none = json!({});
+    let (answered, ()) = tokio::join!(house.call("read", &none), connects);
+    let answered = answered.unwrap();
+    assert_eq!((&*answered.url, answered.attempts), ("local:elsewhere", 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn calls_that_begin_while_there_is_no_session_do_not_open_the_circuit_breaker() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("the process exited with status 1");
+    script.until("refuse", 1).await;
+    let connects = async {
+        until_a_call_waits(&house).await;
+        script.refuse(false);
+    };
+    let none = json!({});
+    let calls = (0..20).map(|_| house.call("read", &none));
+    let (answered, ()) = tokio::join!(futures_util::future::join_all(calls), connects);
+    assert!(answered.iter().all(Result::is_ok), "{answered:?}");
+    assert_eq!(script.count("unsent"), 0);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
+    let script = Script::of(&["read"]);
+    let house = House::speaking(script.protocol(), |config| {
+        config.refresh.backoff_base = Duration::from_secs(3600);
+        config.refresh.backoff_max = Duration::from_secs(3600);
+        config.calls.reroute_wait = Duration::from_millis(20);
+    });
+    let house = house.await;
+    house.place("actor", place("actor"), Trust::Trusted);
+    until_names(&house, &["read"]).await;
+    script.end("the process exited with status 1");
+    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
+    house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
+    let refused = house.call("read", &json!({})).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.status().as_u16()), ("unavailable", 503));
+    let text = refused.to_string();
+    assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
     house.finish().await;
 }
 
