@@ -316,6 +316,19 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
 }
 
 #[tokio::test]
+async fn a_session_that_ended_by_itself_is_released_before_there_is_another_one() {
+    let script = Script::of(&["read"]);
+    let house = house_after(&script, Duration::from_secs(3600)).await;
+    let route = house.route("actor").unwrap();
+    script.end("the process exited with status 1");
+    house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
+    assert_eq!(script.open(), 1, "a call may be under way");
+    drop(route);
+    assert_eq!((script.open(), script.count("connect")), (0, 1));
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;
