@@ -2,7 +2,7 @@
 //! is valid.
 //!
 //! It decides nothing about scenarios: what is in force is taken by the engine, the sources, the client and the announcement, each for
-//! its part. An equal configuration changes nothing, and one that cannot be used changes nothing but what is told of it.
+//! its part. An equal configuration has no effect. One that cannot be used has none either, except on findings, `/readyz` and the log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,17 +25,17 @@ use crate::transports::http::Client;
 
 /// After a sign of a change, it has to be quiet for this long before the file is read: editors empty a file before they write it.
 const QUIET: Duration = Duration::from_millis(250);
-/// But no change waits for longer than this.
+/// No change waits for longer than this.
 const LONGEST: Duration = Duration::from_secs(2);
-/// How often the file is read even when nothing was heard of it: network file systems tell nothing.
+/// How often the file is read without a sign of a change: network file systems send no events.
 const POLL: Duration = Duration::from_secs(60);
-/// Problems that are told at most.
+/// Problems that are reported at most.
 const TOLD: usize = 100;
 
 /// Follows one daemon's configuration.
 struct Follower {
     options: LoadOptions,
-    /// What is in force, as it was loaded: who we are is not filled in.
+    /// The configuration in force, as it was loaded: without the identity of this daemon.
     config: Config,
     file: Option<PathBuf>,
     state: ConfigState,
@@ -48,16 +48,16 @@ struct Follower {
     calls: Calls,
     tasks: Tasks,
     clock: Clock,
-    /// Who wants to be told of reloads, if anybody does.
+    /// The service manager to notify of reloads, if there is one.
     manager: Option<ServiceManager>,
-    /// Whether it was told that a reload is under way.
+    /// Whether it was notified that a reload is under way.
     reloading: bool,
 }
 
 impl Callsheet {
     /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
     /// put together again then. What is valid is put in force as far as that can be done while running ([`Reload`](crate::config::Reload)); what is not changes
-    /// nothing, and is told in the log, by `/readyz` and as findings until it is mended.
+    /// nothing, and is reported in the log, by `/readyz` and as findings until it is fixed.
     ///
     /// # Errors
     /// When the signal cannot be listened to.
@@ -143,7 +143,7 @@ impl Follower {
         }
     }
 
-    /// Waits until nothing has happened to the file for a moment.
+    /// Waits until the file has not changed for a moment.
     async fn quiet(&self, files: &mut FileWatch) {
         let end = self.clock.now() + LONGEST;
         loop {
@@ -155,7 +155,8 @@ impl Follower {
         }
     }
 
-    /// Reads the configuration, and does what is to be done about it. `asked` is whether an operator wants to hear of it in any case.
+    /// Reads the configuration, and puts it in force or refuses it. `asked` is whether an operator requested that, so that the result is logged
+    /// in any case.
     async fn look(&mut self, asked: bool) {
         if asked {
             self.begin().await;
@@ -166,21 +167,21 @@ impl Follower {
             // The runtime goes down.
             None => {}
         }
-        // Also when it came to nothing: the service manager waits for it.
+        // Also when it was refused: the service manager waits for it.
         if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
             manager.tell(vec![Telling::Ready]).await;
         }
     }
 
-    /// Tells the service manager that a reload is under way, once for each.
+    /// Notifies the service manager that a reload is under way, once for each.
     async fn begin(&mut self) {
         if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
             manager.tell(vec![Telling::Reloading]).await;
         }
     }
 
-    /// Reads the configuration when nobody is writing it. A file that was just emptied is valid: taken at its word, it would withdraw every
-    /// scenario that it named.
+    /// Reads the configuration when no program is writing it. A file that was just emptied is valid, and would withdraw every scenario that it
+    /// named.
     async fn read(&self) -> Option<Result<Loaded, ConfigError>> {
         let mut earlier = None;
         loop {

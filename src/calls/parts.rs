@@ -1,4 +1,4 @@
-//! What the work on calls that are not over is given.
+//! What approvals and operations are made of, and what an earlier daemon stored of them.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::state::StateStore;
 pub struct Parts {
     /// Keeps what they hold over restarts.
     pub store: Arc<dyn StateStore>,
-    /// Tells of it.
+    /// Publishes their changes.
     pub hub: Hub,
     /// Shows when a tool is there again.
     pub reader: CatalogReader,
     /// Reads time.
     pub clock: Clock,
-    /// Runs what must not be cut off with the request that began it.
+    /// Runs what has to go on when the request that began it ends.
     pub tasks: Tasks,
-    /// Ends it all.
+    /// Ends their work.
     pub stop: Stop,
 }
 
 /// What an earlier daemon had stored of calls.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// Calls that need a yes.
+    /// Calls that wait for an approval, or were decided.
     pub approvals: Vec<ApprovalRequest>,
     /// Operations that go on, or are over.
     pub operations: Vec<Operation>,

@@ -41,7 +41,7 @@ pub struct Ready {
     pub arguments: JsonText,
     /// For whom.
     pub user_id: Option<Arc<str>>,
-    /// Who has to answer for the scenario; nobody else is sent this. Without it whoever does.
+    /// The party that the call is for: it is sent to no other. Without it, to the party that the scenario has now.
     pub owner: Option<Party>,
     /// What it may take, instead of what the tool says.
     pub timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Does what the parts want done. The only place where that happens, so that its order is written once.
+//! Applies the effects that the parts of the engine give. The only place that does, so that their order is written once.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::scenario::handle::Input;
 use crate::model::ScenarioName;
 
 impl Core {
-    /// First sessions are closed, then comes what is stored, then what is told (most of it once all of this is published), then what is
-    /// polled, then what is published. Nothing of it waits: the store and the polls work beside the loop, and a snapshot goes out when it is
-    /// due.
+    /// In this order: sessions are closed, changes are stored, waiting parts and clients are notified (most of them once all of this is
+    /// published), polls are planned, changes are published. No step waits: the store and the polls work beside the loop, and a snapshot goes
+    /// out when it is due.
     pub(super) fn apply(&mut self, effects: Effects, now: Now) {
         for name in effects.close {
             self.sessions.close(&name);
@@ -23,7 +23,7 @@ impl Core {
         }
         // Before the polls: planning one judges its scenario, and a reprieve has to count by then.
         for notice in effects.notify {
-            self.tell(notice, now);
+            self.notify(notice, now);
         }
         for (whom, within) in effects.poll {
             self.poll_soon(whom, within, now);
@@ -42,7 +42,7 @@ impl Core {
         };
         let queued = self.parts.saves.try_send(save).is_ok();
         if let Some(name) = of.filter(|name| self.records.contains_key(name)) {
-            self.press.queued(&name, queued);
+            self.publisher.queued(&name, queued);
             if !queued {
                 self.give(&name, Input::NotStored, now);
             }
@@ -66,12 +66,12 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, notice: Notice, now: Now) {
+    fn notify(&mut self, notice: Notice, now: Now) {
         match notice {
             Notice::Polled(name) => self.polled(&name, now),
             Notice::Released(name) => {
                 if let Some(latch) = self.latches.remove(&name) {
-                    self.press.after_publish(move |_| drop(latch));
+                    self.publisher.after_publish(move |_| drop(latch));
                 }
             }
             Notice::Reprieved(names, until) => {
@@ -85,10 +85,10 @@ impl Core {
     /// A client that waited for the next answer of a scenario waits no more: it came, or will not come. It gets the health after that.
     fn polled(&mut self, name: &ScenarioName, now: Now) {
         if let Some(latch) = self.latches.remove(name) {
-            // A client that sees that nothing is awaited any more must find what was awaited in the list.
-            self.press.after_publish(move |_| drop(latch));
+            // A client that sees that no scenario is awaited any more must find those that were awaited in the list.
+            self.publisher.after_publish(move |_| drop(latch));
             if self.latches.is_empty() {
-                self.press.hurry(now);
+                self.publisher.hurry(now);
             }
         }
         let Some(record) = self.records.get_mut(name) else { return };
@@ -97,7 +97,7 @@ impl Core {
             return;
         }
         let name = name.clone();
-        self.press.after_publish(move |snapshot| {
+        self.publisher.after_publish(move |snapshot| {
             for waiter in waiters {
                 let health = snapshot.health.get(&name).cloned();
                 let _ = waiter.send(health.ok_or_else(|| EngineError::UnknownScenario(name.clone())));
@@ -107,34 +107,34 @@ impl Core {
 
     fn publish(&mut self, dirty: Dirty, now: Now) {
         match dirty {
-            Dirty::Void(name) => self.press.forget(&name),
+            Dirty::Void(name) => self.publisher.forget(&name),
             Dirty::Scenario(name, settled) => self.touch(&name, now, settled),
-            Dirty::Gone(turn) => self.press.turned(turn),
-            Dirty::Sources(findings) => self.press.source_findings(findings),
-            Dirty::Isolated(isolated) => self.press.isolated(isolated),
-            Dirty::Times => self.press.touch_all(self.records.keys()),
+            Dirty::Gone(turn) => self.publisher.turned(turn),
+            Dirty::Sources(findings) => self.publisher.source_findings(findings),
+            Dirty::Isolated(isolated) => self.publisher.isolated(isolated),
+            Dirty::Times => self.publisher.mark_all_dirty(self.records.keys()),
         }
     }
 
-    /// After any change of a scenario: judges it, tells the catalog what changed for it, and plans when to look at it again.
+    /// After any change of a scenario: judges it, passes on to the catalog what changed for it, and plans when to look at it again.
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
         let Some(record) = self.records.get_mut(name) else { return };
         record.session = self.sessions.settle(name, record.session_spec(), now.mono);
         let judgement = record.judged(&self.parts.config, self.partition.shown().is_some(), now);
         let turned = judgement.turn.is_some();
         if let Some(turn) = judgement.turn {
-            self.press.turned(turn);
+            self.publisher.turned(turn);
         }
         if let Some(offer) = &judgement.offer {
-            self.press.offer(name, offer);
+            self.publisher.offer(name, offer);
         }
         if turned || judgement.is_news || settled != Settled::Same {
-            self.press.scenario_findings(name, &record.findings());
+            self.publisher.scenario_findings(name, &record.findings());
         }
         if turned || judgement.is_news || settled == Settled::Changed {
-            self.press.touch(name);
+            self.publisher.mark_dirty(name);
         } else if settled == Settled::Confirmed {
-            self.press.stir(name, now);
+            self.publisher.mark_dirty_later(name, now);
         }
         let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
         let poll = if is_quiet { judgement.poll.map(|at| self.rounds.after(at)) } else { judgement.poll };

@@ -36,7 +36,7 @@ impl Core {
             record.unconditional = true;
             record.ask_by(record.after_last_attempt(gap, now), now);
             // Whoever looks meanwhile sees when it is due.
-            self.press.touch(name);
+            self.publisher.mark_dirty(name);
         }
         self.touch(name, now, Settled::Same);
         Ok(waiting)

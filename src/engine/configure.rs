@@ -17,13 +17,13 @@ use crate::model::ConfigState;
 impl Core {
     /// Puts another configuration in force (nothing when it is the same), and tells how the daemon stands to what is written.
     pub(super) fn configure(&mut self, config: Option<Arc<Config>>, state: Arc<ConfigState>, now: Now) {
-        self.press.configuration(state);
+        self.publisher.configuration(state);
         let Some(config) = config else { return };
         let before = std::mem::replace(&mut self.parts.config, Arc::clone(&config));
         if before.refresh.concurrency != config.refresh.concurrency {
             self.strangers = untrusted_permits(&config.refresh);
         }
-        self.press.configure(&before, &config);
+        self.publisher.configure(&before, &config);
         let pace = |refresh: &Refresh| (refresh.min_interval, refresh.max_interval);
         let slow = |config: &Config| config.protocol.incompatible_interval;
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {

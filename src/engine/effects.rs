@@ -1,4 +1,4 @@
-//! What the parts of the engine want done. A part only says it; the loop does it, in one place and one order (`apply.rs`).
+//! What the parts of the engine want done. A part only names it; the loop does it, in one place and one order (`apply.rs`).
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio::time::Instant;
 use super::persist::archive::Save;
 use crate::model::{Finding, Isolated, ScenarioName, Turn};
 
-/// What a part wants done, in the order in which it is done.
+/// What a part wants done, in the order in which it is done: closed, stored, notified, polled, published.
 #[derive(Default)]
 pub(super) struct Effects {
     /// Scenarios whose session is closed: each is another process now, or not known any more.
     pub(super) close: Vec<ScenarioName>,
     /// To be stored behind the loop.
     pub(super) store: Vec<Save>,
-    /// To be told once that is published.
+    /// To be notified, most of them once the rest is published.
     pub(super) notify: Vec<Notice>,
     /// To be polled ahead of their schedule, with the time over which that is spread.
     pub(super) poll: Vec<(Whom, Duration)>,
@@ -30,15 +30,15 @@ pub(super) enum Whom {
     Trusted,
 }
 
-/// Something that is not published as it is.
+/// A part of what is published that has to be made anew.
 pub(super) enum Dirty {
-    /// Nothing of what is published under this name holds any more.
+    /// What is published under this name does not hold any more.
     Void(ScenarioName),
     /// A scenario has to be judged again.
     Scenario(ScenarioName, Settled),
     /// A scenario is not known any more.
     Gone(Turn),
-    /// What the sources have to say.
+    /// The findings of the sources.
     Sources(Vec<Finding>),
     /// Whether the daemon is cut off.
     Isolated(Option<Isolated>),
@@ -46,7 +46,7 @@ pub(super) enum Dirty {
     Times,
 }
 
-/// Somebody waits for something.
+/// A client or a part that waits is notified.
 pub(super) enum Notice {
     /// A poll of this scenario ended, or none will come.
     Polled(ScenarioName),

@@ -14,7 +14,7 @@ use super::now::Now;
 use super::partition::{self, Census, Partition};
 use super::parts::Parts;
 use super::persist::restore;
-use super::publish::Press;
+use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
 use super::scenario::Scenarios;
 use super::scenario::answers::reached;
@@ -48,7 +48,7 @@ pub(super) struct Core {
     /// Held until a static scenario was asked once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
-    pub(super) press: Press,
+    pub(super) publisher: SnapshotPublisher,
     pub(super) partition: Partition,
     /// When scenarios are asked of which nothing new is expected.
     pub(super) rounds: Rounds,
@@ -77,7 +77,8 @@ impl Core {
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
-        let (press, reader) = Press::new(&parts, &records, Arc::new(preferences), revision, findings, now);
+        let (publisher, reader) =
+            SnapshotPublisher::new(&parts, &records, Arc::new(preferences), revision, findings, now);
         let strangers = untrusted_permits(&parts.config.refresh);
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let rounds = Rounds::new(now.mono, &parts.config.refresh);
@@ -93,14 +94,14 @@ impl Core {
             vacated: false,
             strangers,
             latches,
-            press,
+            publisher,
             partition: Partition::new(now),
             rounds,
         };
         for name in core.records.keys().cloned().collect::<Vec<_>>() {
             core.touch(&name, now, Settled::Changed);
         }
-        core.press.publish(&core.records, now);
+        core.publisher.publish(&core.records, now);
         (core, reader)
     }
 
@@ -130,7 +131,7 @@ impl Core {
             }
             let now = self.now();
             self.time_passed(now);
-            self.press.publish_when_due(&self.records, !self.latches.is_empty(), now);
+            self.publisher.publish_when_due(&self.records, !self.latches.is_empty(), now);
         }
     }
 
@@ -147,7 +148,7 @@ impl Core {
     fn next_wake(&self) -> Instant {
         let record = self.wakes.first().map(|(at, _)| *at);
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        let others = [record, ready, self.press.due(), self.reconciler.due()];
+        let others = [record, ready, self.publisher.due(), self.reconciler.due()];
         others.into_iter().flatten().fold(self.partition.due(), Instant::min)
     }
 
@@ -196,15 +197,15 @@ impl Core {
             Event::Answered(answered) => self.answered(answered, now),
             Event::Session(news) => self.spoke(news, now),
             Event::Preferred(preferences, settings, reply) => {
-                self.press.prefer(preferences);
-                self.press.touch_all(self.records.keys());
-                self.press.after_publish(move |_| {
+                self.publisher.prefer(preferences);
+                self.publisher.mark_all_dirty(self.records.keys());
+                self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));
                 });
             }
             Event::Decided(name, ruling, reply) => {
                 self.decided(&name, ruling, now);
-                self.press.after_publish(move |snapshot| {
+                self.publisher.after_publish(move |snapshot| {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
@@ -216,7 +217,7 @@ impl Core {
                         self.give(name, Input::NotStored, now);
                     }
                 }
-                self.press.archived(result.err());
+                self.publisher.archived(result.err());
             }
         }
     }
@@ -231,11 +232,11 @@ impl Core {
             }
             Command::Configure(config, state, reply) => {
                 self.configure(config, state, now);
-                return self.press.after_publish(move |_| _ = reply.send(Ok(())));
+                return self.publisher.after_publish(move |_| _ = reply.send(Ok(())));
             }
             Command::Forget(name, reply) => {
                 match self.end(&name, now) {
-                    Ok(forgotten) => self.press.after_publish(move |_| _ = reply.send(Ok(forgotten))),
+                    Ok(forgotten) => self.publisher.after_publish(move |_| _ = reply.send(Ok(forgotten))),
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 return;

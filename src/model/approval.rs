@@ -1,4 +1,4 @@
-//! A call that waits for a human's yes, and what became of it.
+//! A call that needs a human's approval, and its result.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use super::json::JsonText;
 use super::name::ToolId;
 use super::scenario::Party;
 
-/// A call that needs a human's yes: exactly what would be run, for whom, and by whom it was offered when it was asked for.
+/// A call that needs a human's approval: exactly what would be run, for which caller, and which party offered it at the request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalRequest {
-    /// Unguessable: whoever knows it may read the answer.
+    /// Unguessable: it gives the right to read the answer.
     pub id: Arc<str>,
     /// What is to be run.
     pub tool: ToolId,
@@ -22,23 +22,23 @@ pub struct ApprovalRequest {
     pub name: Arc<str>,
     /// The text of one JSON object, exactly as it will be sent.
     pub arguments: JsonText,
-    /// Who asked.
+    /// The client that requested it.
     pub asker: Asker,
-    /// Who answered for the scenario then.
+    /// The party behind the scenario at the request.
     pub owner: Party,
     /// Digest of the tool as it was offered then, as hexadecimal digits.
     pub definition: Arc<str>,
-    /// Digest of everything above but the id and the name, as hexadecimal digits: a yes is for this and nothing else.
+    /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is for this alone.
     pub digest: Arc<str>,
     /// Whether the tool said that it may be called again.
     pub idempotent: bool,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked_at: Timestamp,
     /// Until when it may be decided.
     pub expires_at: Timestamp,
-    /// What became of it.
+    /// Its state.
     pub state: ApprovalState,
-    /// Who decided; nothing while it waits, and when it expired.
+    /// The decision; `None` while it waits, and when it expired.
     pub decided: Option<Decided>,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
@@ -46,10 +46,10 @@ pub struct ApprovalRequest {
     pub answer: Option<CallAnswer>,
 }
 
-/// Who said yes or no.
+/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// As they call themselves.
+    /// The person, by the name that they gave.
     pub by: Arc<str>,
     /// When.
     pub at: Timestamp,
@@ -74,10 +74,10 @@ pub struct CallAnswer {
     pub operation: Option<Arc<str>>,
 }
 
-/// Where a call that needs a yes stands.
+/// Where a call that needs an approval stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApprovalState {
-    /// Nobody has decided.
+    /// There is no decision yet.
     Waiting,
     /// Approved, and under way.
     Started,
@@ -87,7 +87,7 @@ pub enum ApprovalState {
     Failed,
     /// Somebody said no.
     Rejected,
-    /// Nobody decided in time.
+    /// There was no decision in time.
     Expired,
     /// Approved, and the daemon ended before it knew what came of it. It is not run again.
     Unknown,

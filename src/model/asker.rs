@@ -1,4 +1,4 @@
-//! Who wants a tool to be run.
+//! The client that requests a call.
 
 use std::sync::Arc;
 

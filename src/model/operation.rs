@@ -14,13 +14,13 @@ use super::scenario::Party;
 /// One long-running operation, followed by asking the scenario that started it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Ours. Unguessable: whoever knows it may read the result and call the operation off.
+    /// Ours. Unguessable: it gives the right to read the result and to cancel the operation.
     pub id: Arc<str>,
     /// What was started.
     pub tool: ToolId,
-    /// Who asked.
+    /// The client that requested it.
     pub asker: Asker,
-    /// Who answered for the scenario then. Nobody else is asked about it.
+    /// The party behind the scenario at the request. No other is polled for its progress.
     pub owner: Party,
     /// What the tool said of how to follow it (`async_behavior`), as it was then.
     pub behaviour: JsonText,
@@ -84,7 +84,7 @@ pub enum OperationState {
     TimedOut,
     /// The scenario does not know of it any more.
     Lost,
-    /// Nobody follows it any more, and the scenario was not told. It may run on.
+    /// It is not followed any more, and the scenario was not notified. It may run on.
     Abandoned,
 }
 

@@ -45,7 +45,7 @@ impl fmt::Display for SourceId {
 /// Where a scenario stands. DESIGN's table of states; each variant says what happens to its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScenarioState {
-    /// Found by an untrusted source, waiting for an operator's yes. Not published.
+    /// Found by an untrusted source, waiting for an operator's approval. Not published.
     Pending,
     /// Not answered yet, and not failed too often. Restored tools are published as stale.
     Connecting,
@@ -116,11 +116,11 @@ pub struct Health {
     pub since: Timestamp,
     /// The base address it is asked at, masked if it holds credentials. Absent when no source names it any more.
     pub url: Option<String>,
-    /// Who told of it.
+    /// The source that named it.
     pub source: SourceId,
     /// Whether its address may be asked for more than a manifest.
     pub trusted: bool,
-    /// Who answers there, as far as it can be told from outside: what an operator's decision would be for.
+    /// The party that answers there, as far as it can be known from outside: what an operator's decision would be for.
     pub party: Party,
     /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the same.
     pub own_name: Option<String>,
@@ -218,10 +218,10 @@ pub const SHOWN_NAME: usize = 120;
 /// Characters of a description that health shows at most.
 pub const SHOWN_TEXT: usize = 1000;
 
-/// Who answers somewhere, as far as it can be told before anything was asked.
+/// The party that answers at an address, as far as it can be known before any request.
 ///
 /// Neither part proves anything: an identity is announced in the clear and can be copied, and an address can be given to another
-/// machine. Together they are what an operator's yes is kept for.
+/// machine. An operator's approval is kept for both together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Party {
     /// What it says it is wherever it runs (the `id` of an mDNS announcement).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What was counted of one tool. A call that waits for a human's yes counts once it is made; what callsheet asks on its own account, such as
+/// What was counted of one tool. A call that waits for a human's approval counts once it is made; what callsheet requests on its own account, such as
 /// how an operation goes on, does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUsage {

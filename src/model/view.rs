@@ -25,11 +25,11 @@ pub struct ViewTool {
 pub struct Effective {
     /// Whether it is in the list.
     pub enabled: bool,
-    /// Who decided that.
+    /// Where that was decided.
     pub enabled_source: Provenance,
-    /// Whether each call needs a human's yes.
+    /// Whether each call needs a human's approval.
     pub requires_approval: bool,
-    /// Who decided that.
+    /// Where that was decided.
     pub approval_source: Provenance,
     /// Which tools stay when a limit allows only so many: highest first.
     pub priority: i32,

@@ -1,4 +1,4 @@
-//! What approvals are held to: how many are kept, what a tool has to be still, and why a decision does not count.
+//! The bounds of approvals: how many are kept, how a tool stands when one is decided, and why a decision does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::model::{ApprovalRequest, Party, Tool};
 pub struct Limits {
     /// How long a call waits for a decision.
     pub expiry: Duration,
-    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
+    /// How many are kept at most, in any state; those that are over make room for new ones.
     pub most: usize,
     /// Bytes of all arguments and answers.
     pub bytes: usize,
@@ -21,7 +21,7 @@ pub struct Limits {
 /// How a tool stands now.
 #[derive(Debug, Clone)]
 pub struct Standing {
-    /// Who answers for the scenario.
+    /// The party behind the scenario.
     pub owner: Party,
     /// The tool as it is offered.
     pub tool: Arc<Tool>,
@@ -30,19 +30,21 @@ pub struct Standing {
 /// Why a decision does not count.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// Never asked for, or forgotten.
+    /// Never requested, or forgotten.
     #[error("no call with this id waits for approval, or it was forgotten since")]
     Unknown,
     /// It was decided before, or is over.
     #[error("it was decided before: it is `{}`", .0.state)]
     Decided(Arc<ApprovalRequest>),
-    /// Somebody else is deciding it right now.
-    #[error("somebody else is deciding it right now")]
+    /// Another decision on it is under way.
+    #[error("another decision on it is under way right now")]
     Busy,
     /// It came too late.
-    #[error("it expired before it was decided; whoever wanted it has to ask again")]
+    #[error("it expired before it was decided; make the call again to request another approval")]
     Late,
-    /// What would be run is not what was asked for.
-    #[error("{0}, so a yes to what was asked for does not count; reject it, and let it be asked for again")]
+    /// The tool or its scenario changed since the call was requested.
+    #[error(
+        "{0}, so an approval of the requested call does not count; reject it, and make the call again to request another approval"
+    )]
     Changed(String),
 }

@@ -1,4 +1,4 @@
-//! The press: gathers what changed and publishes it as one snapshot.
+//! Gathers what changed and publishes it as one snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,18 +34,18 @@ const PAUSE: u32 = 9;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The same while scenarios are awaited that were not asked yet: each catalog of a first sweep copies what it shares with the next one, and
-/// nobody waits for one but the last, which is out at once ([`Press::hurry`]).
+/// no client waits for any but the last, which is out at once ([`SnapshotPublisher::hurry`]).
 const SWEEP_PAUSE: u32 = 30;
 const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
 
-/// For what nobody waits for, this much may come together: when scenarios that said nothing new were asked.
+/// How long changes that no client waits for may gather: the times of polls that brought no change.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// Runs once the next snapshot is out.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
 
 /// Owns what is published.
-pub(in crate::engine) struct Press {
+pub(in crate::engine) struct SnapshotPublisher {
     writer: CatalogWriter,
     catalog: catalog::Catalog,
     /// Offers that the catalog gets with the next snapshot.
@@ -59,10 +59,11 @@ pub(in crate::engine) struct Press {
     revisions: VecDeque<(String, Timestamp)>,
     sequence: u64,
     turns: Turns,
-    touched: BTreeSet<ScenarioName>,
+    /// Scenarios whose health, and whose route, has to be published anew.
+    dirty: BTreeSet<ScenarioName>,
     changed: bool,
-    /// Until when the rest of what was touched may wait.
-    stirred: Option<Instant>,
+    /// Until when the rest of what is dirty may wait.
+    quiet_until: Option<Instant>,
     stored: Vec<Finding>,
     sources: Vec<Finding>,
     /// Of scenarios that have any.
@@ -78,8 +79,8 @@ pub(in crate::engine) struct Press {
     saves: mpsc::Sender<Save>,
 }
 
-impl Press {
-    /// A press whose first snapshot holds what was restored.
+impl SnapshotPublisher {
+    /// A publisher whose first snapshot holds what was restored.
     pub(in crate::engine) fn new(
         parts: &Parts,
         records: &Scenarios,
@@ -107,7 +108,7 @@ impl Press {
             configuration: None,
         };
         let (writer, reader) = catalog_store(first);
-        let press = Self {
+        let publisher = Self {
             writer,
             catalog,
             offers: BTreeMap::new(),
@@ -118,9 +119,9 @@ impl Press {
             revisions,
             sequence: 0,
             turns: Turns::default(),
-            touched: BTreeSet::new(),
+            dirty: BTreeSet::new(),
             changed: true,
-            stirred: None,
+            quiet_until: None,
             stored,
             sources: Vec::new(),
             scenarios: BTreeMap::new(),
@@ -134,7 +135,7 @@ impl Press {
             routes: parts.routes.clone(),
             saves: parts.saves.clone(),
         };
-        (press, reader)
+        (publisher, reader)
     }
 
     /// Takes a scenario's offer into the catalog when it differs from what is there.
@@ -145,7 +146,7 @@ impl Press {
         };
         if !same {
             self.offers.insert(name.clone(), Some(offer.clone()));
-            self.touch(name);
+            self.mark_dirty(name);
         }
     }
 
@@ -156,27 +157,27 @@ impl Press {
     }
 
     /// This scenario's health has to be published anew.
-    pub(in crate::engine) fn touch(&mut self, name: &ScenarioName) {
-        self.touched.insert(name.clone());
+    pub(in crate::engine) fn mark_dirty(&mut self, name: &ScenarioName) {
+        self.dirty.insert(name.clone());
         self.changed = true;
     }
 
-    /// The same, but nobody waits for it: nothing is said of it but when it was asked.
-    pub(in crate::engine) fn stir(&mut self, name: &ScenarioName, now: Now) {
-        self.touched.insert(name.clone());
-        self.stirred.get_or_insert(now.mono + QUIET);
+    /// The same, but the snapshot may wait for [`QUIET`]: only the times of its polls changed.
+    pub(in crate::engine) fn mark_dirty_later(&mut self, name: &ScenarioName, now: Now) {
+        self.dirty.insert(name.clone());
+        self.quiet_until.get_or_insert(now.mono + QUIET);
     }
 
     /// A scenario's state changed; it is told with the next snapshot.
     pub(in crate::engine) fn turned(&mut self, turn: Turn) {
-        self.touch(&turn.name);
+        self.mark_dirty(&turn.name);
         log::turned(&turn);
         self.turns.push(turn);
     }
 
     /// Every scenario's health has to be published anew.
-    pub(in crate::engine) fn touch_all<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
-        self.touched.extend(names.cloned());
+    pub(in crate::engine) fn mark_all_dirty<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
+        self.dirty.extend(names.cloned());
         self.changed = true;
     }
 
@@ -184,7 +185,7 @@ impl Press {
     pub(in crate::engine) fn forget(&mut self, name: &ScenarioName) {
         self.offers.insert(name.clone(), None);
         self.findings_changed |= self.scenarios.remove(name).is_some() | self.unarchived.remove(name);
-        self.touch(name);
+        self.mark_dirty(name);
     }
 
     /// What the sources have to say now.
@@ -247,7 +248,7 @@ impl Press {
     /// When the next snapshot goes out; nothing when nothing changed.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
         let awaited = self.changed || self.findings_changed;
-        if awaited { Some(self.next) } else { self.stirred.map(|at| at.max(self.next)) }
+        if awaited { Some(self.next) } else { self.quiet_until.map(|at| at.max(self.next)) }
     }
 
     /// The next snapshot need not wait.
@@ -272,16 +273,16 @@ impl Press {
         if self.due().is_none() {
             return;
         }
-        (self.changed, self.stirred) = (false, None);
+        (self.changed, self.quiet_until) = (false, None);
         if !self.offers.is_empty() {
             self.catalog = self.catalog.with(Change::Offers(std::mem::take(&mut self.offers)));
         }
-        let touched = std::mem::take(&mut self.touched);
-        if !touched.is_empty() {
+        let dirty = std::mem::take(&mut self.dirty);
+        if !dirty.is_empty() {
             // Before the snapshot: whoever sees a tool in it finds the way to it.
-            self.routes.change(records, touched.iter());
+            self.routes.change(records, dirty.iter());
         }
-        for name in touched {
+        for name in dirty {
             match records.get(&name) {
                 Some(record) => {
                     let counts = counts(self.catalog.entry(&name), record);
