@@ -160,7 +160,7 @@ fn imports_go_one_way() {
             }
         }
     }
-    assert_none(&problems, "imports go one way (ARCHITECTURE.md, code map)");
+    assert_none(&problems, "imports go one way (ARCHITECTURE.md, `Rooms`)");
 }
 
 #[test]
