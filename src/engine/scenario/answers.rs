@@ -14,7 +14,7 @@ use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::{Held, Scenario, log, restart, schedule, trust};
 use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
-use crate::protocols::{ListError, Listing, Protocol, Validity, module, tool_discovery};
+use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
@@ -164,7 +164,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
         trust::origin(&place.endpoint)
     );
     manifest.scenario.base_url = None;
-    manifest.digest = tool_discovery::digest(manifest);
+    manifest.digest = manifest.content_digest();
     let hint = "if that is right, name it as [[scenarios]] in the configuration";
     let finding = Finding::new(FindingCode::BaseUrlRefused, message).of_scenario(&record.name);
     Some(finding.at("/scenario/base_url").hint(hint))
