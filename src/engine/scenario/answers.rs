@@ -13,7 +13,7 @@ use crate::engine::scenario::backoff::Backoff;
 use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::{Held, Scenario, log, restart, schedule, trust};
-use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME, Target};
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
@@ -152,7 +152,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
     }
     let own = Url::parse(base).is_ok_and(|base| {
         let at = Endpoint::at(base.clone(), Trust::Untrusted);
-        base.host_str() == place.endpoint.url.host_str() || trust::host(&at) == trust::host(&place.endpoint)
+        base.host_str() == place.endpoint.target.url().host_str() || trust::host(&at) == trust::host(&place.endpoint)
     });
     if own {
         return None;
@@ -295,12 +295,12 @@ fn latest(error: &ListError) -> Latest {
 /// Which credential a scenario wants that answers 401 or 403.
 fn credential(record: &Scenario, message: &str) -> Finding {
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
+    let target = endpoint.map(|endpoint| &endpoint.target);
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
-    let (missing, hint) = if endpoint.is_some_and(|endpoint| endpoint.token.is_some()) {
+    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.token.is_some()) {
         ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
-    } else if endpoint.is_some_and(|endpoint| !endpoint.url.username().is_empty() || endpoint.url.password().is_some())
-    {
+    } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
         ("it does not accept the name and password of its address", "correct its `url`".to_owned())
     } else if is_module {
         ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))

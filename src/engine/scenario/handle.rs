@@ -113,7 +113,7 @@ impl Scenario {
         let respoken = self.speaks(known.as_ref(), place, world.protocols);
         // One without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| self.target.is_some());
-        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
+        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target != place.endpoint.target);
         let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
         if restarted {
             self.restarts.suspect();
@@ -133,7 +133,7 @@ impl Scenario {
 
     /// What is at another address is polled there.
     fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
-        let (mut effects, target) = (Effects::default(), place.endpoint.target());
+        let (mut effects, target) = (Effects::default(), place.endpoint.target.clone());
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);
