@@ -27,7 +27,7 @@ pub(in crate::engine) fn apply(
     now: Now,
     random: f64,
 ) {
-    record.asking = None;
+    record.polls.under_way = None;
     let followed = answered.followed;
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
@@ -62,11 +62,11 @@ fn succeeded(
     record.latency = Some(fresh.took);
     record.restarts.settle();
     record.answered = true;
-    record.unconditional = false;
+    record.polls.unconditional = false;
     record.latest = Latest::Good;
     record.obstacle = None;
     record.failures = 0;
-    record.backoff = None;
+    record.polls.backoff = None;
     record.last_error = None;
     record.failure_finding = None;
     record.grace_from = now.mono;
@@ -222,7 +222,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if let ListError::Incompatible { .. } = error {
         // It answers, only not in words we know: no failure, asked again slowly.
         record.failures = 0;
-        record.backoff = None;
+        record.polls.backoff = None;
         let pace =
             if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
         record.ask_at(now.mono + pace, now);
@@ -231,7 +231,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if unread.is_some() {
         // It answers, only with more than is read of it yet: no failure, and asked again like others who wait.
         record.failures = 0;
-        record.backoff = None;
+        record.polls.backoff = None;
         record.ask_at(now.mono + config.refresh.max_interval, now);
         return;
     }
@@ -244,7 +244,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if matches!(error, ListError::Transport(TransportError::Refused(_))) {
         // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
         record.restarts.suspect();
-        record.unconditional = true;
+        record.polls.unconditional = true;
     }
     if counts(error) && record.presence != Presence::Named && goodbye {
         record.goes(RemovedBy::Source, now);
@@ -259,9 +259,9 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     let wait = if refused && record.answered {
         backoff.doubling(record.failures, random)
     } else {
-        backoff.next(record.backoff, random)
+        backoff.next(record.polls.backoff, random)
     };
-    record.backoff = Some(wait);
+    record.polls.backoff = Some(wait);
     record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
 }
 
