@@ -373,8 +373,8 @@ fn same_standing(a: &Standing, b: &Standing) -> bool {
 }
 
 fn counts(entry: Option<&Arc<Entry>>, record: &Scenario) -> ToolCounts {
-    let quarantined = record.offer.as_ref().map_or(0, |held| held.quarantined);
-    let offered = record.offer.as_ref().map_or(0, |held| held.manifest.tools.len());
+    let quarantined = record.held().map_or(0, |held| held.quarantined);
+    let offered = record.held().map_or(0, |held| held.manifest.tools.len());
     let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };
     let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
     // Internal tools are neither: they are in no list.
