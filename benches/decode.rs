@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use callsheet::lint;
 use callsheet::model::{Accept, Manifest};
-use callsheet::protocols::tool_discovery::{decode, encode};
+use callsheet::protocols::tool_discovery::decode;
+use callsheet::state::manifest::write;
 use criterion::{Criterion, Throughput, criterion_group};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -162,10 +163,10 @@ fn judge(manifest: &Manifest) {
 }
 
 fn measure(criterion: &mut Criterion) {
-    let like_seed = encode(&decode(&manifests()[0].1, &Accept::default()).unwrap().manifest);
+    let like_seed = write(&decode(&manifests()[0].1, &Accept::default()).unwrap().manifest);
     for (spelling, body) in manifests() {
         // Whatever is measured must be the same work: every spelling becomes the same manifest.
-        assert!(encode(&decode(&body, &Accept::default()).unwrap().manifest) == like_seed, "{spelling}");
+        assert!(write(&decode(&body, &Accept::default()).unwrap().manifest) == like_seed, "{spelling}");
         let mut group = criterion.benchmark_group(spelling);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function("plain borrowed parse", |bencher| bencher.iter(|| plain(&body)));

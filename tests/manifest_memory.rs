@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use callsheet::model::{Accept, Bounds};
 use callsheet::protocols::{ListError, module, tool_discovery};
+use callsheet::state;
 use serde_json::json;
 
 use support::allocated::{Counted, Took, took};
@@ -244,13 +245,23 @@ fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_disco
     assert!(tools <= most, "{tools} tools of {what}");
 }
 
+/// What was taken of a document is stored, and read again at the same cost for each byte that is stored.
+fn judge_stored((what, text): &Case, accept: &Accept) {
+    let bounds = Bounds { tools: 100, ..DEFAULT };
+    let Ok(decoded) = tool_discovery::decode_within(text.as_bytes(), accept, bounds) else { return };
+    let stored = state::manifest::write(&decoded.manifest);
+    let (read, Took { peak, .. }) = took(|| state::manifest::read(&stored));
+    assert!(peak <= 8 * stored.len() + MIB, "{peak} bytes for {} stored of {what}", stored.len());
+    assert_eq!(read.map(|manifest| manifest.digest).ok(), Some(decoded.manifest.digest), "{what}");
+}
+
 #[test]
 fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let accept = Accept::default();
     for case in [lists(SMALL), objects(SMALL), parts(SMALL), extremes(SMALL)].concat() {
         judge(&case, DEFAULT.tools, |body| tool_discovery::decode_within(body, &accept, DEFAULT));
-        judge(&case, 100, |body| tool_discovery::decode_stored(body, &accept, 100));
+        judge_stored(&case, &accept);
     }
     // What was worst, in full size, and as large as it may be.
     for item in ["{}", r#"{"name":"a"}"#] {

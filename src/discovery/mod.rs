@@ -8,16 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use url::Url;
 
 use crate::config::{self, Config};
-use crate::model::{Finding, HttpTarget, ScenarioName, Secret, SourceId, Target};
+use crate::model::{Finding, ScenarioName, SourceId, Target};
 use crate::runtime::{Clock, Stop};
 
 pub mod embedded;
@@ -29,13 +27,14 @@ pub mod vrooli;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub Arc<str>);
 
-/// One address to ask, as a source reports it.
+/// One target, as a source reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The scenario it is said to be. Sources that only know an address leave it out; the manifest then names it.
     pub name: Option<ScenarioName>,
-    /// Base address: scheme, host, port and perhaps a path prefix; no query, no fragment.
-    pub url: Url,
+    /// Where it is, and how it is reached. Its address has no query and no fragment. `dial` is for names that only the source can resolve, and for
+    /// addresses that a URL cannot write (link-local IPv6 with its scope); a token is only of what the operator named.
+    pub target: Target,
     /// The protocol it is said to speak, by its id; probed when absent.
     pub protocol: Option<String>,
     /// Whether the source vouches for the address.
@@ -45,35 +44,17 @@ pub struct Endpoint {
     /// What the scenario says it is wherever it runs (the `id` of an mDNS announcement): the same identity is the same scenario,
     /// whatever it is called.
     pub identity: Option<Arc<str>>,
-    /// Where to connect instead of looking up the host of `url`: for names that only the source can resolve, and for addresses that a
-    /// URL cannot write (link-local IPv6 with its scope).
-    pub dial: Option<SocketAddr>,
-    /// What it is to be shown as bearer token (RFC 6750) with every request. Only of what the operator named.
-    pub token: Option<Secret>,
-    /// How long a call of one of its tools may take that does not say so itself.
-    pub call_timeout: Option<Duration>,
 }
 
 impl Endpoint {
     /// An endpoint of which only the address is known.
     pub fn at(url: Url, trust: Trust) -> Self {
-        Self {
-            name: None,
-            url,
-            protocol: None,
-            trust,
-            boot: None,
-            identity: None,
-            dial: None,
-            token: None,
-            call_timeout: None,
-        }
+        Self::new(Target::at(url), trust)
     }
 
-    /// Where it is, and how it is reached.
-    pub fn target(&self) -> Target {
-        let Self { url, dial, token, call_timeout, .. } = self.clone();
-        HttpTarget { url, dial, token, call_timeout }.into()
+    /// An endpoint of which only the target is known.
+    pub fn new(target: Target, trust: Trust) -> Self {
+        Self { name: None, target, protocol: None, trust, boot: None, identity: None }
     }
 }
 

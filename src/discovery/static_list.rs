@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
 use crate::config::{Config, MODULE, Modules, StaticScenario};
-use crate::model::SourceId;
+use crate::model::{HttpTarget, SourceId};
 use crate::runtime::{Clock, Stop};
 
 /// The source of `[[scenarios]]` and `[modules]`.
@@ -41,8 +41,12 @@ impl StaticList {
             let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
                 continue;
             };
-            endpoint.token = modules.token_of(name).cloned();
-            endpoint.call_timeout = Some(modules.timeout_of(name));
+            endpoint.target = HttpTarget {
+                token: modules.token_of(name).cloned(),
+                call_timeout: Some(modules.timeout_of(name)),
+                ..HttpTarget::at(endpoint.target.url().clone())
+            }
+            .into();
         }
         self
     }

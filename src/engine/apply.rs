@@ -92,7 +92,7 @@ impl Core {
             }
         }
         let Some(record) = self.records.get_mut(name) else { return };
-        let waiters = std::mem::take(&mut record.waiters);
+        let waiters = record.take_waiters();
         if waiters.is_empty() {
             return;
         }
@@ -119,7 +119,8 @@ impl Core {
     /// After any change of a scenario: judges it, passes on to the catalog what changed for it, and plans when to look at it again.
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
         let Some(record) = self.records.get_mut(name) else { return };
-        record.session = self.sessions.settle(name, record.session_spec(), now.mono);
+        let session = self.sessions.settle(name, record.session_spec(), now.mono);
+        record.set_session(session);
         let judgement = record.judged(&self.parts.config, self.partition.shown().is_some(), now);
         let turned = judgement.turn.is_some();
         if let Some(turn) = judgement.turn {

@@ -19,7 +19,7 @@ pub(super) struct Assignment {
 
 /// One key for all spellings of the same address.
 pub(super) fn address_key(endpoint: &Endpoint) -> String {
-    format!("{}{}", trust::origin(endpoint), endpoint.url.path().trim_end_matches('/'))
+    format!("{}{}", trust::origin(endpoint), endpoint.target.url().path().trim_end_matches('/'))
 }
 
 /// Whether a scenario that was at `before` and is at `after` is another process: it is at another address, or its source saw it start

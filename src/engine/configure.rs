@@ -10,7 +10,7 @@ use super::effects::{Dirty, Effects, Settled, Whom};
 use super::now::Now;
 use super::run::Core;
 use super::scenario::handle::Input;
-use super::scenario::schedule::{RELOAD_SPREAD, Rounds, untrusted_permits};
+use super::scenario::schedule::{RELOAD_SPREAD, Rounds};
 use crate::config::{Config, Refresh};
 use crate::model::ConfigState;
 
@@ -20,9 +20,7 @@ impl Core {
         self.publisher.configuration(state);
         let Some(config) = config else { return };
         let before = std::mem::replace(&mut self.parts.config, Arc::clone(&config));
-        if before.refresh.concurrency != config.refresh.concurrency {
-            self.strangers = untrusted_permits(&config.refresh);
-        }
+        self.poller.configure(&before.refresh, &config.refresh);
         self.publisher.configure(&before, &config);
         let pace = |refresh: &Refresh| (refresh.min_interval, refresh.max_interval);
         let slow = |config: &Config| config.protocol.incompatible_interval;

@@ -82,18 +82,18 @@ impl Core {
     fn holders(&self) -> Known {
         let mut known = Known::new();
         for (name, record) in &self.records {
-            let Some(party) = record.party.clone() else { continue };
-            let lives = record.target.is_some() && !record.is_absent();
+            let Some(party) = record.party().cloned() else { continue };
+            let lives = record.target().is_some() && !record.is_absent();
             known.insert(name.clone(), Holder { party, lives, stands_in: None });
         }
         for (name, ruling) in &self.decisions {
             let record = self.records.get(name);
             // An approved party keeps the name while another one has it in its absence, unless a source vouches for that one.
             let held = record.is_some_and(|record| {
-                record.is_vouched() || record.party.as_ref().is_some_and(|party| trust::same(&ruling.party, party))
+                record.is_vouched() || record.party().is_some_and(|party| trust::same(&ruling.party, party))
             });
             if ruling.decision == Decision::Trusted && ruling.party.origin.is_some() && !held {
-                let stands_in = record.and_then(|record| record.party.clone());
+                let stands_in = record.and_then(|record| record.party().cloned());
                 known.insert(name.clone(), Holder { party: ruling.party.clone(), lives: false, stands_in });
             }
         }
@@ -136,7 +136,7 @@ impl Core {
     /// Forgets one that waited under a name and is known under another one now, such as that of the static list, which was read later.
     fn drop_double(&mut self, name: &ScenarioName, now: Now) {
         let Some(record) = self.records.get(name) else { return };
-        let Some(party) = record.party.as_ref().filter(|_| !self.decisions.contains_key(name)) else { return };
+        let Some(party) = record.party().filter(|_| !self.decisions.contains_key(name)) else { return };
         let address = record.assignment().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
         let now_known = self.reconciler.assigned().values().any(|place| {
             let placed = trust::party(&place.endpoint);
@@ -182,7 +182,7 @@ impl Core {
         let Some(record) = self.records.get(name) else { return };
         let decided = self.decisions.get(name).cloned();
         let stranger = decided.as_ref().is_some_and(|ruling| {
-            !record.is_trusted() && record.party.as_ref().is_none_or(|party| !trust::same(&ruling.party, party))
+            !record.is_trusted() && record.party().is_none_or(|party| !trust::same(&ruling.party, party))
         });
         if decided.is_some() && !stranger {
             return;
@@ -206,7 +206,7 @@ impl Core {
         if !matches!(was, ScenarioState::Removed | ScenarioState::Down) {
             return Err(EngineError::NotForgettable(name.clone(), was));
         }
-        for waiter in record.waiters.drain(..) {
+        for waiter in record.take_waiters() {
             // A client that went away needs no answer.
             let _ = waiter.send(Err(unknown()));
         }

@@ -24,7 +24,6 @@ use crate::transports::{TransportError, Transports};
 
 mod apply;
 mod ask;
-mod asking;
 mod assignment;
 mod configure;
 mod effects;
@@ -35,6 +34,8 @@ mod now;
 mod partition;
 mod parts;
 mod persist;
+mod poller;
+mod polling;
 mod publish;
 mod reconcile;
 mod routes;
@@ -47,6 +48,7 @@ use message::{Command, Reply};
 use parts::Parts;
 use persist::archive::Archive;
 use persist::keeper::{Keeper, Operation};
+use poller::Poller;
 use routes::Routes;
 use sources::Sources;
 
@@ -134,20 +136,11 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let routes = Routes::default();
     let counts = Counts { fetches: Arc::clone(client.fetches()), ..Counts::default() };
     counts.loads.started(clock.wall());
-    let parts = Parts {
-        config,
-        transports: Transports::new(client),
-        protocols,
-        clock,
-        tasks: tasks.clone(),
-        events,
-        saves: save,
-        configured,
-        listings: Arc::clone(&counts.listings),
-        routes: routes.clone(),
-        stop: stop.clone(),
-    };
-    let (core, reader) = run::Core::new(parts, restored, ids, &readiness);
+    let transports = Transports::new(client);
+    let asked = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
+    let poller = Poller::new(asked, &config.refresh, tasks.clone(), events.clone(), stop.clone());
+    let parts = Parts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };
+    let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
     for source in sources {
         run.start(source);
     }

@@ -82,39 +82,38 @@ impl Route {
     fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
             && record
-                .session
-                .as_ref()
+                .session()
                 .is_some_and(|link| link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session))
-            && record.generation == self.generation
+            && record.generation() == self.generation
             && record.state() == self.state
-            && record.party.as_ref().map_or(self.party == Party::default(), |party| *party == self.party)
+            && record.party().map_or(self.party == Party::default(), |party| *party == self.party)
     }
 }
 
 impl Scenario {
     /// What a session with it is made of, if there may be one: where it is, and what it speaks.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
-        let (target, protocol) = (self.target.as_ref()?, self.protocol.as_ref()?);
+        let (target, protocol) = (self.target()?, self.protocol()?);
         self.may_be_asked().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
     }
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
     fn has_route(&self) -> bool {
         let may_be_called = self.is_trusted() && !self.is_blocked() && !self.is_dismissed();
-        may_be_called && self.session.is_some()
+        may_be_called && self.session().is_some()
     }
 
     /// That way.
     fn route(&self) -> Option<Route> {
-        let (link, protocol, target) = (self.session.clone()?, self.protocol.as_ref()?, self.target.as_ref()?);
+        let (link, protocol, target) = (self.session().cloned()?, self.protocol()?, self.target()?);
         self.has_route().then(|| Route {
             session: link.session,
             ended: link.ended,
             protocol: protocol.id(),
             address: target.to_string().into(),
-            party: self.party.clone().unwrap_or_default(),
+            party: self.party().cloned().unwrap_or_default(),
             state: self.state(),
-            generation: self.generation,
+            generation: self.generation(),
         })
     }
 }

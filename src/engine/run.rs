@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ask::Answered;
@@ -14,12 +14,13 @@ use super::now::Now;
 use super::partition::{self, Census, Partition};
 use super::parts::Parts;
 use super::persist::restore;
+use super::poller::Poller;
 use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
 use super::scenario::Scenarios;
 use super::scenario::answers::reached;
 use super::scenario::handle::Input;
-use super::scenario::schedule::{Rounds, untrusted_permits};
+use super::scenario::schedule::Rounds;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
 use crate::model::{ScenarioName, SourceId};
@@ -43,8 +44,7 @@ pub(super) struct Core {
     begun: u64,
     /// Whether a scenario was found to be gone since the places were last made.
     vacated: bool,
-    /// Places for asks of scenarios that wait for a yes: however many are found, the others are not held up by them.
-    pub(super) strangers: Arc<Semaphore>,
+    pub(super) poller: Poller,
     /// Held until a static scenario was asked once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
@@ -58,6 +58,8 @@ impl Core {
     /// The state at the start, with what was restored published.
     pub(super) fn new(
         parts: Parts,
+        poller: Poller,
+        events: &mpsc::Sender<Event>,
         restored: Restored,
         sources: BTreeSet<SourceId>,
         readiness: &Readiness,
@@ -79,12 +81,12 @@ impl Core {
             .collect();
         let (publisher, reader) =
             SnapshotPublisher::new(&parts, &records, Arc::new(preferences), revision, findings, now);
-        let strangers = untrusted_permits(&parts.config.refresh);
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let rounds = Rounds::new(now.mono, &parts.config.refresh);
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
-            sessions: Sessions::new(parts.transports.clone(), parts.events.clone()),
+            sessions: Sessions::new(parts.transports.clone(), events.clone()),
+            poller,
             reconciler: Reconciler::new(sources, claims.into_iter().collect(), claims_until, now),
             parts,
             records,
@@ -92,7 +94,6 @@ impl Core {
             decisions,
             begun: 0,
             vacated: false,
-            strangers,
             latches,
             publisher,
             partition: Partition::new(now),
@@ -174,7 +175,7 @@ impl Core {
             if self.forget(&name, now) {
                 continue;
             }
-            self.ask_if_due(&name, now);
+            self.poll_if_due(&name, now);
             self.touch(&name, now, Settled::Same);
         }
     }
@@ -227,7 +228,7 @@ impl Core {
         let (names, reply) = match command {
             Command::Refresh(names, reply) => (names, reply),
             Command::Locate(name, reply) => {
-                let _ = reply.send(self.place_of(&name));
+                let _ = reply.send(self.document(&name));
                 return;
             }
             Command::Configure(config, state, reply) => {
@@ -261,7 +262,7 @@ impl Core {
         let name = answered.name.clone();
         let Self { records, sessions, partition, parts, .. } = self;
         let Some(record) = records.get_mut(&name) else { return };
-        if answered.generation != record.generation {
+        if answered.generation != record.generation() {
             return;
         }
         if let Some(connected) = answered.connected.take() {
@@ -273,7 +274,7 @@ impl Core {
         let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
         let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
         let effects = record.handle(Input::Answered { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
-        let (is_absent, fails) = (record.is_absent(), record.failures > 0);
+        let (is_absent, fails) = (record.is_absent(), record.failures() > 0);
         let others = match (reached, was_well && fails && !is_absent) {
             (true, _) => partition.handle(partition::Input::Reached(&name), rules, refresh, now),
             (false, true) => partition.handle(partition::Input::Lost(&name), rules, refresh, now),
@@ -307,9 +308,9 @@ impl Core {
         let mut census = Census::default();
         for record in self.records.values() {
             if record.is_well() && record.may_be_asked() {
-                census.answering.push((record.last_attempt.map(|(at, _)| at), record.name.clone()));
+                census.answering.push((record.last_poll(), record.name.clone()));
             }
-            if record.failures > 0 {
+            if record.failures() > 0 {
                 census.failing.push(record.name.clone());
                 if record.may_be_asked() && record.is_trusted() {
                     census.lost.insert(record.name.clone());

@@ -5,6 +5,7 @@
 pub mod approval;
 pub mod asker;
 pub mod config_state;
+mod digest;
 pub mod finding;
 pub mod json;
 pub mod manifest;

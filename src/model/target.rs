@@ -36,31 +36,55 @@ pub struct HttpTarget {
     pub call_timeout: Option<Duration>,
 }
 
-/// The name of something inside this process.
+/// The name of something inside this process, as an address of the scheme `local`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InProcessId(Arc<str>);
+pub struct InProcessId(Arc<Url>);
 
 impl Target {
     /// The server at this address. An address of the scheme `local` names something inside this process.
     pub fn at(url: Url) -> Self {
-        HttpTarget { url, dial: None, token: None, call_timeout: None }.into()
+        HttpTarget::at(url).into()
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &Url {
+        match self {
+            Self::Http(target) => &target.url,
+            Self::InProcess(id) => &id.0,
+        }
+    }
+
+    /// The server, if it is one that speaks HTTP.
+    pub fn http(&self) -> Option<&HttpTarget> {
+        match self {
+            Self::Http(target) => Some(target),
+            Self::InProcess(_) => None,
+        }
+    }
+}
+
+impl HttpTarget {
+    /// The server at this address, of which nothing else is known.
+    pub fn at(url: Url) -> Self {
+        Self { url, dial: None, token: None, call_timeout: None }
     }
 }
 
 impl From<HttpTarget> for Target {
-    fn from(target: HttpTarget) -> Self {
-        if target.url.scheme() == LOCAL {
-            Self::InProcess(InProcessId(target.url.path().into()))
-        } else {
-            Self::Http(Arc::new(target))
+    fn from(mut target: HttpTarget) -> Self {
+        if target.url.scheme() != LOCAL {
+            return Self::Http(Arc::new(target));
         }
+        target.url.set_query(None);
+        target.url.set_fragment(None);
+        Self::InProcess(InProcessId(Arc::new(target.url)))
     }
 }
 
 impl InProcessId {
     /// The name.
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.path()
     }
 }
 
@@ -69,7 +93,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(target) => f.write_str(&shown(&target.url)),
-            Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.0),
+            Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.as_str()),
         }
     }
 }
@@ -110,6 +134,7 @@ mod tests {
             ("http://h:1/x", "http://h:1/x"),
             ("data:text/plain,secret", "data:..."),
             ("local:dice", "local:dice"),
+            ("local:dice?token=secret#f", "local:dice"),
         ] {
             let target = Target::at(url.parse().unwrap());
             assert_eq!(target.to_string(), expected);
@@ -121,7 +146,7 @@ mod tests {
     fn equal_targets_are_reached_in_the_same_way() {
         let at = |port: u16, token: Option<&str>| {
             let url = format!("http://h:{port}/").parse().unwrap();
-            Target::from(HttpTarget { url, dial: None, token: token.map(Secret::new), call_timeout: None })
+            Target::from(HttpTarget { token: token.map(Secret::new), ..HttpTarget::at(url) })
         };
         assert_eq!(at(1, None), at(1, None));
         assert_ne!(at(1, None), at(2, None));

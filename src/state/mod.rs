@@ -15,6 +15,7 @@ use crate::model::{
     SourceId, ToolId, ToolUsage,
 };
 
+pub mod manifest;
 pub mod sqlite;
 
 /// Preferences that are kept at most. They outlive what they speak of and are all in memory and in every answer's making.
@@ -58,7 +59,7 @@ pub struct StoredManifest {
     pub trusted: bool,
     /// The protocol it spoke.
     pub protocol: String,
-    /// The manifest in the Tool Discovery Protocol's own spelling, `generated_at` included.
+    /// The manifest in its stored form ([`manifest`]).
     pub document: Box<str>,
     /// When the answer was received.
     pub received_at: Timestamp,

@@ -112,7 +112,7 @@ async fn the_static_list_tells_what_is_configured() {
     let mut running = Running::start(Box::new(StaticList::new(entries)));
     let set = running.until_ports(&[("files", 15000), ("notes", 443)]).await;
     let notes = &set.endpoints[&EndpointId("notes".into())];
-    assert_eq!((notes.url.as_str(), notes.protocol.as_deref()), ("https://notes.example/base/", Some("mcp")));
+    assert_eq!((notes.target.url().as_str(), notes.protocol.as_deref()), ("https://notes.example/base/", Some("mcp")));
     assert_eq!(notes.boot, None);
     running.end().await;
 }
@@ -159,7 +159,7 @@ async fn the_environment_names_scenarios() {
         ("PATH", "/bin"),
     ]))
     .await;
-    let told: Vec<_> = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.url.as_str())).collect();
+    let told: Vec<_> = set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.target.url().as_str())).collect();
     let expected =
         [("agent-manager", "http://127.0.0.1:15000/"), ("notes2", "https://lab:pw@notes.example:8443/apps/notes/")];
     assert_eq!(told, expected);

@@ -30,7 +30,7 @@ async fn a_scenario_appears_moves_and_goes_as_its_file_does() {
     processes.write_live("files", 15000);
     let set = running.until_ports(&[("files", 15000)]).await;
     let endpoint = &set.endpoints[&EndpointId("files".into())];
-    assert_eq!(endpoint.url.as_str(), "http://127.0.0.1:15000/");
+    assert_eq!(endpoint.target.url().as_str(), "http://127.0.0.1:15000/");
     assert_eq!(endpoint.boot.as_deref(), Some(format!("{} 2026-01-05T10:00:00Z", std::process::id()).as_str()));
     processes.write_live("files", 15001);
     running.until_ports(&[("files", 15001)]).await;

@@ -4,10 +4,11 @@
 
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::{Endpoint, Trust};
-use callsheet::model::{FindingCode, Party, ScenarioState};
+use callsheet::model::{FindingCode, HttpTarget, Party, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::{Decision, Ruling, Write, sqlite};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::support::found::{Found, Home, announced, findings, listed};
 use crate::support::scripted::{PATIENCE, Reply, Scripted, manifest};
@@ -485,9 +486,11 @@ async fn a_name_of_the_network_counts_for_the_address_it_is_connected_to() {
     let (server, copy) = (Scripted::saying(pantry()), Scripted::on(OTHER_HOST, pantry()));
     let home = Home::new();
     // The host name is what the announcer says it is; only the source knows where it leads.
-    let named = |server: &Scripted| Endpoint {
-        dial: Some(server.address()),
-        ..announced("pantry", &format!("http://pantry.local:{}/", server.port()).parse().unwrap(), Some("id-1"))
+    let named = |server: &Scripted| {
+        let url: Url = format!("http://pantry.local:{}/", server.port()).parse().unwrap();
+        let announced = announced("pantry", &url, Some("id-1"));
+        let target = HttpTarget { dial: Some(server.address()), ..HttpTarget::at(url) };
+        Endpoint { target: target.into(), ..announced }
     };
     let daemon = home.start([named(&server)]).await;
     let shown = daemon.until_pending("pantry").await;

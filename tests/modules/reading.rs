@@ -11,6 +11,7 @@ use callsheet::model::{Accept, Bounds, Finding, FindingCode, Manifest, Permissio
 use callsheet::protocols::module::{decode, decode_within};
 use callsheet::protocols::tool_discovery::{self, Decoded};
 use callsheet::protocols::{ListError, module};
+use callsheet::state::manifest;
 use serde_json::{Value, json};
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -166,11 +167,11 @@ fn equal_offers_have_equal_digests() {
 fn what_is_stored_is_read_again() {
     for name in ["plain.json", "faults.json"] {
         let manifest = good(&fixture(name)).manifest;
-        let document = tool_discovery::encode(&manifest);
+        let document = manifest::write(&manifest);
         // Whatever range of versions is accepted: a module has none.
         let accept = Accept::read(">=1.5, <2.0").unwrap();
         let Decoded { manifest: decoded, findings, .. } =
-            tool_discovery::decode_stored(document.as_bytes(), &accept, usize::MAX).unwrap();
+            tool_discovery::restored(manifest::read(&document).unwrap(), &accept, usize::MAX).unwrap();
         assert_eq!(findings, [], "{name}");
         assert_eq!(format!("{decoded:#?}"), format!("{manifest:#?}"), "{name}");
         // A stranger cannot leave the version out like this.

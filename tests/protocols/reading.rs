@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use callsheet::model::{Accept, Finding, FindingCode};
 use callsheet::protocols::ListError;
-use callsheet::protocols::tool_discovery::{Decoded, decode, encode};
+use callsheet::protocols::tool_discovery::{Decoded, decode};
+use callsheet::state::manifest::write;
 use serde_json::{Value, json};
 
 fn accept() -> Accept {
@@ -63,7 +64,7 @@ fn every_spelling_gives_the_same_manifest() {
         let decoded = good(fixture(&format!("manifests/tool_discovery/{spelling}.json")));
         assert_eq!(decoded.findings, [], "{spelling}");
         assert_eq!(decoded.quarantined, 0, "{spelling}");
-        let written = encode(&decoded.manifest);
+        let written = write(&decoded.manifest);
         assert_eq!(value(&written), value(&expected), "{spelling}");
         assert_eq!(good(&written).manifest.digest, decoded.manifest.digest, "{spelling}");
         assert_eq!(good(&written).manifest.tools, decoded.manifest.tools, "{spelling}");
@@ -81,7 +82,7 @@ fn real_manifests_become_their_normalized_form() {
         let name = file.file_name().unwrap().to_str().unwrap();
         let decoded = good(&body);
         assert_eq!(decoded.findings, [], "{name}");
-        let written = value(&encode(&decoded.manifest));
+        let written = value(&write(&decoded.manifest));
         // A first-generation manifest is in the seed's spelling already, so it must come out as it went in; its neighbour in
         // `normalized` is of a later generation, with more metadata.
         let expected = if name.ends_with(".gen1.json") {
@@ -99,7 +100,7 @@ fn real_manifests_become_their_normalized_form() {
 fn a_malformed_tool_costs_itself_only() {
     let decoded = good(fixture("manifests/tool_discovery/broken-tools.json"));
     let expected = value(&fixture("expected/normalized/half-broken.json"));
-    assert_eq!(value(&encode(&decoded.manifest)), expected);
+    assert_eq!(value(&write(&decoded.manifest)), expected);
     assert_eq!(decoded.quarantined, 16);
     let pointers: Vec<_> = decoded
         .findings
@@ -165,7 +166,7 @@ fn unknown_members_are_passed_on_and_named_as_the_document_names_things() {
         "tools":[{"name":"t","cost":{"perCall":1.50},"metadata":{"xTra":[null,1e3],"deepLink":{"fooBar":""}}}],"generated_at":"2026-01-01T00:00:00Z"}"#;
     let decoded = good(seed);
     assert_eq!(codes(&decoded.findings), [FindingCode::VersionNewer]);
-    let written = encode(&decoded.manifest);
+    let written = write(&decoded.manifest);
     for part in [
         r#""newThing":{"aB":1}"#,
         r#""mood":"x""#,
@@ -176,7 +177,7 @@ fn unknown_members_are_passed_on_and_named_as_the_document_names_things() {
         assert!(written.contains(part), "{part} is missing in {written}");
     }
     let protojson = seed.replace("protocol_version", "protocolVersion").replace("generated_at", "generatedAt");
-    let written = encode(&good(protojson).manifest);
+    let written = write(&good(protojson).manifest);
     for part in [r#""new_thing":{"aB":1}"#, r#""x_tra":[null,1e3],"deep_link":{"fooBar":""}"#] {
         assert!(written.contains(part), "{part} is missing in {written}");
     }

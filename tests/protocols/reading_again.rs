@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "clippy knows test functions only, not their helpers")]
 
 use callsheet::model::Accept;
-use callsheet::protocols::tool_discovery::{decode, encode};
+use callsheet::protocols::tool_discovery::decode;
+use callsheet::state::manifest::{read, write};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -126,8 +127,8 @@ fn an_output_that_is_wrapped_within_its_fields_reads_the_same() {
     });
     let accept = Accept::read("^1").unwrap();
     let first = decode(document.to_string().as_bytes(), &accept).unwrap().manifest;
-    let again = decode(encode(&first).as_bytes(), &accept).unwrap().manifest;
-    assert_eq!((again.digest, encode(&again)), (first.digest, encode(&first)));
+    let again = decode(write(&first).as_bytes(), &accept).unwrap().manifest;
+    assert_eq!((again.digest, write(&again)), (first.digest, write(&first)));
 }
 
 /// How many documents are tried.
@@ -141,12 +142,14 @@ proptest! {
         let accept = Accept::read("^1").unwrap();
         let body = if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) }.unwrap();
         let first = decode(body.as_bytes(), &accept).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let written = encode(&first.manifest);
+        let written = write(&first.manifest);
+        let restored = read(&written).map_err(|error| TestCaseError::fail(format!("{error}: {written}")))?;
+        prop_assert_eq!(format!("{restored:?}"), format!("{:?}", first.manifest));
         let again = decode(written.as_bytes(), &accept).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(&again.manifest.digest, &first.manifest.digest, "{}", written);
         prop_assert_eq!(&again.manifest.tools, &first.manifest.tools);
         prop_assert_eq!(again.manifest.generated_at, first.manifest.generated_at);
-        prop_assert_eq!(encode(&again.manifest), written);
+        prop_assert_eq!(write(&again.manifest), written);
         prop_assert_eq!(again.quarantined, 0);
         prop_assert!(again.manifest.tools.windows(2).all(|pair| pair[0].name < pair[1].name));
         prop_assert_eq!(first.quarantined + first.manifest.tools.len()

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use callsheet::model::{Finding, FindingCode, Settings};
 use callsheet::runtime::Clock;
 use callsheet::state::{Restored, Write, sqlite};
+use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::support::daemon::{Daemon, Home, Scenario};
 
 const TRIES: usize = 60;
 
@@ -158,6 +161,30 @@ async fn an_empty_file_that_was_never_used_is_a_fresh_one() {
     let (_folder, path) = place();
     fs::write(&path, "").unwrap();
     assert_eq!(carry_on(&path).await.findings, []);
+}
+
+#[tokio::test]
+async fn a_stored_manifest_that_cannot_be_read_costs_its_scenario_alone() {
+    let home = Home::new();
+    let (mut kitchen, mut pantry) =
+        (Scenario::of("kitchen", &["brew"]).await, Scenario::of("pantry", &["stock"]).await);
+    let config = home.config(&[&kitchen, &pantry]);
+    let daemon = Daemon::ready(config.clone()).await;
+    daemon.until_tools(&["brew", "stock"]).await;
+    daemon.stop().await;
+    kitchen.stop().await;
+    pantry.stop().await;
+    let change =
+        r#"UPDATE manifests SET document = replace(document, '"name":"brew"', '"name":7') WHERE scenario = 'kitchen'"#;
+    assert_eq!(Connection::open(home.state()).unwrap().execute(change, []).unwrap(), 1);
+
+    let daemon = Daemon::start(config).await;
+    assert_eq!(daemon.tools("").await, ["stock"]);
+    let findings = daemon.findings("state-repaired").await;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0]["scenario"], "kitchen");
+    assert!(findings[0]["message"].as_str().unwrap().contains("`name`: invalid type: integer `7`"), "{findings:?}");
+    daemon.stop().await;
 }
 
 #[tokio::test]

@@ -87,7 +87,10 @@ impl Source for Told {
 }
 
 pub(crate) fn ports(set: &EndpointSet) -> Vec<(&str, u16)> {
-    set.endpoints.iter().map(|(id, endpoint)| (&*id.0, endpoint.url.port_or_known_default().unwrap())).collect()
+    set.endpoints
+        .iter()
+        .map(|(id, endpoint)| (&*id.0, endpoint.target.url().port_or_known_default().unwrap()))
+        .collect()
 }
 
 pub(crate) fn the_finding(set: &EndpointSet) -> &Finding {

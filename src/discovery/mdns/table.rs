@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::heard::{Claim, Heard, printable};
 use crate::config::MdnsTrust;
 use crate::discovery::{Endpoint, EndpointId, Trust};
-use crate::model::{Finding, FindingCode};
+use crate::model::{Finding, FindingCode, HttpTarget};
 
 /// How long the parts of one change are gathered.
 pub const DEBOUNCE: Duration = Duration::from_millis(400);
@@ -198,7 +198,8 @@ impl Table {
                 continue;
             }
             let endpoint_id = id.as_ref().map_or_else(|| origin.clone(), |id| format!("{id} {origin}"));
-            let endpoint = Endpoint { name, boot, identity: id, dial, ..Endpoint::at(url, trust) };
+            let target = HttpTarget { dial, ..HttpTarget::at(url) };
+            let endpoint = Endpoint { name, boot, identity: id, ..Endpoint::new(target.into(), trust) };
             endpoints.entry(EndpointId(endpoint_id.into())).or_insert(endpoint);
         }
         findings.extend(self.too_many());
@@ -281,7 +282,7 @@ mod tests {
 
     fn urls(table: &mut Table) -> Vec<(String, String)> {
         let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
-        endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.url.to_string())).collect()
+        endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.target.url().to_string())).collect()
     }
 
     fn findings(table: &mut Table) -> Vec<String> {
@@ -327,8 +328,8 @@ mod tests {
         table.settle(start + DEBOUNCE);
         let (endpoints, _) = table.endpoints(|_| false);
         let endpoint = endpoints.values().next().unwrap();
-        assert_eq!(endpoint.url.as_str(), "http://host-a.local:15000/");
-        assert_eq!(endpoint.dial.unwrap().to_string(), "[fe80::1%2]:15000");
+        assert_eq!(endpoint.target.url().as_str(), "http://host-a.local:15000/");
+        assert_eq!(endpoint.target.http().unwrap().dial.unwrap().to_string(), "[fe80::1%2]:15000");
     }
 
     #[test]

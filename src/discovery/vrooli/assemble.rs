@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn ports(assembled: &Assembled) -> Vec<(String, Option<u16>)> {
-        assembled.entries.iter().map(|(id, entry)| (id.to_string(), entry.endpoint.url.port())).collect()
+        assembled.entries.iter().map(|(id, entry)| (id.to_string(), entry.endpoint.target.url().port())).collect()
     }
 
     #[test]

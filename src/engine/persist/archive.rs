@@ -12,9 +12,8 @@ use tokio::sync::mpsc;
 
 use crate::engine::message::Event;
 use crate::model::{Manifest, Party, ScenarioName};
-use crate::protocols::tool_discovery;
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::state::{StateStore, StoredManifest, Write};
+use crate::state::{StateStore, StoredManifest, Write, manifest};
 
 /// Writes are gathered until none comes for so long: a first sweep has the processor and the disk to itself.
 const GATHER: Duration = Duration::from_millis(500);
@@ -51,7 +50,7 @@ impl Save {
     fn write(self) -> Write {
         match self {
             Self::Manifest(manifest, stored) => {
-                Write::Manifest(StoredManifest { document: tool_discovery::encode(&manifest).into(), ..*stored })
+                Write::Manifest(StoredManifest { document: manifest::write(&manifest).into(), ..*stored })
             }
             Self::Claim(scenario, party) => Write::Claim(scenario, party),
             Self::Forget(scenario) => Write::ForgetManifest(scenario),

@@ -8,10 +8,10 @@ use crate::engine::now::Now;
 use crate::engine::scenario::facts::Term;
 use crate::engine::scenario::{Held, Scenario, Scenarios};
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
+use crate::protocols::Protocols;
 use crate::protocols::tool_discovery::{self, Decoded};
-use crate::protocols::{self, Protocols};
 use crate::runtime::tasks;
-use crate::state::{Ruling, StoredManifest};
+use crate::state::{Ruling, StoredManifest, manifest};
 
 /// Scenarios of stored manifests, and what could not be read.
 pub(in crate::engine) fn records(
@@ -63,10 +63,11 @@ fn record(
     config: &Config,
     protocols: &Protocols,
     now: Now,
-) -> Result<Scenario, protocols::ListError> {
+) -> Result<Scenario, String> {
     let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
-    let Decoded { manifest, findings, quarantined } =
-        tool_discovery::decode_stored(stored.document.as_bytes(), accept, most)?;
+    let manifest = manifest::read(&stored.document).map_err(|error| error.to_string())?;
+    let restored = tool_discovery::restored(manifest, accept, most).map_err(|error| error.to_string())?;
+    let Decoded { manifest, findings, quarantined } = restored;
     let freshness = Freshness {
         generated_at: manifest.generated_at,
         fresh_until: stored.received_at,

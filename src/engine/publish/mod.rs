@@ -1,4 +1,8 @@
-//! Gathers what changed and publishes it as one snapshot.
+//! Publish: gathers what changed and publishes it as one immutable snapshot.
+//!
+//! The only writer of snapshots. It decides when a snapshot goes out and which time of origin its
+//! revision has; it never judges a scenario and renders no list. The rules and an example are in
+//! `docs/design/publish.md`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -370,8 +374,8 @@ fn same_standing(a: &Standing, b: &Standing) -> bool {
 }
 
 fn counts(entry: Option<&Arc<Entry>>, record: &Scenario) -> ToolCounts {
-    let quarantined = record.offer.as_ref().map_or(0, |held| held.quarantined);
-    let offered = record.offer.as_ref().map_or(0, |held| held.manifest.tools.len());
+    let quarantined = record.held().map_or(0, |held| held.quarantined);
+    let offered = record.held().map_or(0, |held| held.manifest.tools.len());
     let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };
     let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
     // Internal tools are neither: they are in no list.

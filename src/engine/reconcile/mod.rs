@@ -1,4 +1,8 @@
-//! Which scenario is asked where: the sets of all sources, merged by name and by address. Pure.
+//! Reconcile: merges the endpoint sets of all sources into one endpoint per scenario.
+//!
+//! Pure, and independent of the order in which the sets came. It never polls, judges health or
+//! changes a scenario. The order of precedence, the rules about names and an example are in
+//! `docs/design/reconcile.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +76,7 @@ impl Candidate {
     fn new(source: SourceId, endpoint: &Endpoint) -> Self {
         let mut endpoint = endpoint.clone();
         if trust::merely_found(source, endpoint.trust) {
-            endpoint.url = trust::bare(endpoint.url);
+            endpoint.target = trust::bare(endpoint.target);
         }
         let vouched = endpoint.trust == Trust::Trusted;
         Self { source, party: trust::party(&endpoint), vouched, endpoint }
@@ -133,7 +137,8 @@ impl<'a> Merge<'a> {
 
     fn take(&mut self, candidate: Candidate) {
         let key = address_key(&candidate.endpoint);
-        let Some(claimed) = candidate.endpoint.name.clone().or_else(|| name_from_address(&candidate.endpoint.url))
+        let Some(claimed) =
+            candidate.endpoint.name.clone().or_else(|| name_from_address(candidate.endpoint.target.url()))
         else {
             return;
         };
@@ -143,7 +148,7 @@ impl<'a> Merge<'a> {
                 self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
             }
             if *owner != claimed {
-                let finding = shadowed_address(owner, &claimed, candidate.source, &candidate.endpoint.url);
+                let finding = shadowed_address(owner, &claimed, candidate.source, candidate.endpoint.target.url());
                 self.roster.findings.push(finding);
             }
             return;
@@ -164,7 +169,7 @@ impl<'a> Merge<'a> {
         }
         let Some(name) = self.named(&candidate, &claimed) else {
             let finding = match self.roster.places.get(&claimed) {
-                Some(winner) => shadowed_name(&claimed, winner, candidate.source, &candidate.endpoint.url),
+                Some(winner) => shadowed_name(&claimed, winner, candidate.source, candidate.endpoint.target.url()),
                 None => nameless(&claimed, &candidate),
             };
             self.roster.findings.push(finding);
@@ -274,7 +279,7 @@ fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, url
         "{source} has it at {}, but {} has it at {} and wins",
         shown(url),
         winner.source,
-        shown(&winner.endpoint.url)
+        shown(winner.endpoint.target.url())
     );
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name)
 }
@@ -370,7 +375,7 @@ mod tests {
 
     /// Name and host of each place.
     fn placed(roster: &Roster) -> Vec<(String, String)> {
-        let host = |place: &Assignment| place.endpoint.url.host_str().unwrap().to_owned();
+        let host = |place: &Assignment| place.endpoint.target.url().host_str().unwrap().to_owned();
         roster.places.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
     }
 

@@ -13,8 +13,8 @@ use crate::engine::scenario::backoff::Backoff;
 use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::{Held, Scenario, log, restart, schedule, trust};
-use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME};
-use crate::protocols::{ListError, Listing, Protocol, Validity, module, tool_discovery};
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME, Target};
+use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
 /// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
@@ -27,7 +27,7 @@ pub(in crate::engine) fn apply(
     now: Now,
     random: f64,
 ) {
-    record.asking = None;
+    record.polls.under_way = None;
     let followed = answered.followed;
     match answered.result {
         Ok((protocol, Listing::Unchanged(validity))) => {
@@ -62,11 +62,11 @@ fn succeeded(
     record.latency = Some(fresh.took);
     record.restarts.settle();
     record.answered = true;
-    record.unconditional = false;
+    record.polls.unconditional = false;
     record.latest = Latest::Good;
     record.obstacle = None;
     record.failures = 0;
-    record.backoff = None;
+    record.polls.backoff = None;
     record.last_error = None;
     record.failure_finding = None;
     record.grace_from = now.mono;
@@ -152,7 +152,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
     }
     let own = Url::parse(base).is_ok_and(|base| {
         let at = Endpoint::at(base.clone(), Trust::Untrusted);
-        base.host_str() == place.endpoint.url.host_str() || trust::host(&at) == trust::host(&place.endpoint)
+        base.host_str() == place.endpoint.target.url().host_str() || trust::host(&at) == trust::host(&place.endpoint)
     });
     if own {
         return None;
@@ -164,7 +164,7 @@ fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Fin
         trust::origin(&place.endpoint)
     );
     manifest.scenario.base_url = None;
-    manifest.digest = tool_discovery::digest(manifest);
+    manifest.digest = manifest.content_digest();
     let hint = "if that is right, name it as [[scenarios]] in the configuration";
     let finding = Finding::new(FindingCode::BaseUrlRefused, message).of_scenario(&record.name);
     Some(finding.at("/scenario/base_url").hint(hint))
@@ -222,7 +222,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if let ListError::Incompatible { .. } = error {
         // It answers, only not in words we know: no failure, asked again slowly.
         record.failures = 0;
-        record.backoff = None;
+        record.polls.backoff = None;
         let pace =
             if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
         record.ask_at(now.mono + pace, now);
@@ -231,7 +231,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if unread.is_some() {
         // It answers, only with more than is read of it yet: no failure, and asked again like others who wait.
         record.failures = 0;
-        record.backoff = None;
+        record.polls.backoff = None;
         record.ask_at(now.mono + config.refresh.max_interval, now);
         return;
     }
@@ -244,7 +244,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     if matches!(error, ListError::Transport(TransportError::Refused(_))) {
         // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
         record.restarts.suspect();
-        record.unconditional = true;
+        record.polls.unconditional = true;
     }
     if counts(error) && record.presence != Presence::Named && goodbye {
         record.goes(RemovedBy::Source, now);
@@ -259,9 +259,9 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     let wait = if refused && record.answered {
         backoff.doubling(record.failures, random)
     } else {
-        backoff.next(record.backoff, random)
+        backoff.next(record.polls.backoff, random)
     };
-    record.backoff = Some(wait);
+    record.polls.backoff = Some(wait);
     record.ask_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
 }
 
@@ -295,12 +295,12 @@ fn latest(error: &ListError) -> Latest {
 /// Which credential a scenario wants that answers 401 or 403.
 fn credential(record: &Scenario, message: &str) -> Finding {
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
+    let target = endpoint.map(|endpoint| &endpoint.target);
     let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
     let name = &record.name;
-    let (missing, hint) = if endpoint.is_some_and(|endpoint| endpoint.token.is_some()) {
+    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.token.is_some()) {
         ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
-    } else if endpoint.is_some_and(|endpoint| !endpoint.url.username().is_empty() || endpoint.url.password().is_some())
-    {
+    } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
         ("it does not accept the name and password of its address", "correct its `url`".to_owned())
     } else if is_module {
         ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))

@@ -1,5 +1,5 @@
-//! What each input makes of a scenario. Every way to change one from outside leads through [`Scenario::handle`], but for the polls
-//! themselves (`engine/asking.rs`).
+//! What each input makes of a scenario. Every way to change one from outside leads through [`Scenario::handle`], but for the start of polls
+//! (`poll.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +39,14 @@ pub(in crate::engine) enum Input<'a> {
     Replanned { followed: bool, random: f64 },
     /// Only its whole manifest can say what holds under another configuration.
     Reread,
+    /// A call by a route of this generation taught that it answers, or that it refuses connections.
+    Called { generation: u64, refused: bool },
+    /// A session hints that its list may have changed: it is to be listed by then.
+    Hinted(Instant),
+    /// The same, and its changes are not signalled any more.
+    Unfollowed(Instant),
+    /// Its session ended by itself, for this reason; `followed` says whether its changes were signalled.
+    Ended { at: Instant, why: String, followed: bool },
     /// What was to be stored of it was not.
     NotStored,
 }
@@ -73,7 +81,23 @@ impl Scenario {
             Input::Silenced(until) => self.silenced = Some(until),
             Input::Reprieved(until) => self.reprieve = Some(until),
             Input::Replanned { followed, random } => self.replanned(followed, config, now, random),
-            Input::Reread => self.unconditional |= self.may_be_asked(),
+            Input::Reread => self.polls.unconditional |= self.may_be_asked(),
+            Input::Called { generation, refused } => {
+                if self.called(generation, refused, &config.refresh, now) {
+                    return Effects::scenario(&self.name, Settled::Changed);
+                }
+            }
+            Input::Hinted(at) => self.hinted(at, now),
+            Input::Unfollowed(at) => {
+                self.unfollowed();
+                self.hinted(at, now);
+            }
+            Input::Ended { at, why, followed } => {
+                if followed {
+                    self.unfollowed();
+                }
+                self.lost(why, at, now);
+            }
             Input::NotStored => self.not_stored(),
         }
         Effects::default()
@@ -89,7 +113,7 @@ impl Scenario {
     /// What a good answer that says nothing new leaves as it was; `None` for a scenario that is not well.
     fn fingerprint(&self) -> Option<(Digest, usize, u64, u32)> {
         let held = self.offer.as_ref().filter(|_| self.is_steady())?;
-        Some((held.manifest.digest, held.quarantined, self.generation, self.restarts.count()))
+        Some((held.manifest.digest, held.quarantined, self.polls.generation, self.restarts.count()))
     }
 
     /// It is new, or its endpoint changed.
@@ -113,7 +137,7 @@ impl Scenario {
         let respoken = self.speaks(known.as_ref(), place, world.protocols);
         // One without an address gets it here, whatever is known of where it was.
         let known = known.filter(|_| self.target.is_some());
-        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target() != place.endpoint.target());
+        let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target != place.endpoint.target);
         let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
         if restarted {
             self.restarts.suspect();
@@ -133,7 +157,7 @@ impl Scenario {
 
     /// What is at another address is polled there.
     fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
-        let (mut effects, target) = (Effects::default(), place.endpoint.target());
+        let (mut effects, target) = (Effects::default(), place.endpoint.target.clone());
         match transports.check(&target) {
             Ok(()) => {
                 self.target = Some(target);
@@ -162,7 +186,7 @@ impl Scenario {
         (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
         // To those who follow states it is the name whose state changes.
         self.current.follows(&old.current);
-        (self.last_attempt, self.wake) = (old.last_attempt, old.wake);
+        (self.polls.last, self.wake) = (old.polls.last, old.wake);
     }
 
     /// Takes in what a source says that it speaks; what the source does not say any more is found out again. Whether that is news.
@@ -213,7 +237,7 @@ impl Scenario {
             self.ask_anew(now.mono, now);
         } else if self.target.is_some() && self.is_trusted() && !ruled.was_given {
             self.let_in_now(config, now);
-        } else if self.target.is_some() && !self.is_trusted() && ruled.was_given && self.last_attempt.is_some() {
+        } else if self.target.is_some() && !self.is_trusted() && ruled.was_given && self.polls.last.is_some() {
             self.ask_at(now.mono + config.refresh.max_interval, now);
         }
         if ruled.is_news {
@@ -226,7 +250,7 @@ impl Scenario {
     /// What it said while it waited is published at once; whether it still says that is polled, if that was long ago. What could not be
     /// read, or is being read only in part, is polled for now.
     fn let_in_now(&mut self, config: &Config, now: Now) {
-        let unread = self.offer.is_none() || self.last_error.is_some() || self.asking.is_some();
+        let unread = self.offer.is_none() || self.last_error.is_some() || self.polls.under_way.is_some();
         let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
         let at = self.after_last_attempt(gap, now);
         if unread {
@@ -239,15 +263,15 @@ impl Scenario {
     /// Plans the next poll as if the last answer had come under this configuration. One that fails keeps its back-off, and one that is being
     /// polled gets a plan with the answer.
     fn replanned(&mut self, followed: bool, config: &Config, now: Now, random: f64) {
-        let (Some((planned, _)), Some((last, _))) = (self.next_ask, self.last_attempt) else { return };
-        if self.asking.is_some() || self.failures > 0 {
+        let (Some((planned, _)), Some((last, _))) = (self.polls.next, self.polls.last) else { return };
+        if self.polls.under_way.is_some() || self.failures > 0 {
             return;
         }
         let at = if !self.is_trusted() {
             last + config.refresh.max_interval
         } else if self.latest == Latest::OutOfRange {
             last + config.protocol.incompatible_interval
-        } else if let Some(held) = self.offer.as_mut().filter(|_| !self.unconditional)
+        } else if let Some(held) = self.offer.as_mut().filter(|_| !self.polls.unconditional)
             && let Some(fresh) = &held.fresh
             && let Term::Until(until) = &mut held.term
         {

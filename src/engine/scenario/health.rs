@@ -50,7 +50,7 @@ impl Scenario {
             Told::Already => None,
             Told::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
         };
-        let poll = self.next_ask.filter(|_| self.asking.is_none() && self.may_be_asked()).map(|(at, _)| at);
+        let poll = self.polls.next.filter(|_| self.polls.under_way.is_none() && self.may_be_asked()).map(|(at, _)| at);
         let until = [until, self.forgotten_at(config), standing_until(self, now.mono, config)];
         Judgement {
             turn,

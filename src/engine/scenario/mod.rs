@@ -9,7 +9,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::Config;
 use crate::engine::assignment::Assignment;
@@ -18,6 +17,7 @@ use crate::engine::now::Now;
 use crate::engine::scenario::facts::CurrentState;
 use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
 use crate::engine::scenario::lifecycle::RemovedBy;
+use crate::engine::scenario::polls::Polls;
 use crate::engine::scenario::restart::Restarts;
 use crate::engine::scenario::trust::Approval;
 use crate::engine::sessions::link::SessionLink;
@@ -33,7 +33,8 @@ pub(in crate::engine) mod handle;
 pub(in crate::engine) mod health;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod log;
-mod poll;
+pub(in crate::engine) mod poll;
+mod polls;
 mod restart;
 pub(in crate::engine) mod schedule;
 mod shown;
@@ -42,23 +43,23 @@ pub(in crate::engine) mod trust;
 /// Someone who waits for the next answer of a scenario.
 pub(in crate::engine) type Waiter = oneshot::Sender<Result<Arc<Health>, EngineError>>;
 
-/// One scenario. What the loop needs to start a poll and to show the way for calls can be read by it; all else is its own.
+/// One scenario. Everything but its name is its own: it is read through methods and changed through [`Scenario::handle`].
 pub(in crate::engine) struct Scenario {
     pub(in crate::engine) name: ScenarioName,
     /// Where a source said it is, the last time one named it; absent when none has yet.
     place: Option<Assignment>,
     /// Where it is asked, kept for one last ask after the sources stopped naming it.
-    pub(in crate::engine) target: Option<Target>,
+    target: Option<Target>,
     /// The session with it, as the keeper of sessions gave it when the scenario changed last.
-    pub(in crate::engine) session: Option<SessionLink>,
+    session: Option<SessionLink>,
     /// The source that named it last.
     source: SourceId,
     /// Whether its tools may be published at all.
     approval: Approval,
     /// Who is there, or was when a source last named it.
-    pub(in crate::engine) party: Option<Party>,
-    pub(in crate::engine) protocol: Option<Arc<dyn Protocol>>,
-    pub(in crate::engine) offer: Option<Held>,
+    party: Option<Party>,
+    protocol: Option<Arc<dyn Protocol>>,
+    offer: Option<Held>,
     /// Of the manifest that the store has of it.
     kept: Option<Digest>,
     /// Whose claim to the name the store has, of a scenario that waits for a yes.
@@ -67,27 +68,19 @@ pub(in crate::engine) struct Scenario {
     latest: Latest,
     /// What it asks for before it lists anything again, until the next good answer.
     obstacle: Option<Obstacle>,
-    pub(in crate::engine) failures: u32,
-    /// The last back-off wait, which the next one grows from.
-    backoff: Option<Duration>,
+    failures: u32,
     answered: bool,
     /// From when grace counts: the last good answer, else when the scenario came to be known.
     grace_from: Instant,
     last_success: Option<Timestamp>,
-    pub(in crate::engine) last_attempt: Option<(Instant, Timestamp)>,
     last_error: Option<LastError>,
     /// What the last failed answer has to say, besides the findings of the manifest in force.
     failure_finding: Option<Box<Finding>>,
     latency: Option<Duration>,
     restarts: Restarts,
-    pub(in crate::engine) next_ask: Option<(Instant, Timestamp)>,
-    /// The next ask is unconditional: a 304 would only confirm what a restart made doubtful.
-    pub(in crate::engine) unconditional: bool,
-    /// The ask that is under way. Dropping it ends the ask.
-    pub(in crate::engine) asking: Option<AbortOnDropHandle<()>>,
-    /// Answers to asks of an older generation are dropped: the scenario moved or restarted meanwhile.
-    pub(in crate::engine) generation: u64,
-    pub(in crate::engine) waiters: Vec<Waiter>,
+    polls: Polls,
+    /// Clients that wait for its next answer.
+    waiters: Vec<Waiter>,
     /// The state that follows from all of this.
     current: CurrentState,
     /// Whether a source names it.
@@ -139,19 +132,14 @@ impl Scenario {
             latest: Latest::Unanswered,
             obstacle: None,
             failures: 0,
-            backoff: None,
             answered: false,
             grace_from: now.mono,
             last_success: None,
-            last_attempt: None,
             last_error: None,
             failure_finding: None,
             latency: None,
             restarts: Restarts::default(),
-            next_ask: None,
-            unconditional: false,
-            asking: None,
-            generation,
+            polls: Polls::new(generation),
             waiters: Vec::new(),
             current: CurrentState::new(now.wall),
             presence: Presence::Named,
@@ -182,7 +170,7 @@ impl Scenario {
         self.answered
             && self.failures == 0
             && !self.restarts.are_suspected()
-            && !self.unconditional
+            && !self.polls.unconditional
             && self.presence == Presence::Named
             && self.obstacle.is_none()
             && self.is_trusted()
@@ -197,6 +185,41 @@ impl Scenario {
     /// The source that named it last, and whether one named it since the start.
     pub(in crate::engine) fn source(&self) -> (SourceId, bool) {
         (self.source, self.place.is_some())
+    }
+
+    /// Where it is polled.
+    pub(in crate::engine) fn target(&self) -> Option<&Target> {
+        self.target.as_ref()
+    }
+
+    /// The party that is there, or was when a source last named it.
+    pub(in crate::engine) fn party(&self) -> Option<&Party> {
+        self.party.as_ref()
+    }
+
+    /// What it speaks, if that is known.
+    pub(in crate::engine) fn protocol(&self) -> Option<&Arc<dyn Protocol>> {
+        self.protocol.as_ref()
+    }
+
+    /// The session with it, as the keeper of sessions gave it when it changed last.
+    pub(in crate::engine) fn session(&self) -> Option<&SessionLink> {
+        self.session.as_ref()
+    }
+
+    /// Takes in the session that there is with it now.
+    pub(in crate::engine) fn set_session(&mut self, session: Option<SessionLink>) {
+        self.session = session;
+    }
+
+    /// How often in a row it gave no good answer.
+    pub(in crate::engine) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The manifest in force.
+    pub(in crate::engine) fn held(&self) -> Option<&Held> {
+        self.offer.as_ref()
     }
 
     /// Where a source said it is, the last time one named it.
@@ -264,7 +287,7 @@ impl Scenario {
         if let Some(held) = &mut self.offer {
             held.term = Term::Ended;
         }
-        self.next_ask = None;
+        self.polls.next = None;
     }
 
     /// When it is to be forgotten, if nothing is heard of it until then.
@@ -284,7 +307,7 @@ impl Scenario {
     }
 
     /// Its changes are not signalled any more: what it said last is fresh for as long as it said.
-    pub(in crate::engine) fn unfollowed(&mut self) {
+    fn unfollowed(&mut self) {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
             && let Term::Until(until) = &mut held.term

@@ -1,24 +1,116 @@
 //! When a scenario is polled: what is planned, what is under way, and what voids it. Starts no poll itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::config::{Config, Refresh};
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
-use crate::engine::scenario::Scenario;
 use crate::engine::scenario::facts::Latest;
-use crate::model::LastError;
+use crate::engine::scenario::{Held, Scenario, Waiter};
+use crate::model::{LastError, ScenarioName, Target};
+use crate::protocols::{Known, ListRequest, Protocol};
 use crate::transports::TransportError;
 
+/// A poll that is due.
+pub(in crate::engine) struct Due {
+    pub(in crate::engine) name: ScenarioName,
+    pub(in crate::engine) generation: u64,
+    pub(in crate::engine) target: Target,
+    /// What the scenario speaks, if that is known.
+    pub(in crate::engine) protocol: Option<Arc<dyn Protocol>>,
+    pub(in crate::engine) request: ListRequest,
+    /// Whether the scenario waits for approval.
+    pub(in crate::engine) is_stranger: bool,
+}
+
 impl Scenario {
+    /// The poll that is due now, if one is. It counts as begun.
+    pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<Due> {
+        let is_due = self.polls.next.is_some_and(|(at, _)| at <= now.mono);
+        if !is_due || self.polls.under_way.is_some() || !self.may_be_asked() {
+            return None;
+        }
+        let target = self.target.clone()?;
+        self.polls.last = Some((now.mono, now.wall));
+        let is_stranger = !self.is_trusted();
+        let request = ListRequest {
+            known: self.offer.as_ref().filter(|_| !self.polls.unconditional).and_then(known),
+            accept: config.protocol.accept.clone(),
+            bounds: config.bounds(),
+            // Anyone on the network can be found and wait for approval, so little of their answers is read.
+            max_body: is_stranger.then_some(config.refresh.max_pending_body),
+        };
+        let (name, protocol) = (self.name.clone(), self.protocol.clone());
+        Some(Due { name, generation: self.polls.generation, target, protocol, request, is_stranger })
+    }
+
+    /// The poll that was due is under way.
+    pub(in crate::engine) fn poll_began(&mut self, poll: AbortOnDropHandle<()>) {
+        self.polls.under_way = Some(poll);
+    }
+
+    /// A client wants its next answer, past the schedule; it joins a poll that is under way. Whether one was planned for it.
+    pub(in crate::engine) fn force(
+        &mut self,
+        waiter: Waiter,
+        refresh: &Refresh,
+        now: Now,
+    ) -> Result<bool, EngineError> {
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        self.waiters.push(waiter);
+        let is_idle = self.polls.under_way.is_none();
+        if is_idle {
+            self.polls.unconditional = true;
+            self.ask_by(self.after_last_attempt(refresh.forced_gap, now), now);
+        }
+        Ok(is_idle)
+    }
+
+    /// A call by a route of this generation taught something. What it taught about a process that is known to be gone counts for nothing,
+    /// and that a session has ended is known: the next one is made after its wait. Whether it is polled for that.
+    pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &Refresh, now: Now) -> bool {
+        let ended = self.session.as_ref().is_some_and(|link| link.ended);
+        if self.polls.generation != generation
+            || ended
+            || self.polls.under_way.is_some()
+            || self.refusal().is_some()
+            || !refused && self.failures == 0
+        {
+            return false;
+        }
+        self.polls.unconditional |= refused;
+        self.ask_by(self.after_last_attempt(refresh.forced_gap, now), now);
+        true
+    }
+
+    /// The clients that wait for its next answer, which wait no more.
+    pub(in crate::engine) fn take_waiters(&mut self) -> Vec<Waiter> {
+        std::mem::take(&mut self.waiters)
+    }
+
+    /// When it was last polled.
+    pub(in crate::engine) fn last_poll(&self) -> Option<Instant> {
+        self.polls.last.map(|(at, _)| at)
+    }
+
+    /// Which polls and routes are of the process that there is now.
+    pub(in crate::engine) fn generation(&self) -> u64 {
+        self.polls.generation
+    }
+
     /// Polls it by then at the latest, unless it is being polled or may not be. Whether that changed anything.
     pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
-        if !self.may_be_asked() || self.asking.is_some() {
+        if !self.may_be_asked() || self.polls.under_way.is_some() {
             return false;
         }
         self.ask_by(at, now);
-        self.backoff = None;
+        self.polls.backoff = None;
         true
     }
 
@@ -39,8 +131,8 @@ impl Scenario {
     }
 
     /// Tells the clients that wait for an answer that none will come, if that is so.
-    pub(in crate::engine) fn dismiss_waiters(&mut self) {
-        if self.asking.is_some() || self.waiters.is_empty() {
+    pub(super) fn dismiss_waiters(&mut self) {
+        if self.polls.under_way.is_some() || self.waiters.is_empty() {
             return;
         }
         if let Some(refusal) = self.refusal() {
@@ -52,57 +144,63 @@ impl Scenario {
     }
 
     /// Plans the next poll.
-    pub(in crate::engine) fn ask_at(&mut self, at: Instant, now: Now) {
+    pub(super) fn ask_at(&mut self, at: Instant, now: Now) {
         let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
-        self.next_ask = Some((at, wall));
+        self.polls.next = Some((at, wall));
     }
 
     /// Plans the next poll, unless one is planned before that.
-    pub(in crate::engine) fn ask_by(&mut self, at: Instant, now: Now) {
-        let planned = self.next_ask.map_or(at, |(planned, _)| planned);
+    pub(super) fn ask_by(&mut self, at: Instant, now: Now) {
+        let planned = self.polls.next.map_or(at, |(planned, _)| planned);
         self.ask_at(at.min(planned), now);
     }
 
     /// When so much time has passed since it was last polled; now if it has.
-    pub(in crate::engine) fn after_last_attempt(&self, gap: Duration, now: Now) -> Instant {
-        self.last_attempt.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
+    pub(super) fn after_last_attempt(&self, gap: Duration, now: Now) -> Instant {
+        self.polls.last.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
     }
 
     /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
-    pub(in crate::engine) fn hinted(&mut self, at: Instant, now: Now) {
-        if self.backoff.is_none() {
+    pub(super) fn hinted(&mut self, at: Instant, now: Now) {
+        if self.polls.backoff.is_none() {
             self.ask_by(at, now);
         }
     }
 
     /// What is under way is void: its answer would be of another time or place.
-    pub(in crate::engine) fn void(&mut self) {
-        self.generation += 1;
-        self.asking = None;
+    pub(super) fn void(&mut self) {
+        self.polls.generation += 1;
+        self.polls.under_way = None;
     }
 
     /// What is under way is void, and the next poll is at `at` and unconditional.
-    pub(in crate::engine) fn ask_anew(&mut self, at: Instant, now: Now) {
+    pub(super) fn ask_anew(&mut self, at: Instant, now: Now) {
         self.void();
-        self.unconditional = true;
-        self.backoff = None;
+        self.polls.unconditional = true;
+        self.polls.backoff = None;
         self.ask_at(at, now);
     }
 
     /// Its session ended by itself: the process or connection is gone, and the next poll makes another one.
-    pub(in crate::engine) fn lost(&mut self, why: String, at: Instant, now: Now) {
+    pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
         self.restarts.suspect();
         self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
         self.ask_anew(at, now);
     }
 
     /// Its source gave an address that cannot be polled at all.
-    pub(in crate::engine) fn unaskable(&mut self, error: &TransportError, now: Now) {
+    pub(super) fn unaskable(&mut self, error: &TransportError, now: Now) {
         self.void();
         self.target = None;
-        self.next_ask = None;
+        self.polls.next = None;
         self.failures += 1;
         self.latest = Latest::Failed;
         self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
     }
+}
+
+/// What makes a poll conditional, if the last answer gave something for it.
+fn known(held: &Held) -> Option<Known> {
+    let validators = &held.fresh.as_ref()?.validators;
+    validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }

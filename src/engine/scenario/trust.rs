@@ -15,11 +15,12 @@
 //! another program that got the port.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use url::{Host, Url};
+use url::Host;
 
 use crate::discovery::{Endpoint, Trust};
-use crate::model::{Finding, FindingCode, Party, ScenarioName};
+use crate::model::{Finding, FindingCode, Party, ScenarioName, Target};
 use crate::state::{Decision, Ruling};
 
 /// What the decisions make of a scenario.
@@ -109,8 +110,8 @@ pub(in crate::engine) fn party(endpoint: &Endpoint) -> Party {
 
 /// `scheme://host:port` of where an endpoint is connected to. The names of this host are one host.
 pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
-    let url = &endpoint.url;
-    if let Some(dial) = endpoint.dial {
+    let url = endpoint.target.url();
+    if let Some(dial) = endpoint.target.http().and_then(|target| target.dial) {
         // A name that only the source can resolve is what anybody on the network says it is; the address is what is connected to.
         let text = dial.to_string();
         let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
@@ -213,19 +214,22 @@ pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: Tru
     source == crate::model::SourceId::Mdns || trust == Trust::Untrusted
 }
 
-/// Rids an address of everything that could be a secret for whoever is there.
-pub(in crate::engine) fn bare(mut url: Url) -> Url {
+/// Removes everything from the address of a target that could be a secret for the server there.
+pub(in crate::engine) fn bare(target: Target) -> Target {
+    let Target::Http(found) = target else { return target };
+    let mut found = Arc::unwrap_or_clone(found);
     // Neither fails for an address with a host.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url
+    let _ = found.url.set_username("");
+    let _ = found.url.set_password(None);
+    found.url.set_query(None);
+    found.url.set_fragment(None);
+    found.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::HttpTarget;
 
     fn at(identity: &str, origin: &str) -> Party {
         let text = |text: &str| (!text.is_empty()).then(|| text.into());
@@ -281,9 +285,10 @@ mod tests {
 
     #[test]
     fn an_origin_is_where_is_connected_to() {
-        let endpoint = |url: &str, dial: Option<&str>| Endpoint {
-            dial: dial.map(|dial| dial.parse().unwrap()),
-            ..Endpoint::at(url.parse().unwrap(), Trust::Untrusted)
+        let endpoint = |url: &str, dial: Option<&str>| {
+            let dial = dial.map(|dial| dial.parse().unwrap());
+            let target = HttpTarget { dial, ..HttpTarget::at(url.parse().unwrap()) };
+            Endpoint::new(target.into(), Trust::Untrusted)
         };
         for (url, dial, expected) in [
             ("http://LocalHost/x", None, "http://localhost:80"),

@@ -1,11 +1,13 @@
-//! The sessions with scenarios: one for each, as long as it is the same process or connection.
+//! Keeps one session per scenario, as long as that is the same process or connection.
 //!
-//! Made when there is none, kept while the scenario is where it was and speaks what it spoke, and dropped, which closes it, when the
-//! scenario moves, restarts, is blocked or removed. A hint of a session only ever triggers a listing. A session that ended by itself is
-//! dropped too: until the next listing has connected anew, calls find one in its place that sends nothing. How long that listing waits is
-//! decided here.
+//! A session is kept while its scenario has the same target and protocol. It is dropped, which closes
+//! it, when the scenario moves, restarts, is blocked or removed, and when the session ends by itself:
+//! until the next listing has connected anew, one that sends nothing is in its place. How long that
+//! listing waits is decided here. A hint only ever triggers a listing.
 //!
-//! It starts no listing, changes no record and judges no health: what follows from the word of a session is given as an [`Effect`].
+//! It starts no listing, changes no scenario and judges no health: what follows from what a session
+//! says is given as an [`Effect`]. Invariants, an example and the errors are in
+//! `docs/design/sessions.md`.
 //!
 //! ```text
 //!             connected                   good listing               Following

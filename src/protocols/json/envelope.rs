@@ -69,11 +69,6 @@ impl<'a> Members<'a> {
         sized.into_iter().find(|(_, bytes)| *bytes > most)
     }
 
-    /// A member.
-    pub(in crate::protocols) fn get(&self, name: &str) -> Option<Raw<'a>> {
-        self.0.iter().find(|(own, _)| own == name).map(|(_, raw)| *raw)
-    }
-
     /// Takes a member out.
     pub(in crate::protocols) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
         let at = self.0.iter().position(|(own, _)| own == name)?;

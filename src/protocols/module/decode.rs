@@ -58,7 +58,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
         extra,
         digest: Digest::default(),
     };
-    manifest.digest = tool_discovery::digest(&manifest);
+    manifest.digest = manifest.content_digest();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined: malformed + beyond })
 }
 

@@ -10,7 +10,7 @@ use super::node::{Node, share_unknown};
 use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{kind, string};
-use super::{Decoded, digest, head, tool};
+use super::{Decoded, head, tool};
 use crate::model::{
     Accept, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
 };
@@ -25,16 +25,6 @@ pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
 /// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
 /// large costs the document.
 pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Decoded, ListError> {
-    read(body, accept, bounds, false)
-}
-
-/// The same of what this daemon stored, which may have come by a protocol that has no version and no time stamp. Of its tools the `most`
-/// first by name are taken; their bytes were bounded when they came.
-pub fn decode_stored(body: &[u8], accept: &Accept, most: usize) -> Result<Decoded, ListError> {
-    read(body, accept, Bounds { tools: most, ..Bounds::NONE }, true)
-}
-
-fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut members = head::members(text)?;
     let listed = members.take("tools");
@@ -47,12 +37,10 @@ fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<De
     }
     let mut findings = Findings::default();
     let mut shared = Shared::of(text.len());
-    let versionless = stored && head::is_versionless(&mut members);
-    let protocol_version = if versionless { "".into() } else { head::version(&mut members, accept, &mut findings)? };
+    let protocol_version = head::version(&mut members, accept, &mut findings)?;
     let scenario = scenario(&mut members, protojson, &mut shared.budget);
     let scenario = scenario.map_err(|flaw| refuse(flaw.within("scenario")))?;
-    let mut unstamped = Findings::default();
-    let generated_at = head::generated_at(&mut members, if versionless { &mut unstamped } else { &mut findings });
+    let generated_at = head::generated_at(&mut members, &mut findings);
     let categories = categories(&mut members, protojson, &mut shared.budget, &mut findings).into();
     // Before the tools, which may take all that is left: each of them costs itself alone.
     let extra = manifest_extra(members, protojson, &mut shared.budget).map_err(refuse)?;
@@ -68,7 +56,7 @@ fn read(body: &[u8], accept: &Accept, bounds: Bounds, stored: bool) -> Result<De
     let quarantined = malformed + beyond;
     let mut manifest =
         Manifest { protocol_version, scenario, tools, categories, generated_at, extra, digest: Digest::default() };
-    manifest.digest = digest::of(&manifest);
+    manifest.digest = manifest.content_digest();
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })
 }
 
@@ -111,18 +99,26 @@ pub(in crate::protocols) fn first_by_name<'a>(
     })?;
     if beyond > 0 {
         let (from, hint) = if allowed <= affordable {
-            ("one scenario", "split the scenario, or raise `refresh.max_tools`")
+            FROM_ONE_SCENARIO
         } else {
             (
                 "a manifest of this size",
                 "split the scenario; most of its tools have neither a description nor parameters",
             )
         };
-        let message =
-            format!("{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name");
-        findings.push(Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint));
+        findings.push(beyond_limit((beyond, total, most), from, hint));
     }
     Ok((items, beyond + nameless))
+}
+
+/// What the operator limits, and what may be done about it.
+pub(super) const FROM_ONE_SCENARIO: (&str, &str) = ("one scenario", "split the scenario, or raise `refresh.max_tools`");
+
+/// That a manifest has too many tools: how many are left out, of how many, and how many are taken.
+pub(super) fn beyond_limit((beyond, total, most): (usize, usize, usize), from: &str, hint: &'static str) -> Finding {
+    let message =
+        format!("{beyond} of its {total} tools are left out: only {most} are taken from {from}, the first by name");
+    Finding::new(FindingCode::ToolsBeyondLimit, message).at("/tools").hint(hint)
 }
 
 /// Tells of a tool that is left out as malformed, by its place in the list and, where it can be read, its name.

@@ -95,27 +95,28 @@ pub(super) fn version(
             _ => return Err(unreadable(raw)),
         },
     };
-    let version = match accept.judge(&written) {
-        VersionVerdict::Accepted(version) => version,
-        VersionVerdict::OutOfRange(_) => {
-            // It goes into messages, and a pre-release may be as long as a manifest.
-            let seen = written.chars().take(SEEN).collect();
-            return Err(ListError::Incompatible { seen, accepted: accept.to_string() });
-        }
-        VersionVerdict::Unreadable => return Err(unreadable(raw.unwrap_or_default())),
-    };
+    let version = accepted(&written, raw.unwrap_or_default(), accept)?;
     remark(&version, &written, is_text, findings);
     Ok(written.into())
 }
 
-/// Takes the version out of a document that this daemon stored and whose protocol has none. Such a text is empty, which no other
-/// manifest's can be.
-pub(super) fn is_versionless(members: &mut Members<'_>) -> bool {
-    let versionless = members.get("protocol_version").is_some_and(|raw| raw.get() == "\"\"");
-    if versionless {
-        members.take("protocol_version");
+/// The same of a version that was accepted before, which is in the model as it was written.
+pub(super) fn version_again(written: &str, accept: &Accept, findings: &mut Findings) -> Result<(), ListError> {
+    let version = accepted(written, written, accept)?;
+    remark(&version, written, true, findings);
+    Ok(())
+}
+
+fn accepted(written: &str, raw: &str, accept: &Accept) -> Result<ProtocolVersion, ListError> {
+    match accept.judge(written) {
+        VersionVerdict::Accepted(version) => Ok(version),
+        VersionVerdict::OutOfRange(_) => {
+            // It goes into messages, and a pre-release may be as long as a manifest.
+            let seen = written.chars().take(SEEN).collect();
+            Err(ListError::Incompatible { seen, accepted: accept.to_string() })
+        }
+        VersionVerdict::Unreadable => Err(unreadable(raw)),
     }
-    versionless
 }
 
 fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut Findings) {
@@ -156,12 +157,20 @@ pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -
         _ => None,
     });
     if stamp.is_none() {
-        let what = raw.map_or_else(|| "is missing".to_owned(), |raw| format!("{} is no time", shown(raw.get())));
-        let finding =
-            Finding::new(FindingCode::GeneratedAt, format!("generated_at {what}; the manifest is used without it"));
-        findings.push(finding.at("/generated_at").hint("write the time as RFC 3339, such as `2024-01-15T10:30:00Z`"));
+        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is no time", shown(raw.get())));
+        findings.push(unstamped(&what));
     }
     stamp
+}
+
+/// What is wrong with a time stamp that is not there.
+pub(super) const MISSING: &str = "is missing";
+
+/// That a manifest has no time stamp that can be read.
+pub(super) fn unstamped(what: &str) -> Finding {
+    let message = format!("generated_at {what}; the manifest is used without it");
+    let hint = "write the time as RFC 3339, such as `2024-01-15T10:30:00Z`";
+    Finding::new(FindingCode::GeneratedAt, message).at("/generated_at").hint(hint)
 }
 
 /// RFC 3339 with a fraction of any length; digits beyond nanoseconds are cut.

@@ -12,12 +12,11 @@
 
 mod call;
 mod decode;
-mod digest;
-mod encode;
 mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
 mod metadata;
+mod restored;
 mod sent;
 mod shared;
 mod spelling;
@@ -36,22 +35,17 @@ use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
     Session,
 };
-use crate::model::{Digest, Finding, Manifest, Target};
+use crate::model::{Finding, Manifest, Target};
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
 use follow::DaemonEvents;
 
-pub use decode::{decode, decode_stored, decode_within};
+pub use decode::{decode, decode_within};
 pub(super) use decode::{first_by_name, quarantine, second};
-pub use encode::encode;
 pub use inspect::{Inspected, inspect};
+pub use restored::restored;
 pub(super) use tool::name as tool_name;
-
-/// The digest of a manifest that was changed after it was decoded.
-pub fn digest(manifest: &Manifest) -> Digest {
-    digest::of(manifest)
-}
 
 /// The protocol's id.
 pub const ID: ProtocolId = "tool-discovery";

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Decoded, digest};
+use super::Decoded;
 use crate::model::{Extra, Finding, FindingCode, JsonText, Manifest, Tool};
 use crate::protocols::ListError;
 
@@ -56,7 +56,7 @@ pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), 
         ));
         decoded.quarantined += too_long;
     }
-    decoded.manifest.digest = digest::of(&decoded.manifest);
+    decoded.manifest.digest = decoded.manifest.content_digest();
     Ok(())
 }
 
@@ -129,7 +129,8 @@ impl Chains<'_> {
 mod tests {
     use super::*;
     use crate::model::Accept;
-    use crate::protocols::tool_discovery::{decode, encode};
+    use crate::protocols::tool_discovery::decode;
+    use crate::state;
 
     fn read(manifest: &serde_json::Value) -> Decoded {
         decode(manifest.to_string().as_bytes(), &Accept::default()).unwrap()
@@ -159,8 +160,8 @@ mod tests {
         let [finding] = decoded.findings.as_slice() else { panic!("one finding: {:?}", decoded.findings) };
         assert!(finding.message.starts_with("1 tools"), "{finding:?}");
         // What is kept and read again is the same offer.
-        let again = decode(encode(&decoded.manifest).as_bytes(), &Accept::default()).unwrap();
-        assert_eq!(again.manifest.digest, decoded.manifest.digest);
+        let again = state::manifest::read(&state::manifest::write(&decoded.manifest)).unwrap();
+        assert_eq!(again.digest, decoded.manifest.digest);
     }
 
     #[test]

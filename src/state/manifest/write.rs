@@ -1,10 +1,11 @@
-//! From a manifest to the protocol's own spelling.
+//! From a manifest to its stored form.
 
-use super::node::write_string;
+use serde_json::Value;
+
 use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
 
-/// Writes a manifest in the protocol's own spelling, compact; [`super::decode()`] of the result gives an equal manifest.
-pub fn encode(manifest: &Manifest) -> String {
+/// Writes a manifest as it is stored, compact; [`super::read()`] of the result gives an equal manifest.
+pub fn write(manifest: &Manifest) -> String {
     let sizes = manifest.tools.iter().map(|tool| {
         FRAME + tool.name.len() + tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len()
     });
@@ -82,13 +83,17 @@ impl Object {
             self.out.push(',');
         }
         self.empty = false;
-        write_string(&mut self.out, name);
+        self.string(name);
         self.out.push(':');
     }
 
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
-        write_string(&mut self.out, value);
+        self.string(value);
+    }
+
+    fn string(&mut self, text: &str) {
+        self.out.push_str(&Value::from(text).to_string());
     }
 
     fn option(&mut self, name: &str, value: Option<&str>) {

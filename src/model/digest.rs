@@ -2,10 +2,17 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::model::{Digest, Extra, Manifest};
+use super::manifest::{Digest, Manifest};
+use super::tool::Extra;
 
-/// The digest of a manifest whose tools and categories are sorted. `generated_at` and the digest it has are not looked at.
-pub(super) fn of(manifest: &Manifest) -> Digest {
+impl Manifest {
+    /// The digest of its content. `generated_at` and the digest that it has are not looked at.
+    pub fn content_digest(&self) -> Digest {
+        digest(self)
+    }
+}
+
+fn digest(manifest: &Manifest) -> Digest {
     let mut feed = Feed(Xxh3::new());
     feed.text(&manifest.protocol_version);
     let scenario = &manifest.scenario;

@@ -1,0 +1,98 @@
+//! Starts polls beside the loop, each as a task whose answer comes back as an event. Decides neither when nor of which scenario.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::ask::{Question, Way, ask};
+use super::message::Event;
+use super::scenario::poll::Due;
+use super::scenario::schedule::untrusted_permits;
+use crate::config::Refresh;
+use crate::metrics::Listings;
+use crate::protocols::{Protocols, Session};
+use crate::runtime::{Stop, Tasks};
+use crate::transports::Transports;
+
+/// A poll may take so many times `refresh.timeout`, much of which it may wait for its turn in a large fleet.
+const LONGEST: u32 = 60;
+
+/// Starts polls.
+pub(super) struct Poller {
+    transports: Transports,
+    protocols: Protocols,
+    listings: Arc<Listings>,
+    /// For polls of scenarios that wait for approval: however many are found, the others are not held up by them.
+    strangers: Arc<Semaphore>,
+    tasks: Tasks,
+    events: mpsc::Sender<Event>,
+    /// Ends polls under way: their answers are not needed then.
+    stop: Stop,
+}
+
+impl Poller {
+    /// A poller with these ways to scenarios, whose answers go to `events`.
+    pub(super) fn new(
+        (transports, protocols, listings): (Transports, Protocols, Arc<Listings>),
+        refresh: &Refresh,
+        tasks: Tasks,
+        events: mpsc::Sender<Event>,
+        stop: Stop,
+    ) -> Self {
+        let strangers = untrusted_permits(refresh);
+        Self { transports, protocols, listings, strangers, tasks, events, stop }
+    }
+
+    /// Puts another configuration in force. Polls that are under way keep what they have.
+    pub(super) fn configure(&mut self, before: &Refresh, refresh: &Refresh) {
+        if before.concurrency != refresh.concurrency {
+            self.strangers = untrusted_permits(refresh);
+        }
+    }
+
+    /// Starts a poll, through the session that there is with its scenario, if there is one.
+    pub(super) fn start(
+        &self,
+        due: Due,
+        session: Option<Arc<dyn Session>>,
+        refresh: &Refresh,
+    ) -> AbortOnDropHandle<()> {
+        let Due { name, generation, target, protocol, request, is_stranger } = due;
+        let way = match (session, protocol) {
+            (Some(session), Some(protocol)) => Way::Session(protocol, session),
+            (None, Some(protocol)) => Way::Connect(protocol),
+            (_, None) => Way::Probe(self.protocols.clone()),
+        };
+        let question = Question {
+            name,
+            generation,
+            target,
+            way,
+            transports: self.transports.clone(),
+            longest: refresh.timeout.saturating_mul(LONGEST),
+            request,
+            listings: Arc::clone(&self.listings),
+        };
+        let (events, stop) = (self.events.clone(), self.stop.clone());
+        let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
+        // In a box: it is large, and starting a task moves what it runs seven times.
+        let asking = Box::pin(ask(question));
+        AbortOnDropHandle::new(self.tasks.spawn(async move {
+            let turn = async {
+                let _place = match &strangers {
+                    // Never closed, so it is always given.
+                    Some(strangers) => strangers.acquire().await.ok(),
+                    None => None,
+                };
+                asking.await
+            };
+            let answered = tokio::select! {
+                answered = turn => answered,
+                () = stop.wait() => return,
+            };
+            // Fails only when the loop is gone, and then the answer is not needed.
+            let _ = events.send(Event::Answered(Box::new(answered))).await;
+        }))
+    }
+}

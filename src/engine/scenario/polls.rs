@@ -1,0 +1,30 @@
+//! The polls of one scenario as data: the one that is planned, the one under way, and the last one.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The polls of one scenario.
+pub(super) struct Polls {
+    /// When the next one is planned, on both clocks.
+    pub(super) next: Option<(Instant, Timestamp)>,
+    /// The next one is unconditional: a 304 would only confirm what a restart made doubtful.
+    pub(super) unconditional: bool,
+    /// The last back-off wait, which the next one grows from.
+    pub(super) backoff: Option<Duration>,
+    /// The one that is under way. Dropping it ends the poll.
+    pub(super) under_way: Option<AbortOnDropHandle<()>>,
+    /// Answers to polls of an older generation are dropped: the scenario moved or restarted meanwhile.
+    pub(super) generation: u64,
+    /// When the last one began, on both clocks.
+    pub(super) last: Option<(Instant, Timestamp)>,
+}
+
+impl Polls {
+    /// None yet. No other scenario of the same name may have had this generation.
+    pub(super) fn new(generation: u64) -> Self {
+        Self { next: None, unconditional: false, backoff: None, under_way: None, generation, last: None }
+    }
+}

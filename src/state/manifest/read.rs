@@ -1,0 +1,193 @@
+//! From the stored form to a manifest.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::Error;
+use serde_json::value::RawValue;
+
+use crate::model::{Category, Digest, Extra, Facts, JsonText, Manifest, Permission, ScenarioInfo, Tool};
+
+/// Reads a stored manifest. Fails with what is wrong when it is not one that [`super::write()`] made.
+pub fn read(document: &str) -> Result<Manifest, Error> {
+    let mut members: Members<'_> = serde_json::from_str(document)?;
+    let mut shared = Shared::default();
+    let tools = members.need::<Vec<_>>("tools")?.into_iter().map(|members| tool(members, &mut shared).map(Arc::new));
+    let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
+    tools.shrink_to_fit();
+    let categories = members.need::<Vec<_>>("categories")?.into_iter().map(category);
+    let categories = categories.collect::<Result<Arc<[Category]>, _>>()?;
+    if !tools.is_sorted_by(|one, next| one.name < next.name) {
+        return Err(Error::custom("`tools`: not in the order of their names"));
+    }
+    if !categories.is_sorted_by(|one, next| one.id < next.id) {
+        return Err(Error::custom("`categories`: not in the order of their ids"));
+    }
+    let stamp = members.take::<Cow<'_, str>>("generated_at")?.map(|text| text.parse());
+    let mut manifest = Manifest {
+        protocol_version: members.need("protocol_version")?,
+        scenario: scenario(members.need("scenario")?)?,
+        tools,
+        categories,
+        generated_at: stamp.transpose().map_err(|error| in_member("generated_at", &error))?,
+        extra: members.rest(),
+        digest: Digest::default(),
+    };
+    manifest.digest = manifest.content_digest();
+    Ok(manifest)
+}
+
+fn scenario(mut members: Members<'_>) -> Result<ScenarioInfo, Error> {
+    Ok(ScenarioInfo {
+        name: members.need("name")?,
+        version: members.need("version")?,
+        description: members.need("description")?,
+        base_url: members.take("base_url")?,
+        extra: members.rest(),
+    })
+}
+
+fn tool(mut members: Members<'_>, shared: &mut Shared) -> Result<Tool, Error> {
+    let metadata = members.need::<&RawValue>("metadata")?;
+    Ok(Tool {
+        name: members.need("name")?,
+        description: members.need("description")?,
+        category: members.take("category")?.map(|id| shared.text(id)),
+        parameters: kept(members.need("parameters")?),
+        metadata: kept(metadata),
+        facts: facts(metadata, shared).map_err(|error| in_member("metadata", &error))?,
+        extra: members.rest(),
+    })
+}
+
+/// The facts of a tool, which are stored as part of its metadata only.
+fn facts(metadata: &RawValue, shared: &mut Shared) -> Result<Arc<Facts>, Error> {
+    let mut members: Members<'_> = serde_json::from_str(metadata.get())?;
+    let tags = members.take::<Box<[Arc<str>]>>("tags")?.unwrap_or_default();
+    let facts = Facts {
+        enabled_by_default: members.need("enabled_by_default")?,
+        requires_approval: members.need("requires_approval")?,
+        internal_only: members.take("internal_only")?.unwrap_or_default(),
+        required_permission: members.take("required_permission")?.map_or(Permission::Guest, permission),
+        tags: tags.into_iter().map(|tag| shared.text(tag)).collect(),
+        timeout_seconds: members.count("timeout_seconds")?,
+        rate_limit_per_minute: members.count("rate_limit_per_minute")?,
+        long_running: members.take("long_running")?.unwrap_or_default(),
+        idempotent: members.take("idempotent")?.unwrap_or_default(),
+    };
+    Ok(shared.facts(facts))
+}
+
+/// The level that a value names. The names of levels have no escapes, so that a value with one is a level that is not known.
+fn permission(value: &RawValue) -> Permission {
+    match value.get() {
+        "null" | "\"\"" => Permission::Guest,
+        text => text.trim_matches('"').parse().unwrap_or(Permission::Unknown),
+    }
+}
+
+fn category(mut members: Members<'_>) -> Result<Category, Error> {
+    Ok(Category {
+        id: members.need("id")?,
+        name: members.need("name")?,
+        description: members.take("description")?,
+        icon: members.take("icon")?,
+        display_order: members.take("display_order")?,
+        extra: members.rest(),
+    })
+}
+
+fn kept(raw: &RawValue) -> JsonText {
+    JsonText::known(raw.get())
+}
+
+fn in_member(name: &str, error: &impl fmt::Display) -> Error {
+    Error::custom(format_args!("`{name}`: {error}"))
+}
+
+/// What the tools of one manifest share: short texts and facts that repeat are kept once.
+#[derive(Default)]
+struct Shared {
+    texts: HashSet<Arc<str>>,
+    facts: HashSet<Arc<Facts>>,
+}
+
+impl Shared {
+    fn text(&mut self, text: Arc<str>) -> Arc<str> {
+        if let Some(known) = self.texts.get(&text) {
+            return Arc::clone(known);
+        }
+        self.texts.insert(Arc::clone(&text));
+        text
+    }
+
+    fn facts(&mut self, facts: Facts) -> Arc<Facts> {
+        if let Some(known) = self.facts.get(&facts) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(facts);
+        self.facts.insert(Arc::clone(&new));
+        new
+    }
+}
+
+/// The members of one object that have not been taken yet, in the order in which they were written.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    /// Takes a member out, if it is there. Of several with one name the last one counts.
+    fn take<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
+        let Some(at) = self.0.iter().rposition(|(own, _)| own == name) else { return Ok(None) };
+        let value = serde_json::from_str(self.0.remove(at).1.get());
+        value.map(Some).map_err(|error| in_member(name, &error))
+    }
+
+    /// Takes out a member that has to be there.
+    fn need<T: Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, Error> {
+        self.take(name)?.ok_or_else(|| Error::missing_field(name))
+    }
+
+    /// Takes out a number that limits something; zero and less limit nothing.
+    fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
+        let Some(raw) = self.take::<&RawValue>(name)? else { return Ok(None) };
+        // Not by the reader of numbers, for which `-0` is no whole number.
+        let count: i64 = raw.get().parse().map_err(|error| in_member(name, &error))?;
+        Ok(u64::try_from(count).ok().filter(|count| *count > 0))
+    }
+
+    /// What is left.
+    fn rest(self) -> Extra {
+        self.0.into_iter().map(|(name, raw)| (name.into(), kept(raw))).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+/// A member name, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((Name(name), value)) = map.next_entry()? {
+            members.push((name, value));
+        }
+        Ok(Members(members))
+    }
+}
