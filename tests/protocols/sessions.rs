@@ -10,7 +10,7 @@ use callsheet::calls::Caller;
 use callsheet::catalog::Snapshot;
 use callsheet::discovery::Trust;
 use callsheet::engine::CallReport;
-use callsheet::model::{Health, JsonText, ScenarioState};
+use callsheet::model::{Approval, Health, JsonText, ScenarioState, SettingsPatch};
 use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
@@ -363,6 +363,27 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
     let (answered, ()) = tokio::join!(house.call("read", &none), connects);
     let answered = answered.unwrap();
     assert_eq!((&*answered.url, answered.attempts), ("local:elsewhere", 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_needs_approval_waits_for_a_session_too() {
+    let script = Script::of(&["read"]);
+    let house = house_after(&script, Duration::from_millis(10)).await;
+    let needed = SettingsPatch { approval: Some(Some(Approval::Require)), ..SettingsPatch::default() };
+    house.prefer("global", "tool:actor/read", needed).await;
+    script.refuse(true);
+    script.end("it moves");
+    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.until("no way to it", |_| house.route("actor").is_none()).await;
+    let none = json!({});
+    let mut call = Box::pin(house.call("read", &none));
+    let refused = script.count("refuse");
+    tokio::select! {
+        answered = &mut call => panic!("{answered:?}"),
+        () = script.until("refuse", refused + 3) => script.refuse(false),
+    }
+    assert_eq!(call.await.unwrap_err().kind(), "approval_required");
     house.finish().await;
 }
 
