@@ -1,8 +1,8 @@
 //! Keeps one session per scenario, as long as that is the same process or connection.
 //!
 //! A session is kept while its scenario has the same target and protocol. It is dropped, which closes
-//! it, when the scenario moves, restarts, is blocked or removed, and when the session ends by itself:
-//! until the next listing has connected anew, one that sends nothing is in its place. How long that
+//! it, when the scenario moves, restarts, is blocked or removed, and when it ended by itself. Until the
+//! next listing has connected anew, calls find one in its place that sends nothing; how long that
 //! listing waits is decided here. A hint only ever triggers a listing.
 //!
 //! It starts no listing, changes no scenario and judges no health: what follows from what a session
