@@ -298,3 +298,65 @@ impl Fleet {
         self.wakes.extend(at.map(|at| (at, name.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::runtime::Clock;
+
+    fn now() -> Now {
+        let clock = Clock::following(jiff::Timestamp::UNIX_EPOCH);
+        Now { mono: clock.now(), wall: clock.wall() }
+    }
+
+    /// Scenarios of the configuration with these names.
+    fn fleet(names: &[&str], now: Now) -> Fleet {
+        let scenario = |name: &&str| {
+            let name: ScenarioName = name.parse().unwrap();
+            (name.clone(), Box::new(Scenario::new(name, SourceId::Static, true, 0, now)))
+        };
+        Fleet::new(names.iter().map(scenario).collect(), BTreeMap::new(), now)
+    }
+
+    #[test]
+    fn each_scenario_is_looked_at_once_at_its_latest_time() {
+        let start = now();
+        let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let mut fleet = fleet(&["one", "two"], start);
+        let at = |seconds| Some(start.mono + Duration::from_secs(seconds));
+        fleet.wake(&one, at(1));
+        fleet.wake(&one, at(3));
+        fleet.wake(&two, at(2));
+        assert_eq!(fleet.due(), at(2));
+        let later = |seconds| Now { mono: start.mono + Duration::from_secs(seconds), ..start };
+        assert_eq!(fleet.take_due(later(1)), None);
+        assert_eq!(fleet.take_due(later(2)), Some(two));
+        assert_eq!(fleet.take_due(later(2)), None);
+        assert_eq!(fleet.take_due(later(3)), Some(one));
+        assert_eq!(fleet.due(), None);
+    }
+
+    #[test]
+    fn of_too_many_that_are_gone_those_gone_longest_are_forgotten() {
+        let start = now();
+        let mut config = Config::for_state("state.db");
+        config.refresh.max_scenarios = 1;
+        let mut fleet = fleet(&["first", "kept", "second"], start);
+        for (name, after) in [("first", 0), ("second", 1)] {
+            let name = name.parse().unwrap();
+            let now = Now { mono: start.mono + Duration::from_secs(after), ..start };
+            fleet.wake(&name, Some(start.mono));
+            fleet.handle(&name, Input::Left { dismissed: true }, &config, now);
+        }
+        let effects = fleet.forget_many(&config, start);
+        let names = |fleet: &Fleet| fleet.scenarios().keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&fleet), ["kept", "second"]);
+        assert_eq!(effects.close.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["first"]);
+        assert!(matches!(effects.publish.as_slice(), [Dirty::Void(_), Dirty::Gone(_)]));
+        // Nor is it looked at any more.
+        assert_eq!(fleet.take_due(start).as_ref().map(ScenarioName::as_str), Some("second"));
+        assert_eq!(fleet.take_due(start), None);
+    }
+}
