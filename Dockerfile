@@ -10,16 +10,21 @@
 FROM rust:1-bookworm AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 WORKDIR /build
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs about.toml about.hbs ./
 COPY config ./config
 COPY benches ./benches
 COPY examples ./examples
 COPY crates ./crates
 COPY src ./src
+# The commit that `callsheet --version` names: `docker build --build-arg CALLSHEET_COMMIT=$(git rev-parse --short=12 HEAD)`.
+ARG CALLSHEET_COMMIT=
 # The target is named so that only the program itself is linked statically, not what runs while it is built.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
     && RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --bin callsheet --target "$target" \
     && install -D "target/$target/dist/callsheet" /image/usr/bin/callsheet \
+    && cargo install --quiet cargo-about --version 0.9.3 --locked --features cli \
+    && mkdir -p /image/usr/share/doc/callsheet \
+    && cargo about generate --locked --fail --output-file /image/usr/share/doc/callsheet/THIRD-PARTY-LICENSES.txt about.hbs \
     && install -D -m 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
     && install -d -m 700 -o 65534 -g 65534 /image/var/lib/callsheet
 

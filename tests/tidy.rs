@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callsheet::model::{ApprovalState, FindingCode, OperationState, ScenarioState, Severity};
+
 const MAX_FILE: usize = 400;
 const MAX_FUNCTION: usize = 60;
 
@@ -160,7 +162,7 @@ fn imports_go_one_way() {
             }
         }
     }
-    assert_none(&problems, "imports go one way (ARCHITECTURE.md, code map)");
+    assert_none(&problems, "imports go one way (ARCHITECTURE.md, `Rooms`)");
 }
 
 #[test]
@@ -286,6 +288,60 @@ fn every_module_says_what_it_is() {
         .map(|path| shown(path))
         .collect();
     assert_none(&problems, "every file begins with what it is for");
+}
+
+/// What readers find their way with: the overview, the words, and a page for each mechanism.
+fn documents() -> Vec<PathBuf> {
+    let mut documents = vec![root().join("ARCHITECTURE.md"), root().join("docs/glossary.md")];
+    documents.extend(files("docs/design", "md"));
+    documents
+}
+
+#[test]
+fn documents_stay_short_and_name_their_sources() {
+    let mut problems = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        if path.ends_with("ARCHITECTURE.md") && text.lines().count() > 250 {
+            problems.push(format!("{}: more than 250 lines; details belong to docs/design", shown(&path)));
+        }
+        let is_page = path.starts_with(root().join("docs/design")) && !path.ends_with("README.md");
+        if is_page && !text.contains("\n## Sources\n") {
+            problems.push(format!("{}: no sources", shown(&path)));
+        }
+    }
+    assert_none(&problems, "the overview is short, and each design page names its sources");
+}
+
+/// A file that is renamed is renamed in the documents, too.
+#[test]
+fn documents_name_files_that_are_there() {
+    let mut problems = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_file = Path::new(name).extension().is_some_and(|e| e == "rs") && name.contains('/');
+            let is_pattern = name.contains(|c: char| c.is_whitespace() || c.is_uppercase());
+            if is_file && !is_pattern && !root().join(name).exists() && !root().join("src").join(name).exists() {
+                problems.push(format!("{}: {name}", shown(&path)));
+            }
+        }
+    }
+    assert_none(&problems, "documents name files of the repository, or of `src`");
+}
+
+#[test]
+fn the_glossary_has_every_state_and_finding() {
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).unwrap();
+    let mut known = Vec::new();
+    known.extend(ScenarioState::ALL.map(ScenarioState::as_str));
+    known.extend(ApprovalState::ALL.map(ApprovalState::as_str));
+    known.extend(OperationState::ALL.map(OperationState::as_str));
+    known.extend(Severity::ALL.map(Severity::as_str));
+    known.extend(FindingCode::ALL.iter().map(|code| code.as_str()));
+    let missing = known.iter().filter(|word| !glossary.contains(&format!("`{word}`")));
+    let missing: Vec<_> = missing.map(|word| (*word).to_owned()).collect();
+    assert_none(&missing, "docs/glossary.md has every word for states and findings");
 }
 
 /// Modules by their path below `src`, such as `["engine", "scenario"]`, each with its code.

@@ -1,4 +1,4 @@
-//! Prints the figures that README quotes: `cargo run --release --example callsheet-bench`.
+//! Prints the figures of `docs/benchmarks.md`: `cargo run --release --example callsheet-bench`.
 //!
 //! Each figure is a ratio of two things measured in the same run, since machines differ and are shared. Every part runs in a process of
 //! its own, started from this same program: the daemon (exactly as `callsheet serve`), the scenarios it asks, the bare server and the

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// Where README's table begins and ends.
+/// Where the table in `docs/benchmarks.md` begins and ends.
 const MARKS: (&str, &str) = ("<!-- figures: begin -->\n", "<!-- figures: end -->");
 
 /// One figure.

@@ -28,7 +28,8 @@ pub trait Caller: Send + Sync {
         Box::pin(std::future::ready(Err(InputRefused)))
     }
 
-    /// Completes when the caller does not want the call any more. The call ends as its scenario ends it.
+    /// Completes when the caller does not want the call any more. The call ends as its scenario ends it, and is not tried again. Requested
+    /// several times during a call: each of these futures completes, also one that is made after the caller cancelled.
     fn cancelled(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
@@ -49,6 +50,11 @@ impl CallLine {
     pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, Presence) {
         let (trigger, gone) = StopTrigger::new();
         (Self { tool, caller, gone }, Presence(trigger))
+    }
+
+    /// Completes when the caller cancelled the call. That it went away does not count: what its tool has begun goes on then.
+    pub(super) fn cancelled_by_caller(&self) -> BoxFuture<'static, ()> {
+        self.caller.as_ref().map_or_else(|| Box::pin(std::future::pending()) as _, |caller| caller.cancelled())
     }
 }
 
@@ -81,14 +87,8 @@ impl CallIo for CallLine {
     }
 
     fn cancelled(&self) -> BoxFuture<'static, Cancelled> {
-        let (gone, caller) = (self.gone.clone(), self.caller.as_ref().map(|caller| caller.cancelled()));
+        let (gone, by_caller) = (self.gone.clone(), self.cancelled_by_caller());
         Box::pin(async move {
-            let by_caller = async {
-                match caller {
-                    Some(cancelled) => cancelled.await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = by_caller => Cancelled::ByCaller,

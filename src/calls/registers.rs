@@ -13,7 +13,7 @@ use super::approval::{self, Approvals, DecideError, Ran, Refusal, Run, Standing,
 use super::parts::{Parts, Stored};
 use super::pending::Registers;
 use super::track::{self, Ask, Begun, CancelError, Reply, Side, Started, Tracker, Unasked, Unoffered};
-use super::{Answered, Calls, Ready, Refused, allow};
+use super::{Answered, Calls, Ready, Refused, allow, routing};
 use crate::catalog::{Found, ViewQuery, find_in_scope};
 use crate::config;
 use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ViewTool};
@@ -105,9 +105,13 @@ impl Calls {
         let id = ready.tool.id.clone();
         let refused = Refused::ApprovalRequired { id: id.clone(), waiting: None };
         let Some(approvals) = self.approvals() else { return refused };
-        let Some(route) = self.0.engine.route(&id.scenario) else {
-            let reason = "its scenario has not answered yet, so nobody can say yes to it".to_owned();
-            return Refused::Unavailable { id, reason };
+        let wait = self.0.config.load().reroute_wait;
+        let route = match self.0.engine.route(&id.scenario) {
+            Some(route) => route,
+            None => match routing::first(&self.0, &id, wait).await {
+                Ok(route) => route,
+                Err(refused) => return refused,
+            },
         };
         let asker = asker(&ready);
         let Ready { tool, arguments, .. } = ready;

@@ -1,23 +1,22 @@
 //! Sending a call that may be made: its rate, its turn, its scenario's breaker, and the tries it gets.
 //!
 //! Sent once, with two exceptions that cannot have it run twice unasked: nothing of it was sent (then it waits a moment to hear where the
-//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke.
+//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke. A call that its caller
+//! cancelled gets no further try.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::caller::{CallLine, Caller};
 use super::limits::{Lane, Turn};
 use super::note::Note;
-use super::{Answered, Calls, Inner, Ready, Refused};
+use super::{Answered, Calls, Inner, Ready, Refused, routing};
 use crate::config;
 use crate::engine::{CallReport, Route};
-use crate::model::{ScenarioName, ToolId};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
@@ -91,11 +90,18 @@ impl Calls {
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
         inner.limits.rate(&ready.tool, &ready.scope)?;
         let lane = inner.limits.lane(scenario, &rules);
-        // Who cannot pass need not wait for that.
-        lane.would_pass(scenario, route(inner, id)?.generation)?;
+        if let Some(route) = routing::usable(inner, scenario) {
+            // A call that the breaker refuses need not wait for its turn.
+            lane.would_pass(scenario, route.generation)?;
+        }
         let turn = inner.limits.turn(scenario, &lane, &rules).await?;
+        let route = match routing::usable(inner, scenario) {
+            Some(route) => route,
+            // With its turn, so that the calls that wait here are as many as the limits allow. In a box, since it is rare.
+            None => Box::pin(routing::first(inner, id, rules.reroute_wait)).await?,
+        };
         // In a box: it is handed on several times.
-        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, _turn: turn }))
+        Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
     }
 }
 
@@ -106,20 +112,24 @@ fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<A
     answered.map(|answered| Answered { took, ..answered })
 }
 
-fn route(inner: &Inner, id: &ToolId) -> Result<Arc<Route>, Refused> {
-    inner.engine.route(&id.scenario).ok_or_else(|| {
-        let reason = "its scenario has not answered yet, so it is not known how to call it".to_owned();
-        Refused::Unavailable { id: id.clone(), reason }
-    })
-}
-
 /// A call under way.
 struct Sending {
     inner: Arc<Inner>,
     rules: Arc<config::Calls>,
     ready: Ready,
     lane: Arc<Lane>,
+    /// Where it is tried first.
+    route: Arc<Route>,
     _turn: Turn,
+}
+
+/// Which of its further tries a call has used.
+#[derive(Default)]
+struct Used {
+    /// The one by another route, of a call that was not sent.
+    reroute: bool,
+    /// Those of a tool that may be called again.
+    repeats: u32,
 }
 
 impl Sending {
@@ -128,8 +138,8 @@ impl Sending {
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
         let longest = call.limit(self.rules.max_timeout);
-        let mut to = route(&self.inner, &tool.id)?;
-        let (mut rerouted, mut repeats) = (false, 0);
+        let mut to = Arc::clone(&self.route);
+        let mut used = Used::default();
         self.owned(&to)?;
         self.lane.pass(&tool.id.scenario, to.generation, &self.rules)?;
         let answered = loop {
@@ -138,15 +148,10 @@ impl Sending {
                 Ok(outcome) => break Ok((outcome, to)),
                 Err(error) => error,
             };
-            let next = if !error.was_sent() && !rerouted {
-                rerouted = true;
-                self.elsewhere(&tool.id.scenario, &to).await
-            } else if self.may_repeat(&error) && repeats < self.rules.retries {
-                repeats += 1;
-                self.inner.clock.sleep(PAUSE).await;
-                self.inner.engine.route(&tool.id.scenario)
-            } else {
-                None
+            let next = tokio::select! {
+                biased;
+                () = line.cancelled_by_caller() => None,
+                next = self.next(&error, &to, &mut used) => next,
             };
             let left = longest.saturating_sub(self.inner.clock.now() - begun);
             let passes = |next: &Arc<Route>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
@@ -166,6 +171,21 @@ impl Sending {
         };
         span.record("outcome", super::outcome(&answered));
         answered
+    }
+
+    /// The route for one more try of a call that failed with `error`, if it may have one.
+    async fn next(&self, error: &CallError, tried: &Route, used: &mut Used) -> Option<Arc<Route>> {
+        let scenario = &self.ready.tool.id.scenario;
+        if !error.was_sent() && !used.reroute {
+            used.reroute = true;
+            routing::another(&self.inner, scenario, tried, self.rules.reroute_wait).await
+        } else if self.may_repeat(error) && used.repeats < self.rules.retries {
+            used.repeats += 1;
+            self.inner.clock.sleep(PAUSE).await;
+            routing::any(&self.inner, scenario, self.rules.reroute_wait).await
+        } else {
+            None
+        }
     }
 
     /// What is sent.
@@ -224,28 +244,5 @@ impl Sending {
             CallError::NotCallable(_) => false,
         };
         broke && self.ready.tool.tool.facts.idempotent
-    }
-
-    /// Waits a moment for another way to the scenario than the one where nobody was: the engine asks it at once, and its sources may tell
-    /// where it is now.
-    async fn elsewhere(&self, scenario: &ScenarioName, tried: &Route) -> Option<Arc<Route>> {
-        let mut reader = self.inner.reader.clone();
-        let until: Instant = self.inner.clock.now() + self.rules.reroute_wait;
-        let found = async {
-            loop {
-                let is_other = |route: &Arc<Route>| {
-                    let other = !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
-                    other && !route.ended
-                };
-                match self.inner.engine.route(scenario) {
-                    Some(route) if is_other(&route) => return Some(route),
-                    Some(_) => {}
-                    // One that moved may have none until it is connected anew.
-                    None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
-                }
-                reader.changed().await?;
-            }
-        };
-        tokio::time::timeout_at(until, found).await.ok().flatten()
     }
 }

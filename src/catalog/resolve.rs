@@ -1,19 +1,21 @@
-//! Names: who claims which text, and who gets it.
+//! Naming: which tool gets which published name.
 //!
-//! Every tool of every scenario that is published or withdrawn, enabled or not, makes its claims. The rules look at the claims on
-//! one text only, so they are independent of order, and a change of one tool concerns at most the holders of the texts it claims:
+//! Every tool of a scenario that is published or withdrawn makes its claims, enabled or not. The rules
+//! look at the claims on one text only. So they do not depend on order, and a change of one tool
+//! concerns at most the other tools that claim the same texts:
 //!
-//! 1. A tool with an alias wants the alias; one without wants its own name ([`PublishedName::plain`]), or nothing when the style is
-//!    `Always`. Besides, every tool claims its qualified name, whether it comes to use it or not.
-//! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool wants it and nobody has it as an
-//!    alias. Neither is given when the text is the qualified name of another tool or is [reserved](PublishedName::is_reserved).
-//! 3. Whoever does not get what it wants has its qualified name. If another tool claims that text, in whatever way, it has its
+//! 1. A tool with an alias wants the alias. One without wants its own name ([`PublishedName::plain`]),
+//!    or no name when the style is `Always`. Every tool also claims its qualified name, used or not.
+//! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool wants
+//!    it and it is no tool's alias. Neither is given when the text is the qualified name of another
+//!    tool or is [reserved](PublishedName::is_reserved).
+//! 3. Every other tool has its qualified name. If another tool claims that text in any way, it has its
 //!    [unique form](PublishedName::unique) instead.
 //!
-//! So names are unique: a text of the ordinary shape is given only to a tool whose claim no other claim disputes, but for an alias,
-//! which beats the plain names; a unique form is nobody else's by its shape. And a newcomer can make others fall back, but never gets
-//! what they had, not even by being called such that its qualified name is another tool's own. A published name is never parsed:
-//! [`Names::claimants`] looks it up.
+//! So names are unique. A newcomer can make others fall back, but never gets a name that another tool
+//! had, not even by being called such that its qualified name is another tool's own. A published name
+//! is never parsed: [`Names::claimants`] looks it up. Examples, lookups and findings are in
+//! `docs/design/naming.md`.
 
 use super::NamingStyle;
 use super::claim::{Claim, Kind, Text};

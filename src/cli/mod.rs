@@ -44,7 +44,7 @@ pub use exit::Failure;
 
 /// One always-current list of every tool that your AI agents may call.
 #[derive(Debug, Parser)]
-#[command(name = "callsheet", version, after_help = exit::HELP)]
+#[command(name = "callsheet", version = env!("CALLSHEET_VERSION"), after_help = exit::HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

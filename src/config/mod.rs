@@ -267,7 +267,7 @@ pub struct Calls {
     pub queue_timeout: Duration,
     /// `retries`: further tries of a call that may be repeated.
     pub retries: u32,
-    /// `reroute_wait`: how long a call whose connection was refused waits to hear where its scenario is now.
+    /// `reroute_wait`: how long a call waits for a connection to its scenario while there is none, or after it was refused.
     pub reroute_wait: Duration,
     /// `breaker_failures`: failures in a row after which a scenario is not called for a while.
     pub breaker_failures: u32,

@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::schema::Refused;
-use super::schema::excerpt::beginning;
 use super::schema::walk::{Role, each_object};
+use crate::model::text::truncate_at_char_boundary;
 
 /// What a target accepts; `None` and an empty list say that no limit is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,7 +260,7 @@ pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> 
         let fault = |what: String| Err(Refused::Beyond(what));
         let mut named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
         if let Some(name) = named.find(|name| limits.key.is_some_and(|rule| !rule.allow(name))) {
-            return fault(format!("a property called `{}`", beginning(name, 60)));
+            return fault(format!("a property called `{}`", truncate_at_char_boundary(name, 60).text));
         }
         if limits.unions == Unions::AnyOf && members.contains_key("oneOf") {
             return fault("`oneOf` in its schema".to_owned());

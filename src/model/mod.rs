@@ -16,6 +16,7 @@ pub mod profile;
 pub mod scenario;
 pub mod secret;
 pub mod target;
+pub(crate) mod text;
 pub mod tool;
 pub mod usage;
 pub mod version;

@@ -1,4 +1,7 @@
-//! Names: of scenarios, of their tools, and the published names. A published name is built here and nowhere else, and never parsed.
+//! Names: of scenarios, of their tools, and the published names.
+//!
+//! A published name is built here and nowhere else, and is never parsed. Which tool gets which name is
+//! decided in [`catalog`](crate::catalog); `docs/design/naming.md` has the rules with examples.
 
 use std::borrow::Cow;
 use std::fmt;

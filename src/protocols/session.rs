@@ -1,7 +1,9 @@
-//! One scenario as long as it is the same process or connection.
+//! Session: one scenario as long as it is the same process or connection.
 //!
-//! A session lists and calls its scenario, says when the list may have changed, and says when it ended. It decides neither when to list
-//! nor whether a call is allowed; dropping it closes it.
+//! A session lists and calls its scenario, and signals that the list may have changed or that it
+//! ended. It decides neither when to list nor whether a call is allowed. Dropping it closes it. What
+//! the engine does with sessions is in `docs/design/sessions.md`, what an author has to write in
+//! `docs/protocols.md`.
 
 use std::fmt;
 

@@ -1,8 +1,10 @@
-//! Which bytes for whom: a key (revision, query, format, coding) to a prepared body with its `ETag`.
+//! Views as bytes: from a key (revision, query, format, coding) to a prepared body with its `ETag`.
 //!
-//! Rendering happens once for many concurrent askers, off the async threads, and what is kept is bounded in bytes. What the latest list
-//! says of the scenarios that did not change is taken over, so that a change costs one scenario's rendering and one copy. Nothing here
-//! decides what is in a view, and the same catalog gives the same bytes in any process.
+//! A body is rendered once for all requests that wait for it, off the async threads, and what is kept
+//! is bounded in bytes. Tools of scenarios that did not change are copied from the latest list, so a
+//! change costs one scenario's rendering and one copy. The same catalog gives the same bytes in any
+//! process. Nothing here decides what is in a view. A picture, an example and the errors are in
+//! `docs/design/views.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

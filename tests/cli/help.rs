@@ -62,8 +62,10 @@ fn every_command_explains_itself_within_a_hundred_columns() {
 }
 
 #[test]
-fn the_version_is_the_packages() {
-    assert_eq!(Home::new().run(&["--version"]).ok(), format!("callsheet {}\n", env!("CARGO_PKG_VERSION")));
+fn the_version_is_the_packages_and_may_name_the_commit() {
+    let version = Home::new().run(&["--version"]).ok();
+    assert_eq!(version, format!("callsheet {}\n", env!("CALLSHEET_VERSION")));
+    assert!(version.starts_with(concat!("callsheet ", env!("CARGO_PKG_VERSION"))), "{version}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use callsheet::discovery::Endpoint;
 use callsheet::engine::{EngineError, Forgotten};
 use callsheet::model::{FindingCode, ScenarioState, SourceId};
 
@@ -11,6 +12,32 @@ use crate::support::found::{self, announced};
 use crate::support::scripted::{Reply, Scripted};
 use crate::support::sources::{OFTEN, Processes};
 use crate::support::watched::{HOUR, findings, health, listed, ms, name, one, setting};
+
+/// A daemon with one scenario, `pantry`, that was found, was trusted, and is removed now: its server is closed, and it is not announced any
+/// more.
+struct Removed {
+    home: found::Home,
+    server: Scripted,
+    daemon: found::Found,
+    /// How it was announced.
+    heard: [Endpoint; 1],
+}
+
+impl Removed {
+    async fn new() -> Self {
+        let home = found::Home::new();
+        let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
+        let heard = [announced("pantry", &server.url(), Some("id-1"))];
+        let daemon = home.start(heard.clone()).await;
+        daemon.until_pending("pantry").await;
+        daemon.decide("POST", "pantry", "trust").await;
+        daemon.until_listed(&["stock"]).await;
+        server.close().await;
+        daemon.hears([]);
+        daemon.until_state("pantry", ScenarioState::Removed).await;
+        Self { home, server, daemon, heard }
+    }
+}
 
 #[tokio::test]
 async fn a_removed_scenario_is_forgotten_with_its_names_and_its_stored_manifest() {
@@ -75,17 +102,7 @@ async fn a_down_scenario_that_is_still_named_is_known_anew_and_comes_back() {
 
 #[tokio::test]
 async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_it() {
-    let home = found::Home::new();
-    let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
-    let heard = || [announced("pantry", &server.url(), Some("id-1"))];
-    let daemon = home.start(heard()).await;
-    daemon.until_pending("pantry").await;
-    daemon.decide("POST", "pantry", "trust").await;
-    daemon.until_listed(&["stock"]).await;
-    let heard = heard();
-    server.close().await;
-    daemon.hears([]);
-    daemon.until_state("pantry", ScenarioState::Removed).await;
+    let Removed { home, mut server, daemon, heard } = Removed::new().await;
     let gone = daemon.until("forgotten", |now| !now.health.contains_key(&name("pantry")));
     let waits = tokio::select! {
         biased;
@@ -104,17 +121,7 @@ async fn an_approval_ends_with_its_scenario_though_the_client_does_not_wait_for_
 
 #[tokio::test]
 async fn a_removed_scenario_takes_the_approval_along_that_it_had() {
-    let home = found::Home::new();
-    let mut server = Scripted::saying(Reply::tools("pantry", &["stock"]));
-    let heard = || [announced("pantry", &server.url(), Some("id-1"))];
-    let daemon = home.start(heard()).await;
-    daemon.until_pending("pantry").await;
-    daemon.decide("POST", "pantry", "trust").await;
-    daemon.until_listed(&["stock"]).await;
-    let heard = heard();
-    server.close().await;
-    daemon.hears([]);
-    daemon.until_state("pantry", ScenarioState::Removed).await;
+    let Removed { mut server, daemon, heard, home: _home } = Removed::new().await;
     let answer = daemon.decide("POST", "pantry", "forget").await;
     assert_eq!((&answer["was"], &answer["trust_ended"]), (&"removed".into(), &true.into()), "{answer}");
     assert!(answer["named_by"].is_null() && answer["message"].as_str().unwrap().contains("are free"), "{answer}");

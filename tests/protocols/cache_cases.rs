@@ -17,11 +17,11 @@ use crate::support::cache_replay::replay;
 const NO_GUESS: &str =
     "no lifetime is guessed from `Last-Modified`: the protocol's default lifetime stands in its place";
 const NO_ERROR: &str = "an error is no list of tools, however long it says that it may be kept";
-const OWN_LIST: &str = "asked by a reader of our own list, not of a scenario";
+const OWN_LIST: &str = "about a reader of our own list, not about a scenario";
 const DEFAULT_LIFETIME: &str = "`refresh.default_lifetime`: an answer that says nothing is fresh for a minute";
 const LAST_GOOD: &str = "`cache.last_good`: the last good answer outlives what it said";
 
-/// Cases that may be met or not, and are not, with the reason. The same table is in ARCHITECTURE.md.
+/// Cases that may be met or not, and are not, with the reason. The same table is in docs/design/caching.md.
 const OTHERWISE: [(&str, &str); 16] = [
     (
         "freshness-max-age-date",
@@ -51,11 +51,11 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("conditional-etag-weak-respond", OWN_LIST),
     ("conditional-etag-strong-respond-multiple-first", OWN_LIST),
     ("conditional-etag-strong-respond-multiple-last", OWN_LIST),
-    ("query-args-different", "a scenario is asked at one address, without a query"),
+    ("query-args-different", "a scenario is polled at one address, without a query"),
     ("other-age-delay", "only about the `Age` of an answer that is served again, and none is"),
 ];
 
-/// What comes out otherwise once the product's own rules are on, with the rule that does it. The same table is in ARCHITECTURE.md.
+/// What comes out otherwise once the product's own rules are on, with the rule that does it. The same table is in docs/design/caching.md.
 const OWN_RULES: [(&str, &str); 8] = [
     ("freshness-none", DEFAULT_LIFETIME),
     ("heuristic-200-cached", DEFAULT_LIFETIME),
@@ -161,8 +161,8 @@ async fn with_our_own_rules_on_only_what_they_are_for_differs() {
 
 #[test]
 fn what_is_not_met_is_told_to_readers() {
-    let text = include_str!("../../ARCHITECTURE.md");
+    let text = include_str!("../../docs/design/caching.md");
     for (id, why) in OTHERWISE.iter().chain(&OWN_RULES).chain(&ELSEWHERE) {
-        assert!(text.contains(&format!("| `{id}` | {why} |")), "ARCHITECTURE.md has no row for {id}: {why}");
+        assert!(text.contains(&format!("| `{id}` | {why} |")), "docs/design/caching.md has no row for {id}: {why}");
     }
 }

@@ -60,6 +60,16 @@ async fn until_names(house: &House, wanted: &[&str]) {
     house.until("the names", |_| house.names() == wanted).await;
 }
 
+/// Waits until a call has its turn.
+async fn until_a_call_waits(house: &House) {
+    let waits = async {
+        while house.app.calls().under_way(&scenario("actor")) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.unwrap();
+}
+
 /// A caller that takes part.
 #[derive(Default)]
 struct Partner {
@@ -265,6 +275,23 @@ async fn a_session_hears_that_a_call_is_cancelled_or_that_its_caller_is_gone() {
 }
 
 #[tokio::test]
+async fn a_call_that_its_caller_cancelled_is_not_tried_again() {
+    let script = Script::of(&["breaks"]);
+    let house = house(&script).await;
+    let (cancel, cancelled) = StopTrigger::new();
+    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
+    let call = house.app.calls().execute_for(request("breaks", &json!({})), Some(partner));
+    let cancels = async {
+        script.until("sent", 1).await;
+        cancel.stop();
+    };
+    let (answered, ()) = tokio::join!(call, cancels);
+    assert_eq!(answered.unwrap_err().kind(), "broken");
+    assert_eq!(script.count("sent"), 1, "its tool may be called again, but its caller does not want that");
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_session_that_ends_by_itself_is_made_anew() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;
@@ -289,6 +316,19 @@ async fn a_session_that_ends_by_itself_is_made_anew() {
 }
 
 #[tokio::test]
+async fn a_session_that_ended_by_itself_is_released_before_there_is_another_one() {
+    let script = Script::of(&["read"]);
+    let house = house_after(&script, Duration::from_secs(3600)).await;
+    let route = house.route("actor").unwrap();
+    script.end("the process exited with status 1");
+    house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
+    assert_eq!(script.open(), 1, "a call may be under way");
+    drop(route);
+    assert_eq!((script.open(), script.count("connect")), (0, 1));
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;
@@ -296,7 +336,7 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
     script.end("it moves");
     script.until("refuse", 1).await;
     let moves = async {
-        script.until("unsent", 1).await;
+        until_a_call_waits(&house).await;
         house.place("actor", place("elsewhere"), Trust::Trusted);
         house.until("no way to it", |_| house.route("actor").is_none()).await;
         script.refuse(false);
@@ -308,13 +348,80 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
 }
 
 #[tokio::test]
+async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("it moves");
+    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.until("no way to it", |_| house.route("actor").is_none()).await;
+    let connects = async {
+        until_a_call_waits(&house).await;
+        script.refuse(false);
+    };
+    let none = json!({});
+    let (answered, ()) = tokio::join!(house.call("read", &none), connects);
+    let answered = answered.unwrap();
+    assert_eq!((&*answered.url, answered.attempts), ("local:elsewhere", 1));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn calls_that_begin_while_there_is_no_session_do_not_open_the_circuit_breaker() {
+    let script = Script::of(&["read"]);
+    let house = house(&script).await;
+    script.refuse(true);
+    script.end("the process exited with status 1");
+    script.until("refuse", 1).await;
+    let connects = async {
+        until_a_call_waits(&house).await;
+        script.refuse(false);
+    };
+    let none = json!({});
+    let calls = (0..20).map(|_| house.call("read", &none));
+    let (answered, ()) = tokio::join!(futures_util::future::join_all(calls), connects);
+    assert!(answered.iter().all(Result::is_ok), "{answered:?}");
+    assert_eq!(script.count("unsent"), 0);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
+    let script = Script::of(&["read"]);
+    let house = House::speaking(script.protocol(), |config| {
+        config.refresh.backoff_base = Duration::from_secs(3600);
+        config.refresh.backoff_max = Duration::from_secs(3600);
+        config.calls.reroute_wait = Duration::from_millis(20);
+    });
+    let house = house.await;
+    house.place("actor", place("actor"), Trust::Trusted);
+    until_names(&house, &["read"]).await;
+    script.end("the process exited with status 1");
+    let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
+    house.until("said why", |snapshot| why(snapshot).as_deref() == Some("ended")).await;
+    let refused = house.call("read", &json!({})).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.status().as_u16()), ("unavailable", 503));
+    let text = refused.to_string();
+    assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
+    house.finish().await;
+}
+
+#[tokio::test]
 async fn a_call_that_its_session_never_ends_is_over_at_last() {
     let script = Script::of(&["stuck"]);
     let house = House::speaking(script.protocol(), |config| config.calls.max_timeout = Duration::from_millis(1)).await;
     house.place("actor", place("actor"), Trust::Trusted);
     until_names(&house, &["stuck"]).await;
-    let refused = house.call("stuck", &json!({})).await.unwrap_err();
-    assert!(refused.to_string().contains("did not answer within"), "{refused}");
+    let none = json!({});
+    // From the moment the session has the call, only timers are waited for, so time can jump to the next one.
+    let stops_time = async {
+        script.until("stuck", 1).await;
+        tokio::time::pause();
+    };
+    let (answered, ()) = tokio::join!(house.call("stuck", &none), stops_time);
+    tokio::time::resume();
+    let refused = answered.unwrap_err();
+    assert!(refused.to_string().contains("did not answer within 5.001s"), "{refused}");
     house.finish().await;
 }
 

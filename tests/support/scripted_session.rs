@@ -230,7 +230,16 @@ impl Session for ScriptedSession {
             match &*call.tool {
                 "progress" => Ok(progress(io)),
                 "input" => Ok(self.input(io).await),
-                "stuck" => std::future::pending().await,
+                "stuck" => {
+                    self.script.happens("stuck");
+                    std::future::pending().await
+                }
+                "breaks" => {
+                    self.script.happens("sent");
+                    io.cancelled().await;
+                    let message = "it was closed".to_owned();
+                    Err(CallError::Unanswered(TransportError::Broken { url: "script".to_owned(), message }))
+                }
                 "wait" => {
                     self.script.happens("waiting");
                     let why = io.cancelled().await;
@@ -292,5 +301,6 @@ fn progress(io: &mut dyn CallIo) -> Outcome {
 }
 
 fn listed(name: &str) -> serde_json::Value {
-    json!({"name": name, "description": name, "metadata": {"enabled_by_default": true}})
+    let idempotent = name == "breaks";
+    json!({"name": name, "description": name, "metadata": {"enabled_by_default": true, "idempotent": idempotent}})
 }

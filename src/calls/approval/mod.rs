@@ -1,11 +1,13 @@
-//! Calls that need a human's yes: who they are, until when they wait, and what the yes sets going.
+//! Approvals: calls that wait until a human approves or rejects them.
 //!
-//! A yes is for one call exactly ([`binding`]): scenario, tool, arguments, who asked, who answers for the scenario, and how the tool is
-//! defined. It is refused when any of that is not so any more. It is used up before anything is sent: `started` is durable first, so
-//! whatever happens to the daemon, the call is sent once at most; what was under way when a daemon ended is shown as `unknown-outcome`
-//! and is run again only if its tool says that it may be.
+//! An approval is for one call exactly ([`binding`]): scenario, tool, arguments, caller, the peer that
+//! answers for the scenario, and the tool's definition. It is refused if any of these differs by then.
+//! The state `started` is durable before the call is sent, so a crash never runs a call twice. A call
+//! that was under way when the daemon ended is shown as `unknown-outcome`, and runs again only if its
+//! tool is idempotent.
 //!
-//! Never done here: sending. Whoever runs calls is a [`Run`].
+//! Never done here: sending, which is the business of a [`Run`]. States, a picture and the errors are
+//! in `docs/design/approvals.md`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list of errors may cost, which the
 //! validator keeps in memory whole. Runs on the threads of [`super::pool`] only.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Validator};
@@ -13,10 +13,11 @@ use super::super::Violation;
 use super::cost::Meter;
 use super::{compiling, pattern};
 use crate::model::JsonText;
+use crate::model::text::{Truncated, truncate_at_char_boundary};
 
 /// Violations listed at most.
 pub const MOST_VIOLATIONS: usize = 50;
-/// Characters of each message and bytes of each pointer at most: both quote what the caller wrote.
+/// Bytes of each message and of each pointer at most: both quote what the caller wrote.
 const LONGEST_MESSAGE: usize = 300;
 /// Bytes of all messages and pointers together.
 const LONGEST_LIST: usize = 16 * 1024;
@@ -172,29 +173,13 @@ fn pattern_bytes(value: &Value, sum: u64) -> Option<u64> {
     }
 }
 
-/// The beginning of what is displayed. What follows is not even written.
+/// What is displayed, or its beginning and an ellipsis.
 fn cut(shown: &dyn fmt::Display) -> String {
-    let mut writer = Cut(String::new());
-    if write!(writer, "{shown}").is_err() {
-        writer.0.push('…');
+    let Truncated { mut text, is_cut } = truncate_at_char_boundary(shown, LONGEST_MESSAGE);
+    if is_cut {
+        text.push('…');
     }
-    writer.0
-}
-
-/// Takes [`LONGEST_MESSAGE`] bytes, and then fails.
-struct Cut(String);
-
-impl fmt::Write for Cut {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = LONGEST_MESSAGE - self.0.len();
-        if text.len() <= room {
-            self.0.push_str(text);
-            return Ok(());
-        }
-        let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        self.0.push_str(&text[..end]);
-        Err(fmt::Error)
-    }
+    text
 }
 
 #[cfg(test)]

@@ -1,4 +1,8 @@
-//! The press: gathers what changed and publishes it as one snapshot.
+//! Publish: gathers what changed and publishes it as one immutable snapshot.
+//!
+//! The only writer of snapshots. It decides when a snapshot goes out and which time of origin its
+//! revision has; it never judges a scenario and renders no list. The rules and an example are in
+//! `docs/design/publish.md`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

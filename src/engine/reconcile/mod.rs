@@ -1,4 +1,8 @@
-//! Which scenario is asked where: the sets of all sources, merged by name and by address. Pure.
+//! Reconcile: merges the endpoint sets of all sources into one endpoint per scenario.
+//!
+//! Pure, and independent of the order in which the sets came. It never polls, judges health or
+//! changes a scenario. The order of precedence, the rules about names and an example are in
+//! `docs/design/reconcile.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! The states of one scenario, and every step from one to another. Pure: [`next`] is the only place that says which state follows.
+//! The states of one scenario, and every transition between them.
+//!
+//! Pure: [`next`] is the only place that says which state follows. What each state means for the
+//! tools, an example and the errors are in `docs/design/lifecycle.md`.
 //!
 //! ```text
 //!                  Unapproved                        Rejected
@@ -21,10 +24,11 @@
 //!                        +--- Absent (from any state but Pending, Blocked) --> Removed
 //! ```
 //!
-//! An input says what is true of the scenario now, not what changed; the same input twice changes nothing the second time. The loop
-//! gives three of them, in this order, whenever something may have changed: what the operator decided (`Rejected`, `Unapproved`,
-//! `Approved`), what the sources say (`Absent`, `Present`), and what its answers came to (all others). So an operator's decision hides
-//! whatever else is so, and what is hidden shows again when the decision is taken back.
+//! An input is a fact about the scenario now, not an event: the same input twice changes nothing the
+//! second time. Whenever something may have changed, the loop gives three inputs in this order: what
+//! the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say (`Absent`,
+//! `Present`), and what the answers came to (all others). So an operator's decision hides everything
+//! else, and what is hidden shows again when the decision is taken back.
 
 use crate::model::ScenarioState;
 

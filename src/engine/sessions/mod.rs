@@ -1,10 +1,13 @@
-//! The sessions with scenarios: one for each, as long as it is the same process or connection.
+//! Keeps one session per scenario, as long as that is the same process or connection.
 //!
-//! Made when there is none, kept while the scenario is where it was and speaks what it spoke, and dropped, which closes it, when the
-//! scenario moves, restarts, is blocked or removed. A hint of a session only ever triggers a listing. A session that ended stays for
-//! calls under way, which then find no connection, until the next listing has connected anew; how long that waits is decided here.
+//! A session is kept while its scenario has the same target and protocol. It is dropped, which closes
+//! it, when the scenario moves, restarts, is blocked or removed, and when it ended by itself. Until the
+//! next listing has connected anew, calls find one in its place that sends nothing; how long that
+//! listing waits is decided here. A hint only ever triggers a listing.
 //!
-//! It starts no listing, changes no record and judges no health: what follows from the word of a session is given as an [`Effect`].
+//! It starts no listing, changes no scenario and judges no health: what follows from what a session
+//! says is given as an [`Effect`]. Invariants, an example and the errors are in
+//! `docs/design/sessions.md`.
 //!
 //! ```text
 //!             connected                   good listing               Following
@@ -27,14 +30,16 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::config::Refresh;
 use crate::engine::message::Event;
 use crate::engine::scenario::backoff::Backoff;
+use crate::engine::sessions::ended::EndedSession;
 use crate::engine::sessions::link::{Connected, SessionLink, SessionSpec};
 use crate::engine::sessions::news::{News, SessionNews};
 use crate::engine::sessions::pace::Pace;
 use crate::engine::sessions::reporter::Reporter;
 use crate::model::ScenarioName;
-use crate::protocols::{Hint, Session};
+use crate::protocols::{EndReason, Hint, Session};
 use crate::transports::Transports;
 
+mod ended;
 pub(in crate::engine) mod link;
 pub(in crate::engine) mod news;
 mod pace;
@@ -84,7 +89,7 @@ struct KeptSession {
 enum Life {
     /// As far as is known. The task waits for its end, if it can end.
     Living { _end: Option<AbortOnDropHandle<()>> },
-    /// It ended by itself.
+    /// It ended by itself, and another one that sends nothing is in its place.
     Ended,
 }
 
@@ -225,11 +230,7 @@ impl Sessions {
         match said.news {
             News::Hint(hint) => kept.hint(hint, last, now),
             News::HintsEnded => kept.hints_ended(refresh, now),
-            News::Ended(reason) => {
-                let wait = wait(kept.since, kept.wait, refresh, now);
-                (kept.life, kept.hints, kept.wait) = (Life::Ended, Hints::off(), Some(wait));
-                Effect::Gone(now + wait, reason.to_string())
-            }
+            News::Ended(reason) => kept.ended(reason, refresh, now),
         }
     }
 
@@ -323,6 +324,15 @@ impl KeptSession {
         let until = if lived { now } else { now + wait };
         self.hints = Hints::Off { until: Some(until), wait: Some(wait) };
         Effect::Unfollowed(until)
+    }
+
+    /// It ended by itself. What it holds is released here, whatever becomes of its scenario, as soon as no call uses it any more.
+    fn ended(&mut self, reason: EndReason, refresh: &Refresh, now: Instant) -> Effect {
+        let wait = wait(self.since, self.wait, refresh, now);
+        let why = reason.to_string();
+        self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason));
+        (self.life, self.hints, self.wait) = (Life::Ended, Hints::off(), Some(wait));
+        Effect::Gone(now + wait, why)
     }
 
     /// Hints without a change are followed less and less eagerly.

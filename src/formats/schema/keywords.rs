@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::excerpt::beginning;
 use super::walk::{Role, each_object};
 use super::{Context, Refused};
+use crate::model::text::truncate_at_char_boundary;
 
 /// Characters of a folded value.
 pub(super) const FITS: usize = 200;
@@ -75,11 +75,14 @@ fn said(keyword: &str, value: &Value) -> Said {
         "additionalProperties" if *value == Value::Bool(false) => Said::Unsaid,
         "title" | "examples" | "description" | "properties" | "items" => Said::Unsaid,
         _ => {
-            let text = match value {
-                Value::String(text) => beginning(format_args!("{keyword}: {text}"), FITS + 1),
-                other => beginning(format_args!("{keyword}: {other}"), FITS + 1),
+            // No text of so many characters has more bytes.
+            let most = FITS * char::MAX.len_utf8();
+            let said = match value {
+                Value::String(text) => truncate_at_char_boundary(format_args!("{keyword}: {text}"), most),
+                other => truncate_at_char_boundary(format_args!("{keyword}: {other}"), most),
             };
-            if text.chars().count() <= FITS { Said::Text(text) } else { Said::Unsaid }
+            let fits = !said.is_cut && said.text.chars().count() <= FITS;
+            if fits { Said::Text(said.text) } else { Said::Unsaid }
         }
     }
 }
@@ -111,7 +114,7 @@ fn tell(context: &mut Context, keywords: &BTreeSet<String>, target: &str, what: 
     if keywords.is_empty() {
         return;
     }
-    let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", beginning(keyword, 40)));
+    let shown = keywords.iter().take(12).map(|keyword| format!("`{}`", truncate_at_char_boundary(keyword, 40).text));
     let shown = shown.collect::<Vec<_>>().join(", ");
     let further = if keywords.len() > 12 { format!(" and {} others", keywords.len() - 12) } else { String::new() };
     context.lossy("", format_args!("for `{target}` {shown}{further} was {what}: it does not know these keywords"), "");

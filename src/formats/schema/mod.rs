@@ -10,12 +10,12 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::model::JsonText;
+use crate::model::text::truncate_at_char_boundary;
 
 pub mod all_of;
 pub mod budget;
 pub mod close;
 pub mod context;
-pub(super) mod excerpt;
 pub mod fold;
 pub mod inline;
 pub mod items;
@@ -36,8 +36,6 @@ pub(super) use context::step;
 pub use context::{Context, Note, Step, Transform};
 pub use refused::Refused;
 pub use walk::escaped;
-
-use excerpt::beginning;
 
 /// A list of steps, written as the functions that they are.
 macro_rules! steps {
@@ -160,5 +158,5 @@ fn each_once(list: &mut Vec<Value>) -> bool {
 
 /// The beginning of a value's text, for a message.
 fn short(value: &Value) -> String {
-    beginning(value, 60)
+    truncate_at_char_boundary(value, 60).text
 }

@@ -1,6 +1,6 @@
 //! Why a schema cannot be offered to a vendor.
 
-use super::excerpt::beginning;
+use crate::model::text::truncate_at_char_boundary;
 
 /// Why a schema cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum Refused {
 impl Refused {
     /// What a reference means is not within the schema.
     pub(super) fn reference(target: &str) -> Self {
-        Self::Reference(beginning(target, 100))
+        Self::Reference(truncate_at_char_boundary(target, 100).text)
     }
 
     /// The next step for the scenario's author.

@@ -9,13 +9,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Version};
+use http::Version;
 use maud::html;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -28,6 +26,7 @@ use crate::server::dashboard::guard::guard;
 use crate::server::dashboard::text::foreign;
 use crate::server::http::error::Problem;
 use crate::server::http::query::{Query, once};
+use crate::server::http::sse;
 
 /// The least time between two tellings.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -35,7 +34,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Sentences told at once at most.
 const SENTENCES: usize = 3;
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// One page's stream.
 struct Stream {
@@ -59,21 +57,14 @@ pub(super) async fn follow(
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
     let reader = shared.reader.clone();
     let known = reader.snapshot();
-    let mut waiting = VecDeque::from([Bytes::from_static(b"retry: 1000\n\n")]);
+    let mut waiting = VecDeque::from([sse::FIRST]);
     if query.one("seen") != Some(known.sequence.to_string().as_str()) {
         waiting.extend([event("health", "1"), event("catalog", "1")]);
     }
     let (clock, stop) = (shared.clock, shared.dashboard.stop.clone());
     let stream = Stream { reader, known, waiting, clock, next_look: clock.now(), stop, _place: place };
-    let mut response = Response::new(Body::from_stream(unfold(stream, next)));
-    let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(BUFFERING, HeaderValue::from_static("no"));
-    if version < Version::HTTP_2 {
-        fields.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    guard(fields);
+    let mut response = sse::response(unfold(stream, next), version);
+    guard(response.headers_mut());
     Ok(response)
 }
 
@@ -94,7 +85,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Bytes, Infallible>, Stream)>
                 stream.known = snapshot;
                 stream.next_look = stream.clock.now() + PAUSE;
             }
-            () = stream.clock.sleep(KEEP_ALIVE) => return Some((Ok(Bytes::from_static(b": alive\n\n")), stream)),
+            () = stream.clock.sleep(KEEP_ALIVE) => return Some((Ok(sse::ALIVE), stream)),
         }
     }
 }

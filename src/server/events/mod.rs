@@ -7,13 +7,11 @@ use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderMap, HeaderName, Version};
 
 use crate::events::{Ask, Cursor, Ending, Form, Kind, Next, Subscription, Watch};
 use crate::runtime::{Clock, StopTrigger};
@@ -24,6 +22,7 @@ use crate::server::events::wire as event_wire;
 use crate::server::http::error::Problem;
 use crate::server::http::params::Takes;
 use crate::server::http::query::{ListQuery, Param, Query, many, once};
+use crate::server::http::sse;
 use crate::views;
 
 pub(super) mod socket;
@@ -31,12 +30,6 @@ pub(super) mod wire;
 
 /// Where a client was that reconnects by itself.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Tells reverse proxies to pass events on as they come.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-/// Begins every stream: clients that reconnect by themselves wait a second.
-const FIRST: Bytes = Bytes::from_static(b"retry: 1000\n\n");
-/// Shows that a stream lives.
-const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 /// How long a client may take for the last event of a stream, which says why it ends; then its connection is cut.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -93,15 +86,7 @@ pub(in crate::server) async fn follow(
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     shared.tasks.spawn(let_go(watch, connection, clock, hangs));
     let stream = Stream { subscription, clock, keep_alive: shared.events.keep_alive(), begun: false, _open: open };
-    let mut response = Response::new(Body::from_stream(unfold(Some(stream), next)));
-    let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(BUFFERING, HeaderValue::from_static("no"));
-    if version < Version::HTTP_2 {
-        fields.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    Ok(response)
+    Ok(sse::response(unfold(Some(stream), next), version))
 }
 
 /// What is asked for by the query, and where the client was.
@@ -124,7 +109,7 @@ async fn next(stream: Option<Stream>) -> Option<(Result<Bytes, Infallible>, Opti
     let mut stream = stream?;
     if !stream.begun {
         stream.begun = true;
-        return Some((Ok(FIRST), Some(stream)));
+        return Some((Ok(sse::FIRST), Some(stream)));
     }
     let silent = stream.clock.sleep(stream.keep_alive);
     let next = tokio::select! {
@@ -134,7 +119,7 @@ async fn next(stream: Option<Stream>) -> Option<(Result<Bytes, Infallible>, Opti
     Some(match next {
         Some(Next::Message(message)) => (Ok(message.written(Form::Event, event_wire::event)), Some(stream)),
         Some(Next::Ended(ending)) => (Ok(event_wire::end(reason(ending))), None),
-        None => (Ok(ALIVE), Some(stream)),
+        None => (Ok(sse::ALIVE), Some(stream)),
     })
 }
 

@@ -8,3 +8,4 @@ pub(super) mod guard;
 pub(super) mod params;
 pub(super) mod query;
 pub(super) mod repeats;
+pub(super) mod sse;

@@ -1,0 +1,71 @@
+//! The route of a call to its scenario, and the short wait for one while the scenario is being connected anew.
+//!
+//! Every wait here ends after `calls.reroute_wait`. It sends nothing and connects nothing: the engine does, and publishes the new route.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Refused;
+use super::inner::Inner;
+use crate::engine::Route;
+use crate::model::{ScenarioName, ToolId};
+
+/// The route to a scenario, if a call can be sent by it now.
+pub(super) fn usable(inner: &Inner, scenario: &ScenarioName) -> Option<Arc<Route>> {
+    inner.engine.route(scenario).filter(|route| !route.ended)
+}
+
+/// The route for a call that was not tried yet. Waits up to `wait` while its scenario has no connection, and then refuses the call with what
+/// is known to be wrong.
+pub(super) async fn first(inner: &Inner, id: &ToolId, wait: Duration) -> Result<Arc<Route>, Refused> {
+    any(inner, &id.scenario, wait)
+        .await
+        .ok_or_else(|| Refused::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, wait) })
+}
+
+/// The route to a scenario as soon as a call can be sent by it, but at most after `wait`.
+pub(super) async fn any(inner: &Inner, scenario: &ScenarioName, wait: Duration) -> Option<Arc<Route>> {
+    wait_for(inner, scenario, wait, |_| true).await
+}
+
+/// Another route than the one where nothing could be sent. The engine polls the scenario there at once, and a source may say where it is now;
+/// waits for that up to `wait`.
+pub(super) async fn another(
+    inner: &Inner,
+    scenario: &ScenarioName,
+    tried: &Route,
+    wait: Duration,
+) -> Option<Arc<Route>> {
+    let is_other = |route: &Route| !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
+    wait_for(inner, scenario, wait, is_other).await
+}
+
+async fn wait_for(
+    inner: &Inner,
+    scenario: &ScenarioName,
+    wait: Duration,
+    fits: impl Fn(&Route) -> bool,
+) -> Option<Arc<Route>> {
+    let mut reader = inner.reader.clone();
+    let until = inner.clock.now() + wait;
+    let found = async {
+        loop {
+            match inner.engine.route(scenario) {
+                Some(route) if !route.ended && fits(&route) => return Some(route),
+                Some(_) => {}
+                // One that moved or restarted may have none until it is connected anew.
+                None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
+            }
+            reader.changed().await?;
+        }
+    };
+    tokio::time::timeout_at(until, found).await.ok().flatten()
+}
+
+/// Why there is no route, for the caller.
+fn reason(inner: &Inner, scenario: &ScenarioName, waited: Duration) -> String {
+    let snapshot = inner.reader.snapshot();
+    let error = snapshot.health.get(scenario).and_then(|health| health.last_error.as_ref());
+    let why = error.map_or("it has not answered yet", |error| &error.message);
+    format!("there is no connection to its scenario, and none was made within {waited:?}: {why}")
+}

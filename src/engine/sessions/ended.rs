@@ -1,0 +1,45 @@
+//! What stands in the place of a session that ended by itself, so that its process or connection is released at once and not only when the
+//! next one is made.
+//!
+//! It sends nothing and says why.
+
+use futures_util::future::BoxFuture;
+
+use crate::model::{JsonText, Target};
+use crate::protocols::{Call, CallError, CallIo, EndReason, ListError, ListRequest, Listing, Outcome, Relay, Session};
+use crate::transports::TransportError;
+
+/// A session that has ended.
+pub(super) struct EndedSession {
+    address: String,
+    reason: EndReason,
+}
+
+impl EndedSession {
+    /// The session with this target ended for this reason.
+    pub(super) fn new(target: &Target, reason: EndReason) -> Self {
+        Self { address: target.to_string(), reason }
+    }
+
+    fn error(&self) -> TransportError {
+        TransportError::Broken { url: self.address.clone(), message: self.reason.to_string() }
+    }
+
+    fn unsent<'a, T: Send + 'a>(&self) -> BoxFuture<'a, Result<T, CallError>> {
+        Box::pin(std::future::ready(Err(CallError::Unsent(self.error()))))
+    }
+}
+
+impl Session for EndedSession {
+    fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+        Box::pin(std::future::ready(Err(self.error().into())))
+    }
+
+    fn call<'a>(&'a self, _: &'a Call, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<Outcome, CallError>> {
+        self.unsent()
+    }
+
+    fn relay<'a>(&'a self, _: &'a Relay, _: &'a mut dyn CallIo) -> BoxFuture<'a, Result<JsonText, CallError>> {
+        self.unsent()
+    }
+}
