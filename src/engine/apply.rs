@@ -41,7 +41,7 @@ impl Core {
             Save::Revision(..) => None,
         };
         let queued = self.parts.saves.try_send(save).is_ok();
-        if let Some(name) = of.filter(|name| self.records.contains_key(name)) {
+        if let Some(name) = of.filter(|name| self.fleet.get(name).is_some()) {
             self.publisher.queued(&name, queued);
             if !queued {
                 self.give(&name, Input::NotStored, now);
@@ -54,12 +54,12 @@ impl Core {
         let names = match whom {
             Whom::These(names) => names,
             Whom::Trusted => {
-                let trusted = self.records.values().filter(|record| record.is_trusted());
+                let trusted = self.fleet.scenarios().values().filter(|record| record.is_trusted());
                 trusted.map(|record| record.name.clone()).collect()
             }
         };
         for name in &names {
-            let Some(record) = self.records.get_mut(name) else { continue };
+            let Some(record) = self.fleet.get_mut(name) else { continue };
             if record.poll_by(now.mono + within.mul_f64(fastrand::f64()), now) {
                 self.touch(name, now, Settled::Same);
             }
@@ -91,7 +91,7 @@ impl Core {
                 self.publisher.hurry(now);
             }
         }
-        let Some(record) = self.records.get_mut(name) else { return };
+        let Some(record) = self.fleet.get_mut(name) else { return };
         let waiters = record.take_waiters();
         if waiters.is_empty() {
             return;
@@ -112,13 +112,13 @@ impl Core {
             Dirty::Gone(turn) => self.publisher.turned(turn),
             Dirty::Sources(findings) => self.publisher.source_findings(findings),
             Dirty::Isolated(isolated) => self.publisher.isolated(isolated),
-            Dirty::Times => self.publisher.mark_all_dirty(self.records.keys()),
+            Dirty::Times => self.publisher.mark_all_dirty(self.fleet.scenarios().keys()),
         }
     }
 
     /// After any change of a scenario: judges it, passes on to the catalog what changed for it, and plans when to look at it again.
     pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
-        let Some(record) = self.records.get_mut(name) else { return };
+        let Some(record) = self.fleet.get_mut(name) else { return };
         let session = self.sessions.settle(name, record.session_spec(), now.mono);
         record.set_session(session);
         let judgement = record.judged(&self.parts.config, self.partition.shown().is_some(), now);
@@ -140,11 +140,6 @@ impl Core {
         let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);
         let poll = if is_quiet { judgement.poll.map(|at| self.rounds.after(at)) } else { judgement.poll };
         let wake = [poll, judgement.until].into_iter().flatten().min();
-        if record.wake() != wake {
-            if let Some(old) = record.set_wake(wake) {
-                self.wakes.remove(&(old, name.clone()));
-            }
-            self.wakes.extend(wake.map(|at| (at, name.clone())));
-        }
+        self.fleet.wake(name, wake);
     }
 }

@@ -26,14 +26,14 @@ impl Core {
         let slow = |config: &Config| config.protocol.incompatible_interval;
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {
             self.rounds = Rounds::new(now.mono, &config.refresh);
-            for record in self.records.values_mut() {
+            for record in self.fleet.scenarios_mut() {
                 let (followed, random) = (self.sessions.is_followed(&record.name), fastrand::f64());
                 record.handle(Input::Replanned { followed, random }, &config, now);
             }
         }
         if before.protocol.accept != config.protocol.accept || before.bounds() != config.bounds() {
             // What was refused or cut may not be any more, and the other way round: only the whole manifest can say.
-            for record in self.records.values_mut() {
+            for record in self.fleet.scenarios_mut() {
                 record.handle(Input::Reread, &config, now);
             }
             let all = Effects { poll: vec![(Whom::Trusted, RELOAD_SPREAD)], ..Effects::default() };
@@ -42,7 +42,7 @@ impl Core {
         self.parts.configured.send_replace(config);
         self.reconcile(now);
         // Every state and deadline is judged by the rules in force.
-        let all = self.records.keys().cloned().map(|name| Dirty::Scenario(name, Settled::Changed));
+        let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, Settled::Changed));
         self.apply(Effects { publish: all.collect(), ..Effects::default() }, now);
     }
 }

@@ -1,93 +1,117 @@
-//! The scenarios as a whole: which come, move, leave and are forgotten. What that makes of one scenario is its own matter (`scenario/`);
-//! what it makes of the rest is applied by the loop (`apply.rs`).
+//! The scenarios that are known, what operators decided about them, and when each has to be looked at. What becomes of one scenario is
+//! its own matter (`scenario/`).
+//!
+//! It publishes, stores and polls nothing: what follows from an input is given as [`Effects`]. It does not know what sources say now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::time::Instant;
 
 use super::assignment::{Assignment, address_key};
 use super::effects::{Dirty, Effects, Settled};
 use super::error::EngineError;
 use super::message::Forgotten;
 use super::now::Now;
-use super::partition;
+use super::partition::{self, Census};
 use super::persist::archive::Save;
 use super::persist::restore;
 use super::reconcile::{Holder, Known};
-use super::run::Core;
 use super::scenario::handle::{Input, World};
-use super::scenario::{Scenario, trust};
+use super::scenario::{Scenario, Scenarios, trust};
+use crate::config::Config;
 use crate::discovery::Trust;
 use crate::model::{ScenarioName, ScenarioState, SourceId};
+use crate::protocols::Protocols;
 use crate::state::{Decision, Ruling};
+use crate::transports::Transports;
 
-impl Core {
-    /// The sources changed their minds: scenarios come, move and go.
-    pub(super) fn reconcile(&mut self, now: Now) {
-        if self.reconcile_once(now) {
-            // What went at once may have held what another one waited for.
-            self.reconcile_once(now);
-        }
+/// All scenarios.
+pub(super) struct Fleet {
+    scenarios: Scenarios,
+    /// Operators' decisions, also on scenarios that are not known now.
+    decisions: BTreeMap<ScenarioName, Ruling>,
+    /// Which scenario has to be looked at when; at most one entry for each.
+    wakes: BTreeSet<(Instant, ScenarioName)>,
+    /// How many scenarios began since the start, so that the generations of each are its own.
+    begun: u64,
+}
+
+impl Fleet {
+    /// What was restored, and those that an operator decided about and of which nothing is stored.
+    pub(super) fn new(mut scenarios: Scenarios, decisions: BTreeMap<ScenarioName, Ruling>, now: Now) -> Self {
+        restore::decided(&decisions, &mut scenarios, 0, now);
+        Self { scenarios, decisions, wakes: BTreeSet::new(), begun: 0 }
     }
 
-    /// Whether a scenario went at once.
-    fn reconcile_once(&mut self, now: Now) -> bool {
-        let holders = self.holders();
-        let Self { reconciler, records, parts, .. } = self;
-        let max = parts.config.refresh.max_scenarios;
-        let (news, effects) = reconciler.reassign(holders, |name| records.contains_key(name), max, now);
-        self.apply(effects, now);
-        for (name, assignment) in news {
-            self.assign(&name, &assignment, now);
-        }
-        let unnamed = self.records.values().filter(|record| !self.reconciler.assigned().contains_key(&record.name));
-        let leaving = unnamed.filter(|record| {
-            let (source, was_named) = record.source();
-            self.reconciler.lets_go(source, was_named)
-        });
-        let leaving: Vec<_> = leaving.map(|record| record.name.clone()).collect();
-        self.silence(&leaving, now);
-        let mut went = false;
-        for name in leaving {
-            let Some(record) = self.records.get(&name) else { continue };
-            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
-            self.give(&name, Input::Left { dismissed }, now);
-            if !was_absent && self.records.get(&name).is_some_and(|record| record.is_absent()) {
-                went = true;
-                self.drop_double(&name, now);
-            }
-        }
-        self.forget_many(now);
-        went
+    /// All of them.
+    pub(super) fn scenarios(&self) -> &Scenarios {
+        &self.scenarios
+    }
+
+    /// All of them, to be given inputs.
+    pub(super) fn scenarios_mut(&mut self) -> impl Iterator<Item = &mut Scenario> {
+        self.scenarios.values_mut().map(|scenario| &mut **scenario)
+    }
+
+    /// One of them.
+    pub(super) fn get(&self, name: &ScenarioName) -> Option<&Scenario> {
+        self.scenarios.get(name).map(|scenario| &**scenario)
+    }
+
+    /// One of them, to be given inputs.
+    pub(super) fn get_mut(&mut self, name: &ScenarioName) -> Option<&mut Scenario> {
+        self.scenarios.get_mut(name).map(|scenario| &mut **scenario)
+    }
+
+    /// Gives an input to a scenario, if it is known.
+    pub(super) fn handle(&mut self, name: &ScenarioName, input: Input<'_>, config: &Config, now: Now) -> Effects {
+        self.get_mut(name).map_or_else(Effects::default, |scenario| scenario.handle(input, config, now))
     }
 
     /// A scenario is new, or its endpoint changed.
-    fn assign(&mut self, name: &ScenarioName, assignment: &Assignment, now: Now) {
+    pub(super) fn assign(
+        &mut self,
+        name: &ScenarioName,
+        assignment: &Assignment,
+        (transports, protocols): (&Transports, &Protocols),
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         let vouched = assignment.endpoint.trust == Trust::Trusted;
         let generation = self.generation();
         let new = || Box::new(Scenario::new(name.clone(), assignment.source, vouched, generation, now));
-        let Self { records, parts, decisions, .. } = self;
-        let record = records.entry(name.clone()).or_insert_with(new);
-        let world = World { transports: &parts.transports, protocols: &parts.protocols, decisions, generation };
-        let effects = record.handle(Input::Assigned(assignment, world), &parts.config, now);
-        self.apply(effects, now);
+        let scenario = self.scenarios.entry(name.clone()).or_insert_with(new);
+        let world = World { transports, protocols, decisions: &self.decisions, generation };
+        scenario.handle(Input::Assigned(assignment, world), config, now)
     }
 
-    /// Gives an input to a scenario, and does what it wants done.
-    pub(super) fn give(&mut self, name: &ScenarioName, input: Input<'_>, now: Now) {
-        let Some(record) = self.records.get_mut(name) else { return };
-        let effects = record.handle(input, &self.parts.config, now);
-        self.apply(effects, now);
+    /// The first generation of a scenario that begins now. None that had its name before can have come so far.
+    fn generation(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun << 32
+    }
+
+    /// An operator decided about a name: that may concern scenarios of several names.
+    pub(super) fn rule(&mut self, name: &ScenarioName, ruling: Option<Ruling>, config: &Config, now: Now) -> Effects {
+        match ruling {
+            Some(ruling) => self.decisions.insert(name.clone(), ruling),
+            None => self.decisions.remove(name),
+        };
+        let Self { scenarios, decisions, .. } = self;
+        let ruled = scenarios.values_mut().map(|scenario| scenario.handle(Input::Ruled(decisions), config, now));
+        ruled.fold(Effects::default(), Effects::and)
     }
 
     /// Which party has which name: those that an operator approved, and those that are known.
-    fn holders(&self) -> Known {
+    pub(super) fn holders(&self) -> Known {
         let mut known = Known::new();
-        for (name, record) in &self.records {
+        for (name, record) in &self.scenarios {
             let Some(party) = record.party().cloned() else { continue };
             let lives = record.target().is_some() && !record.is_absent();
             known.insert(name.clone(), Holder { party, lives, stands_in: None });
         }
         for (name, ruling) in &self.decisions {
-            let record = self.records.get(name);
+            let record = self.scenarios.get(name);
             // An approved party keeps the name while another one has it in its absence, unless a source vouches for that one.
             let held = record.is_some_and(|record| {
                 record.is_vouched() || record.party().is_some_and(|party| trust::same(&ruling.party, party))
@@ -100,45 +124,50 @@ impl Core {
         known
     }
 
-    /// Marks those that leave as silent, not gone, when too many of the local network leave at once.
-    fn silence(&mut self, leaving: &[ScenarioName], now: Now) {
-        let rules = &self.parts.config.health;
-        let announced =
-            |record: &Scenario| record.source().0 == SourceId::Mdns && record.is_trusted() && record.is_named();
-        let of = self.records.values().filter(|record| announced(record)).count();
-        let leaving = leaving.iter().filter(|name| self.records.get(*name).is_some_and(|record| announced(record)));
-        let leaving: Vec<_> = leaving.cloned().collect();
-        if partition::is_silence(leaving.len(), of, rules) {
-            let until = now.mono + rules.grace;
-            for name in leaving {
-                self.give(&name, Input::Silenced(until), now);
+    /// How all of them stand.
+    pub(super) fn census(&self) -> Census {
+        let mut census = Census::default();
+        for record in self.scenarios.values() {
+            if record.is_well() && record.may_be_asked() {
+                census.answering.push((record.last_poll(), record.name.clone()));
+            }
+            if record.failures() > 0 {
+                census.failing.push(record.name.clone());
+                if record.may_be_asked() && record.is_trusted() {
+                    census.lost.insert(record.name.clone());
+                }
             }
         }
+        census
     }
 
-    /// An operator decided about a name: that may concern scenarios of several names.
-    pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<Ruling>, now: Now) {
-        match ruling {
-            Some(ruling) => self.decisions.insert(name.clone(), ruling),
-            None => self.decisions.remove(name),
-        };
-        for name in self.records.keys().cloned().collect::<Vec<_>>() {
-            let Self { records, parts, decisions, .. } = self;
-            let Some(record) = records.get_mut(&name) else { continue };
-            let effects = record.handle(Input::Ruled(decisions), &parts.config, now);
-            self.apply(effects, now);
+    /// Marks those that leave as silent, not gone, when too many of the local network leave at once.
+    pub(super) fn silence(&mut self, leaving: &[ScenarioName], config: &Config, now: Now) -> Effects {
+        let announced =
+            |record: &Scenario| record.source().0 == SourceId::Mdns && record.is_trusted() && record.is_named();
+        let of = self.scenarios.values().filter(|record| announced(record)).count();
+        let leaving = leaving.iter().filter(|name| self.get(name).is_some_and(announced));
+        let leaving: Vec<_> = leaving.cloned().collect();
+        if !partition::is_silence(leaving.len(), of, &config.health) {
+            return Effects::default();
         }
-        // Names are held by those that were approved.
-        self.reconcile(now);
-        self.apply(Effects::scenario(name, Settled::Changed), now);
+        let until = now.mono + config.health.grace;
+        let silenced = leaving.iter().map(|name| self.handle(name, Input::Silenced(until), config, now));
+        silenced.fold(Effects::default(), Effects::and)
     }
 
     /// Forgets one that waited under a name and is known under another one now, such as that of the static list, which was read later.
-    fn drop_double(&mut self, name: &ScenarioName, now: Now) {
-        let Some(record) = self.records.get(name) else { return };
-        let Some(party) = record.party().filter(|_| !self.decisions.contains_key(name)) else { return };
+    pub(super) fn drop_double(
+        &mut self,
+        name: &ScenarioName,
+        assigned: &BTreeMap<ScenarioName, Assignment>,
+        now: Now,
+    ) -> Effects {
+        let Some(record) = self.get(name) else { return Effects::default() };
+        let party = record.party().filter(|_| !self.decisions.contains_key(name));
+        let Some(party) = party else { return Effects::default() };
         let address = record.assignment().filter(|_| record.is_dismissed()).map(|place| address_key(&place.endpoint));
-        let now_known = self.reconciler.assigned().values().any(|place| {
+        let now_known = assigned.values().any(|place| {
             let placed = trust::party(&place.endpoint);
             match &address {
                 // Several entries of the configuration may be behind one origin.
@@ -146,62 +175,64 @@ impl Core {
                 None => !record.is_trusted() && (placed.same_identity(party) || placed.same_origin(party)),
             }
         });
-        if now_known {
-            let gone = Dirty::Gone(record.forgotten("it is known under another name", now));
-            let effects = self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() });
-            self.apply(effects, now);
+        if !now_known {
+            return Effects::default();
         }
+        let gone = Dirty::Gone(record.forgotten("it is known under another name", now));
+        self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() })
     }
 
-    /// Forgets a scenario that has been gone for long. Whether it did.
-    pub(super) fn forget(&mut self, name: &ScenarioName, now: Now) -> bool {
-        let Some(record) = self.records.get(name) else { return true };
-        let long = record.forgotten_at(&self.parts.config).is_some_and(|at| now.mono >= at);
-        if long {
-            self.drop_record(name, now);
-        }
-        long
+    /// Forgets a scenario that has been gone for long; `None` for one that has not.
+    pub(super) fn forget(&mut self, name: &ScenarioName, config: &Config, now: Now) -> Option<Effects> {
+        let Some(record) = self.get(name) else { return Some(Effects::default()) };
+        let long = record.forgotten_at(config).is_some_and(|at| now.mono >= at);
+        long.then(|| self.drop_record(name, now))
     }
 
     /// Forgets those that have been gone for longest, when more of them are remembered than scenarios may be known at once: those that are named
     /// have their own limit, and what announces ever new names must not fill the memory with old ones.
-    fn forget_many(&mut self, now: Now) {
-        let undecided = self.records.values().filter(|record| !self.decisions.contains_key(&record.name));
+    pub(super) fn forget_many(&mut self, config: &Config, now: Now) -> Effects {
+        let undecided = self.scenarios.values().filter(|record| !self.decisions.contains_key(&record.name));
         let gone = undecided.filter_map(|record| Some((record.absent_since()?, record.name.clone())));
         let mut gone: Vec<_> = gone.collect();
-        let Some(more) = gone.len().checked_sub(self.parts.config.refresh.max_scenarios) else { return };
+        let more = gone.len().saturating_sub(config.refresh.max_scenarios);
         gone.sort_unstable();
-        for (_, name) in gone.into_iter().take(more) {
-            self.drop_record(&name, now);
-        }
+        let dropped = gone.into_iter().take(more).map(|(_, name)| self.drop_record(&name, now));
+        dropped.fold(Effects::default(), Effects::and)
     }
 
     /// Forgets a scenario. Where an operator decided about its name, the decision is what is left to be seen: of a stranger that waited under
     /// it nothing stays.
-    fn drop_record(&mut self, name: &ScenarioName, now: Now) {
-        let Some(record) = self.records.get(name) else { return };
+    fn drop_record(&mut self, name: &ScenarioName, now: Now) -> Effects {
+        let Some(record) = self.get(name) else { return Effects::default() };
         let decided = self.decisions.get(name).cloned();
         let stranger = decided.as_ref().is_some_and(|ruling| {
             !record.is_trusted() && record.party().is_none_or(|party| !trust::same(&ruling.party, party))
         });
         if decided.is_some() && !stranger {
-            return;
+            return Effects::default();
         }
         let gone = Dirty::Gone(record.forgotten("no source has named it for long, and it did not answer", now));
         let mut effects = self.remove(name);
         if let Some(ruling) = decided {
-            let generation = self.generation();
-            restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, generation, now);
+            self.show_decided(name, ruling, now);
         }
-        let next = if self.records.contains_key(name) { Dirty::Scenario(name.clone(), Settled::Changed) } else { gone };
+        let next =
+            if self.scenarios.contains_key(name) { Dirty::Scenario(name.clone(), Settled::Changed) } else { gone };
         effects.publish.push(next);
-        self.apply(effects, now);
+        effects
     }
 
-    /// Forgets a scenario because an operator wants it, in the states in which it has no tools in the list.
-    pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
+    /// Forgets a scenario because an operator wants it, in the states in which it has no tools in the list. `named_by` is the source that still
+    /// names it.
+    pub(super) fn end(
+        &mut self,
+        name: &ScenarioName,
+        named_by: Option<SourceId>,
+        now: Now,
+    ) -> Result<(Forgotten, Effects), EngineError> {
         let unknown = || EngineError::UnknownScenario(name.clone());
-        let record = self.records.get_mut(name).ok_or_else(unknown)?;
+        let record = self.get_mut(name).ok_or_else(unknown)?;
         let was = record.state();
         if !matches!(was, ScenarioState::Removed | ScenarioState::Down) {
             return Err(EngineError::NotForgettable(name.clone(), was));
@@ -214,30 +245,118 @@ impl Core {
         // The name of a removed one is free then, so the approval under it is to end, once that is durable; one that is still named goes on
         // with its approval.
         let approval_ended = was == ScenarioState::Removed && self.decisions.contains_key(name);
-        let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
-        self.latches.remove(name);
         let effects = self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() });
-        self.apply(effects, now);
-        // One that is still named is known anew by this.
-        self.reconcile(now);
-        Ok(Forgotten { name: name.clone(), was, named_by, approval_ended })
+        Ok((Forgotten { name: name.clone(), was, named_by, approval_ended }, effects))
     }
 
     /// The approval that was to end with a forgotten scenario is still stored: it is to be seen, so that it can be taken back.
-    pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) {
-        let Some(ruling) = self.decisions.get(name).cloned() else { return };
+    pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) -> Effects {
+        let Some(ruling) = self.decisions.get(name).cloned() else { return Effects::default() };
+        self.show_decided(name, ruling, now);
+        Effects::scenario(name, Settled::Changed)
+    }
+
+    /// Shows a decision about a name that no scenario has.
+    fn show_decided(&mut self, name: &ScenarioName, ruling: Ruling, now: Now) {
         let generation = self.generation();
-        restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.records, generation, now);
-        self.apply(Effects::scenario(name, Settled::Changed), now);
+        restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.scenarios, generation, now);
     }
 
     /// Takes a scenario out of those that are known.
     fn remove(&mut self, name: &ScenarioName) -> Effects {
-        if let Some(wake) = self.records.remove(name).and_then(|record| record.wake()) {
+        if let Some(wake) = self.scenarios.remove(name).and_then(|record| record.wake()) {
             self.wakes.remove(&(wake, name.clone()));
         }
         // One that is not stored only means that the next start forgets it again.
         let store = vec![Save::Forget(name.clone())];
         Effects { close: vec![name.clone()], publish: vec![Dirty::Void(name.clone())], store, ..Effects::default() }
+    }
+
+    /// When the first of them has to be looked at.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.wakes.first().map(|(at, _)| *at)
+    }
+
+    /// The next one that has to be looked at by now; it has no such time any more.
+    pub(super) fn take_due(&mut self, now: Now) -> Option<ScenarioName> {
+        if self.due()? > now.mono {
+            return None;
+        }
+        let (_, name) = self.wakes.pop_first()?;
+        if let Some(scenario) = self.scenarios.get_mut(&name) {
+            scenario.set_wake(None);
+        }
+        Some(name)
+    }
+
+    /// Has a scenario looked at then.
+    pub(super) fn wake(&mut self, name: &ScenarioName, at: Option<Instant>) {
+        let Some(scenario) = self.scenarios.get_mut(name).filter(|scenario| scenario.wake() != at) else { return };
+        if let Some(old) = scenario.set_wake(at) {
+            self.wakes.remove(&(old, name.clone()));
+        }
+        self.wakes.extend(at.map(|at| (at, name.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::runtime::Clock;
+
+    fn now() -> Now {
+        let clock = Clock::following(jiff::Timestamp::UNIX_EPOCH);
+        Now { mono: clock.now(), wall: clock.wall() }
+    }
+
+    /// Scenarios of the configuration with these names.
+    fn fleet(names: &[&str], now: Now) -> Fleet {
+        let scenario = |name: &&str| {
+            let name: ScenarioName = name.parse().unwrap();
+            (name.clone(), Box::new(Scenario::new(name, SourceId::Static, true, 0, now)))
+        };
+        Fleet::new(names.iter().map(scenario).collect(), BTreeMap::new(), now)
+    }
+
+    #[test]
+    fn each_scenario_is_looked_at_once_at_its_latest_time() {
+        let start = now();
+        let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let mut fleet = fleet(&["one", "two"], start);
+        let at = |seconds| Some(start.mono + Duration::from_secs(seconds));
+        fleet.wake(&one, at(1));
+        fleet.wake(&one, at(3));
+        fleet.wake(&two, at(2));
+        assert_eq!(fleet.due(), at(2));
+        let later = |seconds| Now { mono: start.mono + Duration::from_secs(seconds), ..start };
+        assert_eq!(fleet.take_due(later(1)), None);
+        assert_eq!(fleet.take_due(later(2)), Some(two));
+        assert_eq!(fleet.take_due(later(2)), None);
+        assert_eq!(fleet.take_due(later(3)), Some(one));
+        assert_eq!(fleet.due(), None);
+    }
+
+    #[test]
+    fn of_too_many_that_are_gone_those_gone_longest_are_forgotten() {
+        let start = now();
+        let mut config = Config::for_state("state.db");
+        config.refresh.max_scenarios = 1;
+        let mut fleet = fleet(&["first", "kept", "second"], start);
+        for (name, after) in [("first", 0), ("second", 1)] {
+            let name = name.parse().unwrap();
+            let now = Now { mono: start.mono + Duration::from_secs(after), ..start };
+            fleet.wake(&name, Some(start.mono));
+            fleet.handle(&name, Input::Left { dismissed: true }, &config, now);
+        }
+        let effects = fleet.forget_many(&config, start);
+        let names = |fleet: &Fleet| fleet.scenarios().keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&fleet), ["kept", "second"]);
+        assert_eq!(effects.close.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["first"]);
+        assert!(matches!(effects.publish.as_slice(), [Dirty::Void(_), Dirty::Gone(_)]));
+        // Nor is it looked at any more.
+        assert_eq!(fleet.take_due(start).as_ref().map(ScenarioName::as_str), Some("second"));
+        assert_eq!(fleet.take_due(start), None);
     }
 }

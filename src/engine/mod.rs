@@ -38,6 +38,7 @@ mod poller;
 mod polling;
 mod publish;
 mod reconcile;
+mod reconciling;
 mod routes;
 mod run;
 mod scenario;

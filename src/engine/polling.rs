@@ -19,7 +19,7 @@ use crate::transports::TransportError;
 impl Core {
     /// Polls a scenario past its schedule; joins a poll that is under way.
     pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<Waiting, EngineError> {
-        let record = self.records.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
+        let record = self.fleet.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         let (waiter, waiting) = oneshot::channel();
         if record.force(waiter, &self.parts.config.refresh, now)? {
             // A client that looks meanwhile sees when it is due.
@@ -37,7 +37,7 @@ impl Core {
     /// A session said something by itself.
     pub(super) fn spoke(&mut self, news: SessionNews, now: Now) {
         let name = news.name.clone();
-        let Some(record) = self.records.get_mut(&name) else { return };
+        let Some(record) = self.fleet.get_mut(&name) else { return };
         let (last, followed) = (record.last_poll(), self.sessions.is_followed(&name));
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
             Effect::None => return,
@@ -52,7 +52,7 @@ impl Core {
     /// A listing ended, before which the manifest in force was of this digest: what that means for the session. `good` is whether a list
     /// came.
     pub(super) fn listed(&mut self, name: &ScenarioName, before: Option<Digest>, good: bool, now: Now) {
-        let Some(record) = self.records.get(name) else { return };
+        let Some(record) = self.fleet.get(name) else { return };
         let outcome = match (good, record.digest() == before) {
             (false, _) => ListOutcome::Failed,
             (true, true) => ListOutcome::Unchanged,
@@ -67,7 +67,7 @@ impl Core {
 
     /// Where one request shows a scenario's list as it writes it, if it may be polled.
     pub(super) fn document(&self, name: &ScenarioName) -> Result<Document, EngineError> {
-        let record = self.records.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
+        let record = self.fleet.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         if let Some(refusal) = record.refusal() {
             return Err(refusal);
         }
@@ -89,7 +89,7 @@ impl Core {
 
     /// Starts the poll of a scenario, when it is due.
     pub(super) fn poll_if_due(&mut self, name: &ScenarioName, now: Now) {
-        let Some(record) = self.records.get_mut(name) else { return };
+        let Some(record) = self.fleet.get_mut(name) else { return };
         let Some(due) = record.begin_poll(&self.parts.config, now) else { return };
         self.sessions.begun(name);
         let session = self.sessions.living(name);

@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use super::ask::Answered;
 use super::effects::{Effects, Settled};
 use super::error::EngineError;
+use super::fleet::Fleet;
 use super::message::{Command, Event};
 use super::now::Now;
-use super::partition::{self, Census, Partition};
+use super::partition::{self, Partition};
 use super::parts::Parts;
 use super::persist::restore;
 use super::poller::Poller;
 use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
-use super::scenario::Scenarios;
 use super::scenario::answers::reached;
 use super::scenario::handle::Input;
 use super::scenario::schedule::Rounds;
@@ -25,7 +25,7 @@ use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
 use crate::model::{ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
-use crate::state::{Decision, Restored, Ruling};
+use crate::state::{Decision, Restored};
 
 /// Events taken in before what they changed is published.
 const BATCH: usize = 256;
@@ -33,15 +33,9 @@ const BATCH: usize = 256;
 /// The loop's state.
 pub(super) struct Core {
     pub(super) parts: Parts,
-    pub(super) records: Scenarios,
+    pub(super) fleet: Fleet,
     pub(super) sessions: Sessions,
-    /// Which record has to be looked at when; at most one entry per record.
-    pub(super) wakes: BTreeSet<(Instant, ScenarioName)>,
     pub(super) reconciler: Reconciler,
-    /// Operators' decisions, also on scenarios that are not known now.
-    pub(super) decisions: BTreeMap<ScenarioName, Ruling>,
-    /// How many scenarios began since the start, so that the generations of each are its own.
-    begun: u64,
     /// Whether a scenario was found to be gone since the places were last made.
     vacated: bool,
     pub(super) poller: Poller,
@@ -68,9 +62,8 @@ impl Core {
         // What becomes of calls is not the loop's business.
         let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
-        let (mut records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
+        let (records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
         findings.extend(unusable);
-        restore::decided(&decisions, &mut records, 0, now);
         let latches = parts
             .config
             .at_known_addresses()
@@ -79,8 +72,9 @@ impl Core {
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
+        let fleet = Fleet::new(records, decisions, now);
         let (publisher, reader) =
-            SnapshotPublisher::new(&parts, &records, Arc::new(preferences), revision, findings, now);
+            SnapshotPublisher::new(&parts, fleet.scenarios(), Arc::new(preferences), revision, findings, now);
         let claims_until = now.mono + parts.config.refresh.max_interval;
         let rounds = Rounds::new(now.mono, &parts.config.refresh);
         let mut core = Self {
@@ -89,20 +83,17 @@ impl Core {
             poller,
             reconciler: Reconciler::new(sources, claims.into_iter().collect(), claims_until, now),
             parts,
-            records,
-            wakes: BTreeSet::new(),
-            decisions,
-            begun: 0,
+            fleet,
             vacated: false,
             latches,
             publisher,
             partition: Partition::new(now),
             rounds,
         };
-        for name in core.records.keys().cloned().collect::<Vec<_>>() {
+        for name in core.fleet.scenarios().keys().cloned().collect::<Vec<_>>() {
             core.touch(&name, now, Settled::Changed);
         }
-        core.publisher.publish(&core.records, now);
+        core.publisher.publish(core.fleet.scenarios(), now);
         (core, reader)
     }
 
@@ -132,7 +123,7 @@ impl Core {
             }
             let now = self.now();
             self.time_passed(now);
-            self.publisher.publish_when_due(&self.records, !self.latches.is_empty(), now);
+            self.publisher.publish_when_due(self.fleet.scenarios(), !self.latches.is_empty(), now);
         }
     }
 
@@ -140,16 +131,9 @@ impl Core {
         Now { mono: self.parts.clock.now(), wall: self.parts.clock.wall() }
     }
 
-    /// The first generation of a scenario that begins now. None that had its name before can have come so far.
-    pub(super) fn generation(&mut self) -> u64 {
-        self.begun += 1;
-        self.begun << 32
-    }
-
     fn next_wake(&self) -> Instant {
-        let record = self.wakes.first().map(|(at, _)| *at);
         let ready = (!self.latches.is_empty()).then_some(self.ready_deadline);
-        let others = [record, ready, self.publisher.due(), self.reconciler.due()];
+        let others = [self.fleet.due(), ready, self.publisher.due(), self.reconciler.due()];
         others.into_iter().flatten().fold(self.partition.due(), Instant::min)
     }
 
@@ -164,15 +148,9 @@ impl Core {
         if now.mono >= self.ready_deadline {
             self.latches.clear();
         }
-        while let Some((at, name)) = self.wakes.first().cloned() {
-            if at > now.mono {
-                break;
-            }
-            self.wakes.pop_first();
-            if let Some(record) = self.records.get_mut(&name) {
-                record.set_wake(None);
-            }
-            if self.forget(&name, now) {
+        while let Some(name) = self.fleet.take_due(now) {
+            if let Some(effects) = self.fleet.forget(&name, &self.parts.config, now) {
+                self.apply(effects, now);
                 continue;
             }
             self.poll_if_due(&name, now);
@@ -199,7 +177,7 @@ impl Core {
             Event::Session(news) => self.spoke(news, now),
             Event::Preferred(preferences, settings, reply) => {
                 self.publisher.prefer(preferences);
-                self.publisher.mark_all_dirty(self.records.keys());
+                self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));
                 });
@@ -242,14 +220,17 @@ impl Core {
                 }
                 return;
             }
-            Command::Unforget(name) => return self.unforget(&name, now),
+            Command::Unforget(name) => {
+                let effects = self.fleet.unforget(&name, now);
+                return self.apply(effects, now);
+            }
             // Whoever asked may have gone.
             Command::Turn(reply) => return drop(reply.send(Ok(()))),
             Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.
-            let asked = self.records.values().filter(|record| record.may_be_asked() && record.is_trusted());
+            let asked = self.fleet.scenarios().values().filter(|record| record.may_be_asked() && record.is_trusted());
             asked.map(|record| record.name.clone()).collect()
         } else {
             names
@@ -260,8 +241,8 @@ impl Core {
 
     fn answered(&mut self, mut answered: Box<Answered>, now: Now) {
         let name = answered.name.clone();
-        let Self { records, sessions, partition, parts, .. } = self;
-        let Some(record) = records.get_mut(&name) else { return };
+        let Self { fleet, sessions, partition, parts, .. } = self;
+        let Some(record) = fleet.get_mut(&name) else { return };
         if answered.generation != record.generation() {
             return;
         }
@@ -295,28 +276,11 @@ impl Core {
         self.apply(effects, now);
         self.tick(now);
         if self.partition.is_stirred(now.mono) {
-            let census = self.census();
+            let census = self.fleet.census();
             let Self { partition, parts, .. } = self;
             let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
             let effects = partition.handle(partition::Input::Weighed(census), rules, refresh, now);
             self.apply(effects, now);
         }
-    }
-
-    /// How all scenarios stand.
-    fn census(&self) -> Census {
-        let mut census = Census::default();
-        for record in self.records.values() {
-            if record.is_well() && record.may_be_asked() {
-                census.answering.push((record.last_poll(), record.name.clone()));
-            }
-            if record.failures() > 0 {
-                census.failing.push(record.name.clone());
-                if record.may_be_asked() && record.is_trusted() {
-                    census.lost.insert(record.name.clone());
-                }
-            }
-        }
-        census
     }
 }

@@ -51,7 +51,7 @@ enum FollowStep {
 /// What came of following a stream.
 enum Followed {
     /// A hint, and what follows it.
-    Hint(Hint, FollowStep),
+    Hint(Hint, Box<FollowStep>),
     /// The stream ended.
     Ended,
     /// The scenario answers, but not with a stream of events.
@@ -89,7 +89,7 @@ impl DaemonEvents {
         let start = FollowStep::Closed(upstream.clone());
         let hints = unfold((start, known, upstream), |(step, known, upstream)| async move {
             match next(step).await {
-                Ok(Followed::Hint(hint, step)) => return Some((hint, (step, known, upstream))),
+                Ok(Followed::Hint(hint, step)) => return Some((hint, (*step, known, upstream))),
                 Ok(Followed::Ended) => {}
                 Ok(Followed::NoStream) => known.is_silent(&upstream),
                 Err(error) => {
@@ -117,7 +117,7 @@ async fn next(step: FollowStep) -> Result<Followed, TransportError> {
     while let Some(event) = stream.next().await? {
         match event.event.as_str() {
             // The first is a snapshot; a later one stands for changes that were too many.
-            "snapshot" | "catalog" => return Ok(Followed::Hint(hint, FollowStep::Live(stream))),
+            "snapshot" | "catalog" => return Ok(Followed::Hint(hint, Box::new(FollowStep::Live(stream)))),
             "end" => break,
             _ => {}
         }

@@ -1,0 +1,90 @@
+//! What sources and operators say, taken through the parts that it concerns, in order: who is named where (`reconcile/`), and what that makes
+//! of the scenarios (`fleet.rs`).
+
+use super::effects::{Effects, Settled};
+use super::error::EngineError;
+use super::message::Forgotten;
+use super::now::Now;
+use super::run::Core;
+use super::scenario::Scenario;
+use super::scenario::handle::Input;
+use crate::model::ScenarioName;
+use crate::state::Ruling;
+
+impl Core {
+    /// The sources changed what they say: scenarios come, move and go.
+    pub(super) fn reconcile(&mut self, now: Now) {
+        if self.reconcile_once(now) {
+            // What went at once may have held what another one waited for.
+            self.reconcile_once(now);
+        }
+    }
+
+    /// Whether a scenario went at once.
+    fn reconcile_once(&mut self, now: Now) -> bool {
+        let Self { reconciler, fleet, parts, .. } = self;
+        let max = parts.config.refresh.max_scenarios;
+        let (news, effects) = reconciler.reassign(fleet.holders(), |name| fleet.get(name).is_some(), max, now);
+        self.apply(effects, now);
+        for (name, assignment) in news {
+            let Self { fleet, parts, .. } = self;
+            let ways = (&parts.transports, &parts.protocols);
+            let effects = fleet.assign(&name, &assignment, ways, &parts.config, now);
+            self.apply(effects, now);
+        }
+        let leaving = self.leaving();
+        let effects = self.fleet.silence(&leaving, &self.parts.config, now);
+        self.apply(effects, now);
+        let mut went = false;
+        for name in leaving {
+            let Some(record) = self.fleet.get(&name) else { continue };
+            let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
+            self.give(&name, Input::Left { dismissed }, now);
+            if !was_absent && self.fleet.get(&name).is_some_and(Scenario::is_absent) {
+                went = true;
+                let effects = self.fleet.drop_double(&name, self.reconciler.assigned(), now);
+                self.apply(effects, now);
+            }
+        }
+        let effects = self.fleet.forget_many(&self.parts.config, now);
+        self.apply(effects, now);
+        went
+    }
+
+    /// Those that no source names any more, as far as their sources are believed.
+    fn leaving(&self) -> Vec<ScenarioName> {
+        let assigned = self.reconciler.assigned();
+        let unnamed = self.fleet.scenarios().values().filter(|record| !assigned.contains_key(&record.name));
+        let leaving = unnamed.filter(|record| {
+            let (source, was_named) = record.source();
+            self.reconciler.lets_go(source, was_named)
+        });
+        leaving.map(|record| record.name.clone()).collect()
+    }
+
+    /// Gives an input to a scenario, and does what it wants done.
+    pub(super) fn give(&mut self, name: &ScenarioName, input: Input<'_>, now: Now) {
+        let effects = self.fleet.handle(name, input, &self.parts.config, now);
+        self.apply(effects, now);
+    }
+
+    /// An operator decided about a name.
+    pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<Ruling>, now: Now) {
+        let effects = self.fleet.rule(name, ruling, &self.parts.config, now);
+        self.apply(effects, now);
+        // Names are held by those that were approved.
+        self.reconcile(now);
+        self.apply(Effects::scenario(name, Settled::Changed), now);
+    }
+
+    /// An operator has a scenario forgotten.
+    pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
+        let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
+        let (forgotten, effects) = self.fleet.end(name, named_by, now)?;
+        self.latches.remove(name);
+        self.apply(effects, now);
+        // One that is still named is known anew by this.
+        self.reconcile(now);
+        Ok(forgotten)
+    }
+}
