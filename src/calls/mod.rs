@@ -111,7 +111,7 @@ impl Calls {
     }
 
     /// Every step up to a human's yes.
-    async fn prepare(&self, request: Request, note: &mut Note) -> Result<Ready, Refused> {
+    async fn prepare(&self, request: Request, note: &mut Note) -> Result<Box<Ready>, Refused> {
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
         let tool = resolve::tool(&snapshot.catalog, &self.0.reader.past(), &scope, &request)?;
@@ -119,12 +119,13 @@ impl Calls {
         allow::check(&snapshot.catalog, &scope, &tool)?;
         let rules = self.0.config.load_full();
         self.0.validators.check(&tool, &request.arguments, &rules).await?;
-        if approval::needed(&tool) {
-            let ready = Ready::new(tool, scope, request.arguments, request.user_id);
+        let needs_yes = approval::needed(&tool);
+        let ready = Ready::new(tool, scope, request.arguments, request.user_id);
+        if needs_yes {
             // In a box, as whatever is rare and large on this way: what stands in a future is moved with every call.
             return Err(Box::pin(self.wait_for_yes(&request.name, ready)).await);
         }
-        Ok(Ready::new(tool, scope, request.arguments, request.user_id))
+        Ok(Box::new(ready))
     }
 
     /// Makes a call that a human said yes to, under this id. Whether it may still be made is asked once more: the tool may be gone,
@@ -135,7 +136,7 @@ impl Calls {
         let tool = resolve::again(&snapshot.catalog, &ready)
             .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
         match tool {
-            Ok(tool) => self.send_noted(Ready { tool, ..ready }, note, None).await,
+            Ok(tool) => self.send_noted(Box::new(Ready { tool, ..ready }), note, None).await,
             Err(refused) => {
                 let refused = Err(refused);
                 note.ended(&refused);

@@ -29,13 +29,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Calls {
     /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
     pub(super) async fn send(&self, ready: Ready) -> Result<Answered, Refused> {
-        self.send_with(ready, None, None).await
+        self.send_with(Box::new(ready), None, None).await
     }
 
-    /// The same for a call that is put down when it is over. `took` of its answer is that of the whole call.
+    /// The same for a call that is put down when it is over. `took` of its answer is that of the whole call. It comes in a box, because it
+    /// is handed on several times, and each time would take its room in the future of a call that waits.
     pub(super) async fn send_noted(
         &self,
-        ready: Ready,
+        ready: Box<Ready>,
         note: Note,
         caller: Option<Arc<dyn Caller>>,
     ) -> Result<Answered, Refused> {
@@ -44,7 +45,7 @@ impl Calls {
 
     async fn send_with(
         &self,
-        ready: Ready,
+        ready: Box<Ready>,
         note: Option<Note>,
         caller: Option<Arc<dyn Caller>>,
     ) -> Result<Answered, Refused> {
@@ -84,7 +85,7 @@ impl Calls {
     }
 
     /// Waits for a call's turn.
-    async fn turn(&self, ready: Ready) -> Result<Box<Sending>, Refused> {
+    async fn turn(&self, ready: Box<Ready>) -> Result<Box<Sending>, Refused> {
         let inner = &self.0;
         let rules = inner.config.load_full();
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
@@ -116,7 +117,7 @@ fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<A
 struct Sending {
     inner: Arc<Inner>,
     rules: Arc<config::Calls>,
-    ready: Ready,
+    ready: Box<Ready>,
     lane: Arc<Lane>,
     /// Where it is tried first.
     route: Arc<Route>,
@@ -190,7 +191,7 @@ impl Sending {
 
     /// What is sent.
     fn call(&self) -> Call {
-        let Ready { tool, arguments, user_id, .. } = &self.ready;
+        let Ready { tool, arguments, user_id, .. } = &*self.ready;
         // Zero is how some scenarios write that they set none.
         let said = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let timeout = self.ready.timeout.or(said);

@@ -1,17 +1,18 @@
 //! What every request passes before the router: the guard, counting, and the list's own short way.
 //!
 //! The list is what agents poll, and the router with its middleware halves the requests per second, so `GET` and `HEAD` of the list
-//! are answered here. Every other route is in the router, and both use the same handlers.
+//! are answered here; a list that is kept as it was answered before needs not even a future. Every other route is in the router, and
+//! both use the same handlers.
 
 use std::any::Any;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use axum::Router;
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, ORIGIN, VARY,
@@ -21,10 +22,11 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
+use tokio::time::Instant;
 use tracing::{Instrument as _, field};
 
 use crate::metrics::Requests;
-use crate::metrics::requests::RoutePlace;
+use crate::metrics::requests::{MethodPlace, RoutePlace};
 use crate::runtime::tasks::panic_text;
 use crate::server::api::tools;
 use crate::server::events::LetGo;
@@ -60,6 +62,21 @@ struct Places {
     failed: RoutePlace,
 }
 
+/// What is counted of a request beside its answer.
+struct Counted {
+    begun: Instant,
+    method: MethodPlace,
+    head_only: bool,
+}
+
+/// A request after the guard.
+enum Begun {
+    /// It is answered, and counted under this route.
+    Answered(Answer, RoutePlace),
+    /// It may pass, and its answer has to be waited for.
+    Passed(Request<Incoming>, Pass),
+}
+
 impl Front {
     /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
     pub(super) fn new(guard: Guard, shared: App, max_body: usize) -> Self {
@@ -81,42 +98,75 @@ impl Front {
         let_go: LetGo,
     ) -> impl Service<Request<Incoming>, Response = Answer, Error = Infallible, Future: Send> + use<> {
         let inner = Arc::clone(&self.0);
-        service_fn(move |request: Request<Incoming>| {
-            let (inner, let_go) = (Arc::clone(&inner), let_go.clone());
-            // In a box, because hyper moves the future of each request.
-            Box::pin(async move { Ok(inner.counted(local, request, let_go).await) })
-        })
+        service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go))
     }
 }
 
 impl Inner {
     /// Answers a request and counts it.
-    async fn counted(&self, local: IpAddr, request: Request<Incoming>, let_go: LetGo) -> Answer {
+    fn respond(
+        self: &Arc<Self>,
+        local: IpAddr,
+        request: Request<Incoming>,
+        let_go: &LetGo,
+    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + use<> {
         let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
-        let head_only = request.method() == Method::HEAD;
+        let counted = Counted { begun, method, head_only: request.method() == Method::HEAD };
         // A request that hits a bug of ours costs itself, not the others of its connection. What is shared is immutable or guards
         // itself, so no half-changed state can be seen.
-        let answered = AssertUnwindSafe(self.answer(local, request, let_go)).catch_unwind().await;
-        let (answer, route) = answered.unwrap_or_else(|panic| (internal(&*panic), self.places.failed));
-        self.shared.requests.answered(route, method, answer.status(), self.shared.clock.now() - begun);
-        if head_only { without_body(answer) } else { answer }
+        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request))) {
+            Ok(Begun::Passed(request, pass)) => {
+                let (inner, let_go) = (Arc::clone(self), let_go.clone());
+                // In a box, because hyper moves the future of each request.
+                return future::Either::Right(Box::pin(async move {
+                    let answered = AssertUnwindSafe(inner.passed(request, pass, let_go)).catch_unwind().await;
+                    Ok(inner.ended(&counted, answered))
+                }));
+            }
+            Ok(Begun::Answered(answer, route)) => Ok((answer, route)),
+            Err(panic) => Err(panic),
+        };
+        future::Either::Left(future::ready(Ok(self.ended(&counted, answered))))
     }
 
-    /// The answer, and the route that it is counted under.
-    async fn answer(&self, local: IpAddr, request: Request<Incoming>, let_go: LetGo) -> (Answer, RoutePlace) {
+    /// Counts an answer under its route.
+    fn ended(&self, counted: &Counted, answered: Result<(Answer, RoutePlace), Box<dyn Any + Send>>) -> Answer {
+        let (answer, route) = answered.unwrap_or_else(|panic| (internal(&*panic), self.places.failed));
+        let took = self.shared.clock.now() - counted.begun;
+        self.shared.requests.answered(route, counted.method, answer.status(), took);
+        if counted.head_only { without_body(answer) } else { answer }
+    }
+
+    /// The answer that needs no waiting, if there is one, and the route that it is counted under.
+    fn at_once(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
         let pass = match self.guard.check(&head, local, has_body) {
             Ok(pass) => pass,
-            Err(problem) => return (at_hand(problem.into_answer()), self.places.refused),
+            Err(problem) => return Begun::Answered(at_hand(problem.into_answer()), self.places.refused),
         };
         let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let (answer, route) = if preflight && pass.origin.is_some() {
-            (at_hand(preflight_answer()), self.places.preflight)
+            (Some(preflight_answer()), self.places.preflight)
         } else if is_list(&head.method, head.uri.path()) {
-            (at_hand(tools::list(&self.shared, head.uri.query(), &head.headers).await), self.places.list)
+            (tools::list_again(&self.shared, head.uri.query(), &head.headers), self.places.list)
         } else {
-            self.route(Request::from_parts(head, body), let_go).await
+            (None, self.places.failed)
+        };
+        match answer {
+            Some(answer) => Begun::Answered(self.shared_with(pass, at_hand(answer)), route),
+            None => Begun::Passed(Request::from_parts(head, body), pass),
+        }
+    }
+
+    /// The answer to a request that passed the guard, and the route that it is counted under.
+    async fn passed(&self, request: Request<Incoming>, pass: Pass, let_go: LetGo) -> (Answer, RoutePlace) {
+        let (answer, route) = if is_list(request.method(), request.uri().path()) {
+            // In a box, because it is large and other requests need no room for it.
+            let list = Box::pin(tools::list(&self.shared, request.uri().query(), request.headers()));
+            (at_hand(list.await), self.places.list)
+        } else {
+            self.route(request, let_go).await
         };
         (self.shared_with(pass, answer), route)
     }

@@ -16,23 +16,33 @@ use super::pattern;
 use super::references::{Outside, References};
 use super::weight::{self, Weights};
 
-/// Work that a check may cost at most. A unit is about one keyword applied to one value, or a few bytes compared.
-pub(super) const MOST_WORK: u64 = 20_000_000;
-/// Pairs of a schema and a value that are looked at while counting.
-const MOST_VISITS: u32 = 1_000_000;
-/// Schemas applied one within the other. Both the meter and the validator recurse.
-const DEEPEST: u32 = 500;
+/// How much a check may cost, and counting that.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// A unit is about one keyword applied to one value, or a few bytes compared.
+    work: u64,
+    /// Pairs of a schema and a value that are looked at while counting.
+    visits: u32,
+    /// Schemas applied one within the other. Both the meter and the validator recurse.
+    depth: u32,
+}
+
+/// The bounds of any check.
+const ANY: Bounds = Bounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
+/// The bounds of a check that takes no longer than handing it to another thread and back, which is some 50 microseconds where the thread
+/// sleeps, and needs no larger stack than any thread has.
+const BRIEF: Bounds = Bounds { work: 1_000, visits: 1_000, depth: 32 };
 /// Schemas around a reference that are compared with its target in one unit of work, to see that it does not lead back.
 const COMPARED_AT_ONCE: u32 = 16;
 
 /// Why a check is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooExpensive {
-    /// More than [`MOST_WORK`], or too much to count.
+    /// More than a check may cost, or too much to count.
     #[error("its branches and references multiply to more than a check may cost")]
     Work,
-    /// Deeper than [`DEEPEST`].
-    #[error("its references lead through more than {DEEPEST} schemas, one within the other")]
+    /// Deeper than schemas may be applied within each other.
+    #[error("its references lead through more than {} schemas, one within the other", ANY.depth)]
     Depth,
     /// References that lead back to where they began without going on in the arguments.
     #[error("its references lead back to themselves on one value")]
@@ -64,6 +74,7 @@ enum Counted {
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     references: References<'a>,
+    bounds: Bounds,
     counts: Counted,
     /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
     counted: HashMap<(usize, usize), Option<u64>>,
@@ -75,7 +86,13 @@ impl<'a> Meter<'a> {
     /// Counts for this schema.
     pub(super) fn new(schema: &'a Value) -> Self {
         let references = References::new(schema);
-        Self { references, counts: Counted::Work, counted: HashMap::new(), weights: Weights::default(), visits: 0 }
+        let (counts, counted) = (Counted::Work, HashMap::new());
+        Self { references, bounds: ANY, counts, counted, weights: Weights::default(), visits: 0 }
+    }
+
+    /// Counts only as far as a check may cost that is made where it is asked for.
+    pub(super) fn of_brief(schema: &'a Value) -> Self {
+        Self { bounds: BRIEF, ..Self::new(schema) }
     }
 
     /// Counts what the errors of a check may hold in memory, each unit at most some ten bytes.
@@ -83,17 +100,17 @@ impl<'a> Meter<'a> {
         Self { counts: Counted::Copies, ..Self::new(schema) }
     }
 
-    /// The work of checking these arguments, at most [`MOST_WORK`].
+    /// The work of checking these arguments, at most what its bounds allow.
     pub(super) fn measure(mut self, arguments: &'a Value) -> Result<u64, TooExpensive> {
         self.schema(self.references.root(), Instance::Value(arguments), 0)
     }
 
     fn schema(&mut self, schema: &'a Value, instance: Instance<'a>, depth: u32) -> Result<u64, TooExpensive> {
         self.visits += 1;
-        if self.visits > MOST_VISITS {
+        if self.visits > self.bounds.visits {
             return Err(TooExpensive::Work);
         }
-        if depth > DEEPEST {
+        if depth > self.bounds.depth {
             return Err(TooExpensive::Depth);
         }
         let copies = match (self.counts, instance) {
@@ -102,7 +119,7 @@ impl<'a> Meter<'a> {
             (Counted::Copies, Instance::Name(name)) => weight::text(name) + 1,
         };
         let Some(keywords) = schema.as_object() else { return Ok(copies.saturating_add(1)) };
-        let mut work = bounded(copies.saturating_mul(keywords.len() as u64).saturating_add(1))?;
+        let mut work = self.bounded(copies.saturating_mul(keywords.len() as u64).saturating_add(1))?;
         for (keyword, held) in keywords {
             let further = match keyword.as_str() {
                 "$ref" => self.referenced(held, instance, depth)?,
@@ -111,7 +128,7 @@ impl<'a> Meter<'a> {
                 }
                 _ => self.keyword(keyword, held, keywords, instance, depth)?,
             };
-            work = bounded(work.saturating_add(further))?;
+            work = self.bounded(work.saturating_add(further))?;
         }
         Ok(work)
     }
@@ -136,7 +153,8 @@ impl<'a> Meter<'a> {
     fn sum(&mut self, pairs: impl Iterator<Item = (&'a Value, Instance<'a>)>, depth: u32) -> Result<u64, TooExpensive> {
         let mut work = 0_u64;
         for (schema, instance) in pairs {
-            work = bounded(work.saturating_add(self.schema(schema, instance, depth + 1)?))?;
+            let further = self.schema(schema, instance, depth + 1)?;
+            work = self.bounded(work.saturating_add(further))?;
         }
         Ok(work)
     }
@@ -202,9 +220,9 @@ impl<'a> Meter<'a> {
                 for (pattern, schema) in patterns {
                     let states = self.weights.states(pattern);
                     let names = each.clone().map(|(name, _)| pattern::work(states, name)).fold(1, u64::saturating_add);
-                    work = bounded(work.saturating_add(names))?;
+                    work = self.bounded(work.saturating_add(names))?;
                     let values = self.sum(each.clone().map(|(_, value)| (schema, Instance::Value(value))), depth)?;
-                    work = bounded(work.saturating_add(values))?;
+                    work = self.bounded(work.saturating_add(values))?;
                 }
                 Ok(work)
             }
@@ -252,11 +270,11 @@ impl<'a> Meter<'a> {
             _ => return None,
         })
     }
-}
 
-/// A partial sum, unless it is more than a check may cost.
-fn bounded(work: u64) -> Result<u64, TooExpensive> {
-    if work > MOST_WORK { Err(TooExpensive::Work) } else { Ok(work) }
+    /// A partial sum, unless it is more than a check may cost.
+    fn bounded(&self, work: u64) -> Result<u64, TooExpensive> {
+        if work > self.bounds.work { Err(TooExpensive::Work) } else { Ok(work) }
+    }
 }
 
 impl Instance<'_> {
@@ -285,6 +303,19 @@ mod tests {
 
     fn measure(schema: &Value, arguments: &Value) -> Result<u64, TooExpensive> {
         Meter::new(schema).measure(arguments)
+    }
+
+    #[test]
+    fn a_brief_check_is_counted_alike_and_bounded_in_work_and_depth() {
+        let brief = |schema: &Value, arguments: &Value| Meter::of_brief(schema).measure(arguments);
+        let each = json!({"properties": {"x": {"items": {"type": "integer", "minimum": 1}}}});
+        let (few, many) = (json!({"x": vec![1; 20]}), json!({"x": vec![1; 2_000]}));
+        assert_eq!(brief(&each, &few), measure(&each, &few));
+        assert!(measure(&each, &many).is_ok());
+        assert_eq!(brief(&each, &many), Err(TooExpensive::Work));
+        let deep = (0..40).fold(json!({}), |inner, _| json!({"allOf": [inner]}));
+        assert!(measure(&deep, &json!({})).unwrap() < BRIEF.work);
+        assert_eq!(brief(&deep, &json!({})), Err(TooExpensive::Depth));
     }
 
     /// The grammar of expressions as a block editor has it: each level can be read in two ways.

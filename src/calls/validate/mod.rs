@@ -3,7 +3,8 @@
 //! Schemas come from scenarios and arguments from callers, and neither is trusted. Nothing that a schema refers to is fetched, from
 //! no network and no file, and patterns run on an engine whose time is linear. Only schemas whose cost can be counted are compiled
 //! ([`compiling`]), what a check would cost is counted before it is made ([`cost`]), and checks run on threads of their own with a
-//! deadline ([`pool`]), so that none delays an answer or a stop.
+//! deadline ([`pool`]), so that none delays an answer or a stop. Only where the count says that a check takes less time than waking such
+//! a thread is it made at once, and only its success counts: whatever else comes of it is found out on a thread.
 //!
 //! A schema that cannot be used checks nothing but that the arguments are an object: its scenario still checks them itself. A
 //! finding says so ([`unchecked`]). Formats are annotations, as in the standard.
@@ -12,6 +13,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -82,6 +84,9 @@ impl Validators {
     ) -> Result<(), Refused> {
         let digest = xxh3_128(tool.tool.parameters.get().as_bytes());
         let known = self.known(digest);
+        if known.as_ref().is_some_and(|schema| plainly_fits(schema, arguments)) {
+            return Ok(());
+        }
         let (text, arguments) = (tool.tool.parameters.clone(), arguments.clone());
         let work = move || {
             let schema = known.unwrap_or_else(|| Arc::new(Schema::compile(&text)));
@@ -89,7 +94,8 @@ impl Validators {
             (schema, verdict)
         };
         let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
-        let verdict = match self.pool.run(&tool.id.scenario, limits, work).await {
+        // In a box, as it is rare: a call needs no room for it.
+        let verdict = match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
             Ok((schema, verdict)) => {
                 self.keep(digest, schema, rules);
                 verdict
@@ -174,6 +180,11 @@ impl Kept {
     }
 }
 
+/// Whether the check can be made at once, and the arguments fit. A panic of the validator is left to the thread that checks then.
+fn plainly_fits(schema: &Schema, arguments: &JsonText) -> bool {
+    catch_unwind(AssertUnwindSafe(|| schema.plainly_fits(arguments))).unwrap_or(false)
+}
+
 fn busy(tool: &ViewTool, reason: &'static str) -> Refused {
     Refused::ChecksBusy { id: tool.id.clone(), reason }
 }
@@ -192,6 +203,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::{Effective, Facts, Provenance, PublishedName, Tool, ToolId};
 
     fn schema(n: usize) -> Arc<Schema> {
         Arc::new(Schema::compile(&JsonText::read(&json!({"maxProperties": n}).to_string()).unwrap()))
@@ -224,5 +236,45 @@ mod tests {
         kept.insert(20, schema(0));
         kept.bound(100, each / 2);
         assert_eq!((kept.by_digest.len(), kept.bytes), (0, 0), "one that is larger than all may be is not kept");
+    }
+
+    fn tool(parameters: &serde_json::Value) -> ViewTool {
+        let tool = Tool {
+            name: "read".into(),
+            description: "Reads".into(),
+            category: None,
+            parameters: JsonText::read(&parameters.to_string()).unwrap(),
+            metadata: JsonText::read("{}").unwrap(),
+            facts: Arc::new(Facts::default()),
+            extra: Box::default(),
+        };
+        let effective = Effective {
+            enabled: true,
+            enabled_source: Provenance::Manifest,
+            requires_approval: false,
+            approval_source: Provenance::Manifest,
+            priority: 0,
+            pinned: false,
+        };
+        let id: ToolId = "files/read".parse().unwrap();
+        ViewTool { name: PublishedName::plain(&id.tool), id, tool: Arc::new(tool), effective }
+    }
+
+    #[tokio::test]
+    async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
+        let (validators, rules) = (Validators::new(Clock::system()), config::Calls::default());
+        let no_room = config::Calls { check_queue: 0, ..rules.clone() };
+        let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
+        let brief = JsonText::read(r#"{"path":"a"}"#).unwrap();
+        let unfit = JsonText::read(r#"{"path":1}"#).unwrap();
+        let long = JsonText::read(&json!({"path": "a".repeat(100_000)}).to_string()).unwrap();
+        let busy = |checked| matches!(checked, Err(Refused::ChecksBusy { .. }));
+        assert!(busy(validators.check(&tool, &brief, &no_room).await), "its schema is compiled on a thread");
+        assert_eq!(validators.check(&tool, &brief, &rules).await.map_err(|refused| refused.to_string()), Ok(()));
+        assert!(validators.check(&tool, &brief, &no_room).await.is_ok());
+        assert!(busy(validators.check(&tool, &unfit, &no_room).await));
+        assert!(busy(validators.check(&tool, &long, &no_room).await));
+        assert!(matches!(validators.check(&tool, &unfit, &rules).await, Err(Refused::Invalid { .. })));
+        assert!(validators.check(&tool, &long, &rules).await.is_ok());
     }
 }

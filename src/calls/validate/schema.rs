@@ -1,7 +1,7 @@
 //! One compiled schema, and what it says of arguments.
 //!
 //! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list of errors may cost, which the
-//! validator keeps in memory whole. Runs on the threads of [`super::pool`] only.
+//! validator keeps in memory whole. Runs on the threads of [`super::pool`], but for [`Schema::plainly_fits`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,9 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 const TABLE_BYTES: usize = 128 * 1024;
 /// Bytes of all compiled patterns of one schema.
 const ALL_PATTERN_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of the text of a schema, and of arguments, up to which they are looked at where a check is asked for: reading that much takes some
+/// ten microseconds. Nearly all are shorter.
+const BRIEF_BYTES: usize = 8 * 1024;
 /// Bytes in memory of a schema and its validator for each unit of its size (see [`compiling`]).
 const BYTES_A_UNIT: u64 = 100;
 
@@ -49,6 +52,9 @@ pub(super) struct Usable {
     source: Value,
     validator: Validator,
     bytes: usize,
+    /// Whether counting the work of a check takes no longer than its result says: the text is short, and has no patterns, which are
+    /// parsed anew whenever they are counted.
+    countable_at_once: bool,
 }
 
 /// What came of a check.
@@ -85,7 +91,8 @@ impl Schema {
         match compile.build(&source) {
             Ok(validator) => {
                 let bytes = usize::try_from(units * BYTES_A_UNIT + patterns).unwrap_or(usize::MAX);
-                Self::Usable(Box::new(Usable { source, validator, bytes }))
+                let countable_at_once = patterns == 0 && text.len() <= BRIEF_BYTES;
+                Self::Usable(Box::new(Usable { source, validator, bytes, countable_at_once }))
             }
             Err(error) => Self::unusable(&error),
         }
@@ -101,6 +108,17 @@ impl Schema {
             Self::Usable(usable) => usable.bytes,
             Self::Unusable(reason) => reason.len(),
         }
+    }
+
+    /// Whether arguments fit, as far as that can be found out on any thread: in a time that is as short as that of handing the check to
+    /// another one, and on a small stack. Otherwise `false`, which does not mean that they do not fit: [`Self::check`] finds out.
+    pub(super) fn plainly_fits(&self, arguments: &JsonText) -> bool {
+        let Self::Usable(usable) = self else { return false };
+        if !usable.countable_at_once || arguments.get().len() > BRIEF_BYTES {
+            return false;
+        }
+        let Ok(arguments @ Value::Object(_)) = serde_json::from_str(arguments.get()) else { return false };
+        Meter::of_brief(&usable.source).measure(&arguments).is_ok() && usable.validator.is_valid(&arguments)
     }
 
     /// Checks arguments.
@@ -365,5 +383,34 @@ mod tests {
         let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"c": inner}));
         assert!(matches!(check(&schema, &nested(3)), Verdict::Unfit(..)));
         assert!(matches!(check(&schema, &nested(40)), Verdict::Unchecked(_)));
+    }
+
+    #[test]
+    fn what_is_found_out_at_once_is_what_the_check_finds() {
+        let lines = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string", "minLength": 1}, "lines": {"type": "integer", "maximum": 9}}});
+        let pattern = json!({"properties": {"path": {"pattern": "^[a-z]+$"}}});
+        let long = json!({"description": "a".repeat(BRIEF_BYTES)});
+        let branches = json!({"anyOf": vec![json!({"type": "string"}); 999], "type": "object"});
+        let doubling = json!({"$defs": {"e": {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/e"}}}, {"$ref": "#/$defs/f"}]},
+            "f": {"properties": {"c": {"$ref": "#/$defs/e"}}}}, "properties": {"c": {"$ref": "#/$defs/e"}}});
+        let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({"c": inner}));
+        for (schema, arguments, at_once) in [
+            (&lines, json!({"path": "a", "lines": 3}), true),
+            (&lines, json!({"path": "a", "lines": 10}), false),
+            (&lines, json!({}), false),
+            (&lines, json!(["path"]), false),
+            (&lines, json!({"path": "a".repeat(BRIEF_BYTES)}), false),
+            (&pattern, json!({"path": "a"}), false),
+            (&long, json!({}), false),
+            (&branches, json!({}), false),
+            (&doubling, deep(3), true),
+            (&doubling, deep(20), false),
+            (&json!({"type": 7}), json!({}), false),
+        ] {
+            let (schema, arguments) = (Schema::compile(&text(schema)), text(&arguments));
+            assert_eq!(schema.plainly_fits(&arguments), at_once, "{schema:?}");
+            assert!(!at_once || schema.check(&arguments) == Verdict::Fits, "{schema:?}");
+        }
     }
 }

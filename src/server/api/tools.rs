@@ -102,10 +102,6 @@ type Answer = http::Response<Full<Bytes>>;
 /// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
 pub(in crate::server) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
     let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
-    if let Some(ready) = shared.repeats.find(&snapshot, query.unwrap_or_default(), coding) {
-        shared.views.counts().repeated();
-        return ready.answer(headers);
-    }
     let list = match ListQuery::read(query) {
         Ok(list) => list,
         Err(problem) => return problem.into_answer(),
@@ -116,6 +112,14 @@ pub(in crate::server) async fn list(shared: &Shared, query: Option<&str>, header
     let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
     shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
     ready.answer(headers)
+}
+
+/// The same answer from those that are kept, if it was given before and no snapshot has been published since.
+pub(in crate::server) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
+    let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
+    let answer = shared.repeats.answer(&snapshot, query.unwrap_or_default(), coding, headers)?;
+    shared.views.counts().repeated();
+    Some(answer)
 }
 
 /// The list of a snapshot, ready to be sent.

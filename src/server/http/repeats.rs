@@ -1,8 +1,9 @@
 //! Answers that are asked for again: between two changes, the same list goes to everyone who asks in the same words.
 //!
 //! Reading the query, looking the list up and writing its headers took longer than sending a 304 or a small list. So the latest answers
-//! are kept as they are sent, by the query as it was written, and last exactly as long as the snapshot that they were made from. Nothing
-//! is decided here: what is not kept is made by [`crate::server::api::tools`], which also checks the query.
+//! are kept as they are sent, by the query as it was written, and last exactly as long as the snapshot that they were made from. Of an
+//! answer with a long body only the headers are kept: they are all that a 304 needs. Nothing is decided here: what is not kept is made
+//! by [`crate::server::api::tools`], which also checks the query.
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +18,7 @@ use crate::views::Coding;
 
 /// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.
 const KEPT: usize = 16;
-/// Bytes of all their bodies at most; a longer body is not kept. Each by itself may be long: finding it again takes longer than saying 304.
+/// Bytes of all their bodies at most; a longer body is not kept.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// A longer query is not kept.
 const LONGEST_QUERY: usize = 256;
@@ -31,7 +32,17 @@ pub(in crate::server) struct Repeats(ArcSwap<Given>);
 struct Given {
     /// Weak: it must not outlive its successor. While this stands, no other snapshot can have its address.
     snapshot: Weak<Snapshot>,
-    answers: Vec<(Box<str>, Coding, Arc<Ready>)>,
+    answers: Vec<Kept>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct Kept {
+    query: Box<str>,
+    coding: Coding,
+    ready: Arc<Ready>,
+    /// `false` where the body was too long to be kept: then this answers only clients that have it.
+    with_body: bool,
 }
 
 /// An answer with its headers, for those who have it and for those who do not.
@@ -60,38 +71,58 @@ impl Ready {
         *answer.headers_mut() = headers.clone();
         answer
     }
+
+    /// What a 304 needs of it.
+    fn without_body(&self) -> Self {
+        let Self { body: _, etag, found, known } = self;
+        Self { body: Bytes::new(), etag: etag.clone(), found: found.clone(), known: known.clone() }
+    }
 }
 
 impl Repeats {
-    /// The answer that was given for this query, as it was written, from this very snapshot.
-    pub(in crate::server) fn find(&self, snapshot: &Arc<Snapshot>, query: &str, coding: Coding) -> Option<Arc<Ready>> {
+    /// The answer for this query, as it was written, from this very snapshot, if it was given before.
+    pub(in crate::server) fn answer(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+        asked: &HeaderMap,
+    ) -> Option<Response<Full<Bytes>>> {
         let given = self.0.load();
-        if !given.is_of(snapshot) {
-            return None;
-        }
-        given.answers.iter().find(|(q, c, _)| *c == coding && **q == *query).map(|(_, _, ready)| Arc::clone(ready))
+        let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
+        let suffices = kept.with_body || conditional::is_known(asked, &kept.ready.etag);
+        suffices.then(|| kept.ready.answer(asked))
     }
 
     /// Keeps an answer in place of those of other snapshots, and of the oldest when there are too many.
     pub(in crate::server) fn keep(&self, snapshot: &Arc<Snapshot>, query: &str, coding: Coding, ready: &Arc<Ready>) {
-        if query.len() > LONGEST_QUERY || ready.body.len() > MOST_BYTES {
-            return;
-        }
         // Two at once cost one of them, which is kept the next time.
         let before = self.0.load();
-        let mut answers = if before.is_of(snapshot) { before.answers.clone() } else { Vec::new() };
-        let mut bytes: usize = answers.iter().map(|(_, _, kept)| kept.body.len()).sum();
-        while answers.len() >= KEPT || bytes + ready.body.len() > MOST_BYTES {
-            bytes -= answers.remove(0).2.body.len();
+        let mut answers = before.of(snapshot).map_or_else(Vec::new, <[_]>::to_vec);
+        if query.len() > LONGEST_QUERY || answers.iter().any(|kept| kept.is_for(query, coding)) {
+            return;
         }
-        answers.push((query.into(), coding, Arc::clone(ready)));
+        let with_body = ready.body.len() <= MOST_BYTES;
+        let ready = if with_body { Arc::clone(ready) } else { Arc::new(ready.without_body()) };
+        let mut bytes: usize = answers.iter().map(|kept| kept.ready.body.len()).sum();
+        while answers.len() >= KEPT || bytes + ready.body.len() > MOST_BYTES {
+            bytes -= answers.remove(0).ready.body.len();
+        }
+        answers.push(Kept { query: query.into(), coding, ready, with_body });
         self.0.store(Arc::new(Given { snapshot: Arc::downgrade(snapshot), answers }));
     }
 }
 
+impl Kept {
+    fn is_for(&self, query: &str, coding: Coding) -> bool {
+        self.coding == coding && *self.query == *query
+    }
+}
+
 impl Given {
-    fn is_of(&self, snapshot: &Arc<Snapshot>) -> bool {
-        std::ptr::eq(self.snapshot.as_ptr(), Arc::as_ptr(snapshot))
+    /// The answers, if they are of this snapshot.
+    fn of(&self, snapshot: &Arc<Snapshot>) -> Option<&[Kept]> {
+        std::ptr::eq(self.snapshot.as_ptr(), Arc::as_ptr(snapshot)).then_some(&self.answers)
     }
 }
 
@@ -99,6 +130,8 @@ impl Given {
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
+    use http::header::IF_NONE_MATCH;
+    use hyper::body::Body as _;
     use imbl::OrdMap;
 
     fn snapshot() -> Arc<Snapshot> {
@@ -119,23 +152,56 @@ mod tests {
         Arc::new(Ready { body: body.into(), etag: HeaderValue::from_static("\"a\""), found, known })
     }
 
+    /// The status and the length of the body that a client with these headers is answered.
+    fn answered(
+        repeats: &Repeats,
+        of: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+        asked: &HeaderMap,
+    ) -> Option<(u16, u64)> {
+        let answer = repeats.answer(of, query, coding, asked)?;
+        Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
+    }
+
+    fn found(repeats: &Repeats, of: &Arc<Snapshot>, query: &str) -> bool {
+        answered(repeats, of, query, Coding::Identity, &HeaderMap::new()).is_some()
+    }
+
     #[test]
     fn an_answer_is_found_by_its_words_coding_and_snapshot() {
-        let (repeats, now) = (Repeats::default(), snapshot());
+        let (repeats, now, none) = (Repeats::default(), snapshot(), HeaderMap::new());
         repeats.keep(&now, "a=1", Coding::Gzip, &ready("x"));
-        assert!(repeats.find(&now, "a=1", Coding::Gzip).is_some());
-        assert!(repeats.find(&now, "a=1", Coding::Identity).is_none());
-        assert!(repeats.find(&now, "a=2", Coding::Gzip).is_none());
-        assert!(repeats.find(&snapshot(), "a=1", Coding::Gzip).is_none());
+        assert_eq!(answered(&repeats, &now, "a=1", Coding::Gzip, &none), Some((200, 1)));
+        assert_eq!(answered(&repeats, &now, "a=1", Coding::Identity, &none), None);
+        assert_eq!(answered(&repeats, &now, "a=2", Coding::Gzip, &none), None);
+        assert_eq!(answered(&repeats, &snapshot(), "a=1", Coding::Gzip, &none), None);
     }
 
     #[test]
     fn another_snapshot_takes_the_place_of_the_first() {
         let (repeats, first, second) = (Repeats::default(), snapshot(), snapshot());
         repeats.keep(&first, "", Coding::Identity, &ready("x"));
-        repeats.keep(&second, "", Coding::Identity, &ready("y"));
-        assert!(repeats.find(&first, "", Coding::Identity).is_none());
-        assert_eq!(repeats.find(&second, "", Coding::Identity).unwrap().body, "y");
+        repeats.keep(&second, "", Coding::Identity, &ready("yy"));
+        assert!(!found(&repeats, &first, ""));
+        assert_eq!(answered(&repeats, &second, "", Coding::Identity, &HeaderMap::new()), Some((200, 2)));
+    }
+
+    #[test]
+    fn of_a_long_answer_the_304_is_kept() {
+        let (repeats, now) = (Repeats::default(), snapshot());
+        let long = ready(vec![b'x'; MOST_BYTES + 1]);
+        for _ in 0..=KEPT {
+            repeats.keep(&now, "long", Coding::Identity, &long);
+        }
+        let asked = |tag| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(tag))]);
+        let status = |tag| answered(&repeats, &now, "long", Coding::Identity, &asked(tag));
+        assert_eq!((status("\"a\""), status("\"b\"")), (Some((304, 0)), None));
+        let whole = long.answer(&asked("\"a\""));
+        let again = repeats.answer(&now, "long", Coding::Identity, &asked("\"a\"")).unwrap();
+        assert_eq!((whole.status(), whole.headers()), (again.status(), again.headers()));
+        assert!(!found(&repeats, &now, "long"), "its body has to be made");
+        assert_eq!(repeats.0.load().answers.len(), 1, "it takes one place, however often it is made");
     }
 
     #[test]
@@ -144,16 +210,14 @@ mod tests {
         for at in 0..=KEPT {
             repeats.keep(&now, &at.to_string(), Coding::Identity, &ready("x"));
         }
-        assert!(repeats.find(&now, "0", Coding::Identity).is_none());
-        assert!(repeats.find(&now, &KEPT.to_string(), Coding::Identity).is_some());
-        repeats.keep(&now, "long", Coding::Identity, &ready(vec![b'x'; MOST_BYTES + 1]));
+        assert!(!found(&repeats, &now, "0"));
+        assert!(found(&repeats, &now, &KEPT.to_string()));
         repeats.keep(&now, &"q".repeat(LONGEST_QUERY + 1), Coding::Identity, &ready("x"));
-        assert!(repeats.find(&now, "long", Coding::Identity).is_none());
+        assert!(!found(&repeats, &now, &"q".repeat(LONGEST_QUERY + 1)));
         for half in ["first", "second", "third"] {
             repeats.keep(&now, half, Coding::Identity, &ready(vec![b'x'; MOST_BYTES / 2]));
         }
-        let kept = ["first", "second", "third"].map(|half| repeats.find(&now, half, Coding::Identity).is_some());
+        let kept = ["first", "second", "third"].map(|half| found(&repeats, &now, half));
         assert_eq!(kept, [false, true, true], "all bodies together are bounded");
-        assert!(repeats.find(&now, &"q".repeat(LONGEST_QUERY + 1), Coding::Identity).is_none());
     }
 }
