@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Standing};
-use callsheet::model::{Accept, ScenarioName};
+use callsheet::catalog::{self, Catalog, Change, Inputs, Offer, Visibility};
+use callsheet::model::{AcceptedVersions, ScenarioName};
 use callsheet::protocols::tool_discovery::decode;
 use criterion::{BatchSize, Criterion, criterion_group};
 use serde_json::{Value, json};
@@ -54,8 +54,8 @@ fn offer(scenario: usize, version: usize) -> Offer {
         "categories": [],
         "generated_at": "2026-01-15T10:30:00Z"
     });
-    let manifest = decode(manifest.to_string().as_bytes(), &Accept::default()).unwrap().manifest;
-    Offer { manifest: Arc::new(manifest), standing: Standing::Published }
+    let manifest = decode(manifest.to_string().as_bytes(), &AcceptedVersions::default()).unwrap().manifest;
+    Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }
 }
 
 fn inputs(scenarios: usize) -> Inputs {

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use callsheet::lint;
-use callsheet::model::{Accept, Manifest};
+use callsheet::model::{AcceptedVersions, Manifest};
 use callsheet::protocols::tool_discovery::decode;
 use callsheet::state::manifest::write;
 use criterion::{Criterion, Throughput, criterion_group};
@@ -155,24 +155,24 @@ fn tree(body: &[u8]) {
 }
 
 fn whole(body: &[u8]) {
-    black_box(decode(body, &Accept::default()).unwrap());
+    black_box(decode(body, &AcceptedVersions::default()).unwrap());
 }
 
 fn judge(manifest: &Manifest) {
-    black_box(lint::content(manifest));
+    black_box(lint::check_manifest(manifest));
 }
 
 fn measure(criterion: &mut Criterion) {
-    let like_seed = write(&decode(&manifests()[0].1, &Accept::default()).unwrap().manifest);
+    let like_seed = write(&decode(&manifests()[0].1, &AcceptedVersions::default()).unwrap().manifest);
     for (spelling, body) in manifests() {
         // Whatever is measured must be the same work: every spelling becomes the same manifest.
-        assert!(write(&decode(&body, &Accept::default()).unwrap().manifest) == like_seed, "{spelling}");
+        assert!(write(&decode(&body, &AcceptedVersions::default()).unwrap().manifest) == like_seed, "{spelling}");
         let mut group = criterion.benchmark_group(spelling);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function("plain borrowed parse", |bencher| bencher.iter(|| plain(&body)));
         group.bench_function("tree of values", |bencher| bencher.iter(|| tree(&body)));
         group.bench_function("decode", |bencher| bencher.iter(|| whole(&body)));
-        let manifest = decode(&body, &Accept::default()).unwrap().manifest;
+        let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
         group.bench_function("lint", |bencher| bencher.iter(|| judge(&manifest)));
         group.finish();
     }
@@ -197,7 +197,7 @@ fn ratios() {
     for (spelling, body) in manifests() {
         let least = fastest(|| plain(&body));
         let (decoded, tree) = (fastest(|| whole(&body)), fastest(|| tree(&body)));
-        let manifest = decode(&body, &Accept::default()).unwrap().manifest;
+        let manifest = decode(&body, &AcceptedVersions::default()).unwrap().manifest;
         let lint = fastest(|| judge(&manifest));
         let times = |time: Duration| format!("{:.2}x", time.as_secs_f64() / least.as_secs_f64());
         println!(

@@ -17,11 +17,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-use callsheet::catalog::{Catalog, Change, Offer, Snapshot, Standing, catalog_store};
+use callsheet::catalog::{Catalog, Change, Offer, Snapshot, Visibility, catalog_store};
 use callsheet::formats;
-use callsheet::model::{Accept, Manifest, ScenarioName};
+use callsheet::model::{AcceptedVersions, Manifest, ScenarioName};
 use callsheet::protocols::tool_discovery::decode;
-use callsheet::views::{Coding, Views};
+use callsheet::views::{Coding, ViewCache};
 
 /// Sizes that are told apart: 16 bytes to a step, what is larger is in the last.
 const STEPS: usize = 512;
@@ -113,11 +113,11 @@ impl Steps {
 }
 
 fn read(at: usize) -> Manifest {
-    decode(manifests::manifest(at, 0).as_bytes(), &Accept::default()).unwrap().manifest
+    decode(manifests::manifest(at, 0).as_bytes(), &AcceptedVersions::default()).unwrap().manifest
 }
 
 fn offer(manifest: &Arc<Manifest>) -> Change {
-    let offer = Offer { manifest: Arc::clone(manifest), standing: Standing::Published };
+    let offer = Offer { manifest: Arc::clone(manifest), visibility: Visibility::Published };
     Change::Offer(name_of(manifest), Some(offer))
 }
 
@@ -147,7 +147,7 @@ fn main() {
         health: imbl::OrdMap::new(),
         findings: Arc::default(),
         sequence: 0,
-        turns: callsheet::catalog::Turns::default(),
+        transitions: callsheet::catalog::StateTransitions::default(),
         isolated: None,
         configuration: None,
     });
@@ -161,7 +161,7 @@ fn main() {
         writer.publish(next);
     }
     steps.done("catalog, and the former ones of the sweep");
-    println!("    {} former catalogs", reader.past().len());
+    println!("    {} former catalogs", reader.history().len());
     let last = Snapshot::clone(&writer.current());
     drop((writer, reader));
     let (writer, _reader) = catalog_store(last);
@@ -172,7 +172,7 @@ fn main() {
     println!("    it says of itself {:.1}", index as f64 / steps.tools);
 
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
-    let views = Views::new(1 << 30, callsheet::runtime::Tasks::new());
+    let views = ViewCache::new(1 << 30, callsheet::runtime::Tasks::new());
     let native = formats::FORMATS[0];
     let ask = |coding| {
         let query = callsheet::catalog::ViewQuery::default();

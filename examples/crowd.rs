@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
             clock.sleep(QUEUE_WAIT).await;
         }
     }
-    let asked = signal::asked_to_stop()?;
+    let asked = signal::stop_signal()?;
     println!("{} announced", services.len());
     asked.await;
     trigger.stop();

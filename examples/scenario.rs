@@ -34,7 +34,7 @@ async fn main() -> Result<()> {
     };
     println!("{address}");
     let (trigger, stop) = StopTrigger::new();
-    let asked = signal::asked_to_stop()?;
+    let asked = signal::stop_signal()?;
     let goodbye = async {
         asked.await;
         trigger.stop();

@@ -27,12 +27,12 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::calls::{self, Answered, Calls};
+use crate::calls::{self, CallResponse, Calls};
 use crate::catalog::{CatalogReader, Snapshot, View, ViewQuery};
-use crate::config::{Config, ShownValue};
+use crate::config::{Config, EffectiveValue};
 use crate::discovery::mdns::announce;
 use crate::engine::EngineHandle;
-use crate::events::{Ask, Hub, SubscribeError, Subscription};
+use crate::events::{Hub, SubscribeError, SubscribeRequest, Subscription};
 use crate::model::{ScenarioName, ToolId};
 use crate::native::{NativeError, NativeTools};
 use crate::runtime::memory;
@@ -43,7 +43,7 @@ use crate::runtime::{Clock, Readiness, Stop, StopTrigger, Tasks};
 use crate::server;
 use crate::state::StateError;
 use crate::transports::http::Client;
-use crate::views::Views;
+use crate::views::ViewCache;
 
 mod builder;
 mod reload;
@@ -60,7 +60,7 @@ pub struct Callsheet {
     /// What is in force. Another one is put here by a reload.
     config: watch::Sender<Arc<Config>>,
     /// Every value of it with its origin, where it was loaded from files; for showing.
-    settings: watch::Sender<Vec<ShownValue>>,
+    settings: watch::Sender<Vec<EffectiveValue>>,
     /// Who this daemon is to others.
     id: Arc<str>,
     client: Arc<Client>,
@@ -68,7 +68,7 @@ pub struct Callsheet {
     engine: EngineHandle,
     calls: Calls,
     events: Hub,
-    views: Views,
+    views: ViewCache,
     readiness: Readiness,
     native: Arc<BTreeMap<ScenarioName, NativeTools>>,
     clock: Clock,
@@ -100,7 +100,7 @@ impl Callsheet {
     /// `discovery.mdns.announce` is on.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let listen = listener.local_addr().map_err(server::ServeError::Address)?;
-        let parts = server::Parts {
+        let parts = server::ServerParts {
             reader: self.reader.clone(),
             views: self.views.clone(),
             engine: self.engine.clone(),
@@ -156,14 +156,14 @@ impl Callsheet {
     }
 
     /// Follows what changes: lists, states, findings. The first message tells how things are now.
-    pub async fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
+    pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         self.events.subscribe(ask).await
     }
 
     /// Calls a tool, wherever its scenario is: in the scope and with every check that callers over HTTP meet.
     ///
     /// A call that is under way goes on to its end when this future is dropped.
-    pub async fn call(&self, request: calls::Request) -> Result<Answered, calls::Refused> {
+    pub async fn call(&self, request: calls::Request) -> Result<CallResponse, calls::ExecuteError> {
         self.calls.execute(request).await
     }
 
@@ -194,7 +194,7 @@ impl Callsheet {
     }
 
     /// Prepared answers.
-    pub fn views(&self) -> &Views {
+    pub fn views(&self) -> &ViewCache {
         &self.views
     }
 
@@ -212,7 +212,7 @@ impl Callsheet {
     /// Tells the service manager that started this process, if one wants to be told (`sd_notify(3)`): that it is ready, in one line how it
     /// fares, that it is alive while the engine turns, and that it ends. To be called when the listener is bound.
     pub fn tell_service_manager(&self) {
-        if let Some(manager) = ServiceManager::of_process(self.tasks.clone(), self.clock) {
+        if let Some(manager) = ServiceManager::from_environment(self.tasks.clone(), self.clock) {
             let (engine, reader, stop) = (self.engine.clone(), self.reader.clone(), self.stop.clone());
             self.tasks.spawn(service::tell(manager, engine, reader, self.clock, stop));
         }
@@ -220,7 +220,7 @@ impl Callsheet {
 
     /// Stops on the signals with which operators and service managers end a process (SIGTERM and Ctrl-C; elsewhere Ctrl-C alone).
     pub fn stop_on_signal(&self) -> std::io::Result<()> {
-        let signal = signal::asked_to_stop()?;
+        let signal = signal::stop_signal()?;
         let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {

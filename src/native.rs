@@ -10,7 +10,7 @@ use std::future::{Future, ready};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, Running, ToolDefinition};
+use callsheet_provide::{Function, InvalidDefinition, Provider, Registry, RegistryConfig, ToolDefinition, ToolFuture};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
@@ -165,7 +165,7 @@ impl Provider for Offered {
         tools.iter().map(|(definition, _)| definition.clone()).collect()
     }
 
-    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+    fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
         self.0.function(tool).map(|function| function(arguments))
     }
 }

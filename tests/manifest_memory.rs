@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use callsheet::model::{Accept, Bounds};
+use callsheet::model::{AcceptedVersions, Bounds};
 use callsheet::protocols::{ListError, module, tool_discovery};
 use callsheet::state;
 use serde_json::json;
@@ -246,7 +246,7 @@ fn judge(case: &Case, most: usize, read: impl FnOnce(&[u8]) -> Result<tool_disco
 }
 
 /// What was taken of a document is stored, and read again at the same cost for each byte that is stored.
-fn judge_stored((what, text): &Case, accept: &Accept) {
+fn judge_stored((what, text): &Case, accept: &AcceptedVersions) {
     let bounds = Bounds { tools: 100, ..DEFAULT };
     let Ok(decoded) = tool_discovery::decode_within(text.as_bytes(), accept, bounds) else { return };
     let stored = state::manifest::write(&decoded.manifest);
@@ -258,7 +258,7 @@ fn judge_stored((what, text): &Case, accept: &Accept) {
 #[test]
 fn a_document_costs_eight_times_its_bytes_whatever_it_holds() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let accept = Accept::default();
+    let accept = AcceptedVersions::default();
     for case in [lists(SMALL), objects(SMALL), parts(SMALL), extremes(SMALL)].concat() {
         judge(&case, DEFAULT.tools, |body| tool_discovery::decode_within(body, &accept, DEFAULT));
         judge_stored(&case, &accept);

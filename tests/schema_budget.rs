@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use callsheet::catalog::Inputs;
-use callsheet::formats::schema::{self, Refused};
+use callsheet::formats::schema::{self, TransformError};
 use callsheet::formats::{FORMATS, Format};
 use callsheet::lint;
 use callsheet::model::ViewTool;
@@ -275,7 +275,7 @@ fn cost(schema: &str, format: &dyn Format, what: &str) -> usize {
     match schema::apply(&raw(schema), format.steps()) {
         Ok(applied) => applied.work,
         // The strict modes have limits of their own.
-        Err(Refused::Beyond(_)) => 0,
+        Err(TransformError::Unsupported(_)) => 0,
         Err(other) => panic!("{what}: {other}"),
     }
 }
@@ -302,7 +302,7 @@ fn a_long_pointer_is_not_written_for_each_place_within_it() {
         assert!(messages <= 20_000, "{}: {messages}", format.id());
     }
     let entry = part("scenario", vec![tool], Vec::new()).entry;
-    let (findings, used) = took(|| lint::content(&entry.manifest));
+    let (findings, used) = took(|| lint::check_manifest(&entry.manifest));
     assert_within(used, bytes, "lint");
     assert!(findings.len() > 100);
     let pointers: usize = findings.iter().filter_map(|finding| finding.pointer.as_ref()).map(String::len).sum();

@@ -7,7 +7,7 @@ use callsheet::runtime::Clock;
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 
-use crate::child::Child;
+use crate::child_process::Child;
 
 /// How many are asked at once, as the daemon does by default.
 const CONCURRENCY: usize = 32;

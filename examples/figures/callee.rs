@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::child::Child;
+use crate::child_process::Child;
 
 /// Its only tool.
 pub(crate) const TOOL: &str = "read_lines";

@@ -10,13 +10,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::callee::{ARGUMENTS, Process, TOOL};
-use crate::child::{Child, Daemon};
+use crate::child_process::{Child, Daemon};
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
-use crate::raw;
+use crate::raw_http;
 use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
-use crate::{fleet, load};
+use crate::{daemon_list, load};
 
 /// Scenarios beside the one that is called.
 const FLEETS: [usize; 2] = [50, 1_000];
@@ -43,7 +43,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let proxy = Process::proxy(OURS, scenario.address)?;
         let daemon = daemon(scenario.address, others.named(), "server.ready_timeout = \"120s\"\n")?;
         for (connections, most) in CASES {
-            let case = Case { tools: count * TOOLS, connections, most };
+            let case = CallCase { tools: count * TOOLS, connections, most };
             rows.extend(case.compare(plan, [scenario.address, proxy.address, daemon.address])?);
         }
     }
@@ -58,7 +58,7 @@ fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &st
     all.push(("files".to_owned(), scenario));
     let daemon = Daemon::configured(Some(OURS), &all, text)?;
     tokio::runtime::Runtime::new()?.block_on(async {
-        fleet::ready(&daemon).await?;
+        daemon_list::ready(&daemon).await?;
         until_listed(daemon.address).await
     })?;
     Ok(daemon)
@@ -66,7 +66,7 @@ fn daemon(scenario: SocketAddr, others: Vec<(String, SocketAddr)>, settings: &st
 
 async fn until_listed(daemon: SocketAddr) -> Result<()> {
     let end = Clock::system().now() + PATIENCE;
-    while raw::once(daemon, "GET", &format!("/api/v1/tools/{TOOL}")).await?.status != 200 {
+    while raw_http::once(daemon, "GET", &format!("/api/v1/tools/{TOOL}")).await?.status != 200 {
         ensure!(Clock::system().now() < end, "the tool is never listed");
     }
     Ok(())
@@ -76,17 +76,17 @@ fn request() -> String {
     let body = format!(r#"{{"tool_name":"{TOOL}","arguments":{ARGUMENTS}}}"#);
     let length = body.len().to_string();
     let headers = [("content-type", "application/json"), ("content-length", length.as_str())];
-    raw::request("POST", "/api/v1/tools/execute", &headers) + &body
+    raw_http::request("POST", "/api/v1/tools/execute", &headers) + &body
 }
 
 /// Calls of one tool among others.
-struct Case {
+struct CallCase {
     tools: usize,
     connections: usize,
     most: f64,
 }
 
-impl Case {
+impl CallCase {
     fn compare(&self, plan: &Plan, servers: [SocketAddr; 3]) -> Result<[Row; 2]> {
         let (Self { tools, connections, most }, request) = (self, request());
         let span = plan.pick(SPAN / 4, SPAN);

@@ -9,9 +9,9 @@ use callsheet::runtime::{Clock, Stop};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::actor::{TOOLS, Truth};
-use crate::raw::{self, Connection};
-use crate::{fleet, manifests};
+use crate::faulty_scenario::{ScenarioTruth, TOOLS};
+use crate::raw_http::{self, Connection};
+use crate::{daemon_list, manifests};
 
 /// How soon what was answered has to be in the list.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub(crate) struct Listed {
 }
 
 #[derive(Deserialize)]
-struct List {
+struct ListedTools {
     tools: Vec<Listed>,
 }
 
@@ -37,7 +37,7 @@ struct List {
 pub(crate) type Seen = BTreeMap<String, Vec<Listed>>;
 
 /// Reads the list of a daemon again and again; an unchanged one is not sent again.
-pub(crate) struct Looker {
+pub(crate) struct ListReader {
     address: SocketAddr,
     path: String,
     connection: Option<Connection>,
@@ -45,9 +45,9 @@ pub(crate) struct Looker {
     pub(crate) seen: Seen,
 }
 
-impl Looker {
+impl ListReader {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self::at(address, fleet::PATH.to_owned())
+        Self::at(address, daemon_list::PATH.to_owned())
     }
 
     /// Looks at another list than the whole one.
@@ -56,17 +56,17 @@ impl Looker {
     }
 
     /// The list as it is now.
-    pub(crate) async fn look(&mut self) -> Result<&Seen> {
+    pub(crate) async fn read(&mut self) -> Result<&Seen> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => Connection::open(self.address).await?,
         };
-        let request = raw::request("GET", &self.path, &[("if-none-match", self.tag.as_str())]);
+        let request = raw_http::request("GET", &self.path, &[("if-none-match", self.tag.as_str())]);
         let answer = connection.get(request.as_bytes()).await?;
         self.connection = Some(connection);
         if answer.status == 200 {
             answer.header("etag").unwrap_or_default().clone_into(&mut self.tag);
-            let list: List = serde_json::from_slice(&answer.body).context("the list is no list")?;
+            let list: ListedTools = serde_json::from_slice(&answer.body).context("the list is no list")?;
             self.seen.clear();
             for tool in list.tools {
                 self.seen.entry(tool.scenario.clone()).or_default().push(tool);
@@ -83,7 +83,7 @@ pub(crate) struct Watched {
     pub(crate) at: usize,
     /// Whether nothing ever happens to it.
     pub(crate) steady: bool,
-    pub(crate) truth: Box<dyn Fn() -> Truth + Send + Sync>,
+    pub(crate) truth: Box<dyn Fn() -> ScenarioTruth + Send + Sync>,
 }
 
 /// How it is watched.
@@ -118,13 +118,13 @@ pub(crate) async fn check(
 ) -> Verdict {
     let clock = Clock::system();
     let start = clock.now();
-    let mut looker = Looker::at(address, rules.path.clone());
+    let mut looker = ListReader::at(address, rules.path.clone());
     let (mut verdict, mut open) = (Verdict::default(), BTreeSet::new());
     let names: BTreeSet<String> = watched.iter().map(|each| manifests::name(each.at)).collect();
     while !stop.is_stopped() {
-        let before: Vec<Truth> = watched.iter().map(|each| (each.truth)()).collect();
+        let before: Vec<ScenarioTruth> = watched.iter().map(|each| (each.truth)()).collect();
         let asked = clock.now();
-        let failure = looker.look().await.err();
+        let failure = looker.read().await.err();
         let now = clock.now();
         verdict.looks += 1;
         let mut found: Vec<(&'static str, String, String)> = Vec::new();
@@ -133,7 +133,7 @@ pub(crate) async fn check(
         } else {
             for (each, before) in watched.iter().zip(&before) {
                 let listed = looker.seen.get(&manifests::name(each.at)).map_or(&[][..], Vec::as_slice);
-                let case = Case { before, after: &(each.truth)(), listed, asked, now, rules: &rules };
+                let case = Comparison { before, after: &(each.truth)(), listed, asked, now, rules: &rules };
                 let wrong = case.wrong(each);
                 found.extend(wrong.map(|kind| (kind, manifests::name(each.at), format!("{case:?}"))));
             }
@@ -148,7 +148,7 @@ pub(crate) async fn check(
             if !open.contains(&(kind, name.clone())) {
                 count.0 += 1;
                 if verdict.explained.len() < EXPLAINED {
-                    let health = raw::once(address, "GET", &format!("/api/v1/scenarios/{name}")).await;
+                    let health = raw_http::once(address, "GET", &format!("/api/v1/scenarios/{name}")).await;
                     let health = health.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
                     verdict.explained.push(format!(
                         "after {:.1} s: {kind}: {name}\n  {why}\n  health {}",
@@ -165,16 +165,16 @@ pub(crate) async fn check(
 }
 
 /// One scenario in one look: what was true before and after it, and what it saw.
-struct Case<'a> {
-    before: &'a Truth,
-    after: &'a Truth,
+struct Comparison<'a> {
+    before: &'a ScenarioTruth,
+    after: &'a ScenarioTruth,
     listed: &'a [Listed],
     asked: Instant,
     now: Instant,
     rules: &'a Rules,
 }
 
-impl Case<'_> {
+impl Comparison<'_> {
     /// What is wrong, if anything is. Only what held before the look and after it counts.
     fn wrong(&self, each: &Watched) -> Option<&'static str> {
         let (before, after) = (self.before, self.after);
@@ -217,13 +217,13 @@ impl Case<'_> {
     }
 }
 
-impl std::fmt::Debug for Case<'_> {
+impl std::fmt::Debug for Comparison<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ago = |at: Option<Instant>| match at {
             Some(at) => format!("{:.2} s ago", self.now.saturating_duration_since(at).as_secs_f64()),
             None => "never".to_owned(),
         };
-        let Truth { mode, edition, answered, told, due, well, broke, left } = *self.after;
+        let ScenarioTruth { mode, edition, answered, told, due, well, broke, left } = *self.after;
         write!(
             f,
             "{mode:?} at edition {edition}; last good answer {}, its edition {} first told {}; to be listed since an answer {}; well since {}; broke {}; \

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::child::Daemon;
-use crate::fleet;
+use crate::child_process::Daemon;
+use crate::daemon_list;
 use crate::manifests::{self, TOOLS};
 use crate::plan::Plan;
-use crate::raw;
+use crate::raw_http;
 use crate::report::{Row, median, percentile};
 use crate::scenarios::Scenarios;
 
@@ -32,12 +32,12 @@ const WANTED: f64 = 100.0;
 
 /// A way of following.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum FollowTransport {
     Stream,
     Socket,
 }
 
-impl Way {
+impl FollowTransport {
     fn name(self) -> &'static str {
         match self {
             Self::Stream => "server-sent events",
@@ -48,8 +48,8 @@ impl Way {
     /// The request that begins it.
     fn request(self) -> String {
         match self {
-            Self::Stream => raw::request("GET", "/api/v1/events?kind=catalog", &[]),
-            Self::Socket => raw::request(
+            Self::Stream => raw_http::request("GET", "/api/v1/events?kind=catalog", &[]),
+            Self::Socket => raw_http::request(
                 "GET",
                 "/api/v1/ws?kind=catalog",
                 &[
@@ -80,7 +80,7 @@ impl Way {
 }
 
 /// What was measured of one way, in milliseconds.
-struct Told {
+struct EventTimes {
     /// From asking the scenario to its new catalog.
     published: Vec<f64>,
     /// From asking the scenario to the event, for each change and subscriber.
@@ -95,10 +95,10 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let scenarios = Scenarios::start(count, Duration::ZERO)?;
     let daemon = Daemon::start(None, &scenarios.named(), "60s", "")?;
     runtime.block_on(async {
-        fleet::ready(&daemon).await?;
-        fleet::whole(&daemon, count * TOOLS).await?;
+        daemon_list::ready(&daemon).await?;
+        daemon_list::whole(&daemon, count * TOOLS).await?;
         let mut rows = Vec::new();
-        for (turn, way) in [Way::Stream, Way::Socket].into_iter().enumerate() {
+        for (turn, way) in [FollowTransport::Stream, FollowTransport::Socket].into_iter().enumerate() {
             // A scenario is asked again a second after its last ask at the earliest.
             Clock::system().sleep(Duration::from_secs(3)).await;
             let told = follow(&daemon, &scenarios, way, turn).await?;
@@ -110,7 +110,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// Lets them all follow, and changes one scenario after the other.
 #[expect(clippy::cast_precision_loss, reason = "some twenty changes")]
-async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: Way, turn: usize) -> Result<Told> {
+async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: FollowTransport, turn: usize) -> Result<EventTimes> {
     let (clock, tasks, count) = (Clock::system(), Tasks::new(), scenarios.addresses.len());
     let (send, mut heard) = mpsc::channel(SUBSCRIBERS);
     let bytes = Arc::new(AtomicU64::new(0));
@@ -125,12 +125,12 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: Way, turn: usize) -
         before = Some(bytes.load(Ordering::Relaxed));
         clock.sleep(Duration::from_secs(1)).await;
     }
-    let mut told = Told { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
+    let mut told = EventTimes { published: Vec::new(), each: Vec::new(), busy: daemon.child.cpu()? };
     for at in (turn..count).step_by(count / CHANGES).take(CHANGES) {
         let name = manifests::name(at);
         scenarios.change(at).await?;
         let start = clock.now();
-        let done = raw::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
+        let done = raw_http::once(daemon.address, "POST", &format!("/api/v1/scenarios/{name}/refresh")).await?;
         ensure!(done.status == 200, "{}", done.status);
         told.published.push(milliseconds(start, clock.now()));
         for _ in 0..SUBSCRIBERS {
@@ -151,13 +151,13 @@ async fn follow(daemon: &Daemon, scenarios: &Scenarios, way: Way, turn: usize) -
 
 /// How many follow, as the daemon counts them.
 async fn followers(daemon: &Daemon) -> Result<usize> {
-    let metrics = raw::once(daemon.address, "GET", "/metrics").await?;
+    let metrics = raw_http::once(daemon.address, "GET", "/metrics").await?;
     let text = String::from_utf8(metrics.body)?;
     let count = text.lines().find_map(|line| line.strip_prefix("callsheet_event_subscribers "));
     Ok(count.context("it does not count them")?.parse()?)
 }
 
-fn row(way: Way, scenarios: usize, told: &Told) -> Row {
+fn row(way: FollowTransport, scenarios: usize, told: &EventTimes) -> Row {
     let (published, p50, p99) = (median(&told.published), median(&told.each), percentile(&told.each, 99));
     let longest = told.each.iter().copied().fold(0.0, f64::max);
     let (name, tools) = (way.name(), scenarios * TOOLS);
@@ -170,8 +170,8 @@ fn row(way: Way, scenarios: usize, told: &Told) -> Row {
         "20 of {tools} tools change: from asking for them to the event at the last of {SUBSCRIBERS} over {name}"
     );
     let id = match way {
-        Way::Stream => "events.stream",
-        Way::Socket => "events.socket",
+        FollowTransport::Stream => "events.stream",
+        FollowTransport::Socket => "events.socket",
     };
     Row::new(id, told, longest, "ms").at_most(WANTED).note(note)
 }
@@ -181,7 +181,7 @@ fn milliseconds(from: Instant, to: Instant) -> f64 {
 }
 
 /// Begins to follow the plain list; when this returns, the daemon has agreed.
-pub(crate) async fn begin(address: SocketAddr, way: Way) -> Result<TcpStream> {
+pub(crate) async fn begin(address: SocketAddr, way: FollowTransport) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(way.request().as_bytes()).await?;
     let mut first = [0; 12];
@@ -193,7 +193,7 @@ pub(crate) async fn begin(address: SocketAddr, way: Way) -> Result<TcpStream> {
 /// Tells when each event came, until the stream ends.
 pub(crate) async fn listen(
     mut stream: TcpStream,
-    way: Way,
+    way: FollowTransport,
     clock: Clock,
     bytes: Arc<AtomicU64>,
     send: mpsc::Sender<Instant>,

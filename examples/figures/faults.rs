@@ -12,11 +12,11 @@ use callsheet::runtime::{Clock, Tasks};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::actor::{Actor, GRACE, HASTE, Mode, TOOLS};
-use crate::checker::Looker;
-use crate::child::Daemon;
+use crate::checker::ListReader;
+use crate::child_process::Daemon;
+use crate::faulty_scenario::{FaultyScenario, GRACE, HASTE, Mode, TOOLS};
 use crate::report::{self, median};
-use crate::{manifests, raw};
+use crate::{manifests, raw_http};
 
 const WELL: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -67,7 +67,7 @@ const fn fault(told: &'static str, begin: Begin, lasts: Lasts, elsewhere: bool) 
 
 /// Seconds from a beginning.
 #[derive(Default)]
-struct Times {
+struct FaultTimes {
     noticed: Vec<f64>,
     withdrawn: Vec<f64>,
     healed: Vec<f64>,
@@ -98,24 +98,24 @@ async fn each_alone(rounds: usize) -> Result<Vec<String>> {
     let settings = format!("{HASTE}discovery.vrooli.path = \"{}\"\n", folder.path().display());
     let daemon = Daemon::configured(None, &[], settings)?;
     let mut actors = actors.into_iter();
-    let well: Vec<Actor> = actors.by_ref().take(WELL).collect();
+    let well: Vec<FaultyScenario> = actors.by_ref().take(WELL).collect();
     let ill: Vec<_> = actors
         .zip(FAULTS)
         .map(|(actor, fault)| tasks.spawn(suffer(daemon.address, actor, fault, rounds, tasks.clone())))
         .collect();
     let mut lines = Vec::new();
     for (each, fault) in ill.into_iter().zip(FAULTS) {
-        let Times { noticed, withdrawn, healed } = each.await?.with_context(|| fault.told)?;
+        let FaultTimes { noticed, withdrawn, healed } = each.await?.with_context(|| fault.told)?;
         lines.push(format!("| {} | {} | {} | {} |", fault.told, shown(&noticed), shown(&withdrawn), shown(&healed)));
     }
     drop(well);
     Ok(lines)
 }
 
-async fn actors(count: usize, folder: Option<&Path>, tasks: &Tasks) -> Result<Vec<Actor>> {
+async fn actors(count: usize, folder: Option<&Path>, tasks: &Tasks) -> Result<Vec<FaultyScenario>> {
     let mut actors = Vec::new();
     for at in 0..count {
-        actors.push(Actor::start(at, GRACE, folder.map(Path::to_owned), tasks).await?);
+        actors.push(FaultyScenario::start(at, GRACE, folder.map(Path::to_owned), tasks).await?);
     }
     Ok(actors)
 }
@@ -128,9 +128,15 @@ fn shown(times: &[f64]) -> String {
     format!("{:.2} s (at most {:.2} s)", median(times), times.iter().copied().fold(0.0, f64::max))
 }
 
-async fn suffer(daemon: SocketAddr, mut actor: Actor, fault: Fault, rounds: usize, tasks: Tasks) -> Result<Times> {
+async fn suffer(
+    daemon: SocketAddr,
+    mut actor: FaultyScenario,
+    fault: Fault,
+    rounds: usize,
+    tasks: Tasks,
+) -> Result<FaultTimes> {
     let clock = Clock::system();
-    let mut times = Times::default();
+    let mut times = FaultTimes::default();
     until_listed(daemon, &actor).await.context("at the start")?;
     for _ in 0..rounds {
         // Not always at the same moment between two asks.
@@ -143,7 +149,7 @@ async fn suffer(daemon: SocketAddr, mut actor: Actor, fault: Fault, rounds: usiz
                 actor.kill().await;
                 actor.leave()?;
             }
-            Begin::Play(mode) => actor.play(mode),
+            Begin::Play(mode) => actor.set_mode(mode),
         }
         if fault.lasts != Lasts::Moment {
             until("noticed", || async {
@@ -154,10 +160,10 @@ async fn suffer(daemon: SocketAddr, mut actor: Actor, fault: Fault, rounds: usiz
             times.noticed.push(begun.elapsed().as_secs_f64());
         }
         if fault.lasts == Lasts::UntilWithdrawn {
-            let mut looker = Looker::new(daemon);
+            let mut looker = ListReader::new(daemon);
             let name = actor.name();
             let end = clock.now() + PATIENCE;
-            while looker.look().await?.contains_key(&name) {
+            while looker.read().await?.contains_key(&name) {
                 ensure!(clock.now() < end, "it is not withdrawn");
                 clock.sleep(Duration::from_millis(10)).await;
             }
@@ -165,7 +171,7 @@ async fn suffer(daemon: SocketAddr, mut actor: Actor, fault: Fault, rounds: usiz
         }
         let mended = clock.now();
         match fault.begin {
-            Begin::Play(_) => actor.play(Mode::Good),
+            Begin::Play(_) => actor.set_mode(Mode::Good),
             _ if fault.elsewhere => actor.run_elsewhere(&tasks).await?,
             _ => actor.run_again(&tasks).await?,
         }
@@ -179,12 +185,12 @@ async fn suffer(daemon: SocketAddr, mut actor: Actor, fault: Fault, rounds: usiz
     Ok(times)
 }
 
-async fn health(daemon: SocketAddr, actor: &Actor) -> Result<Value> {
-    let answer = raw::once(daemon, "GET", &format!("/api/v1/scenarios/{}", actor.name())).await?;
+async fn health(daemon: SocketAddr, actor: &FaultyScenario) -> Result<Value> {
+    let answer = raw_http::once(daemon, "GET", &format!("/api/v1/scenarios/{}", actor.name())).await?;
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
-async fn restarts(daemon: SocketAddr, actor: &Actor) -> Result<u64> {
+async fn restarts(daemon: SocketAddr, actor: &FaultyScenario) -> Result<u64> {
     let health = health(daemon, actor).await?;
     health["restarts"]["count"]
         .as_u64()
@@ -193,11 +199,11 @@ async fn restarts(daemon: SocketAddr, actor: &Actor) -> Result<u64> {
 }
 
 /// Until the list holds what the scenario says now, and health calls it live.
-async fn until_listed(daemon: SocketAddr, actor: &Actor) -> Result<()> {
-    let (clock, mut looker) = (Clock::system(), Looker::new(daemon));
+async fn until_listed(daemon: SocketAddr, actor: &FaultyScenario) -> Result<()> {
+    let (clock, mut looker) = (Clock::system(), ListReader::new(daemon));
     let (end, name, edition) = (clock.now() + PATIENCE, actor.name(), actor.truth().edition);
     loop {
-        let listed = looker.look().await?.get(&name).is_some_and(|tools| {
+        let listed = looker.read().await?.get(&name).is_some_and(|tools| {
             let right = |(tool, listed): (usize, &crate::checker::Listed)| {
                 listed.description == manifests::description(actor.at, tool, edition)
             };
@@ -221,9 +227,9 @@ async fn until<F: Future<Output = Result<bool>>>(what: &str, mut seen: impl FnMu
     Ok(clock.now())
 }
 
-fn play(actors: &[Actor], mode: Mode) {
+fn play(actors: &[FaultyScenario], mode: Mode) {
     for actor in actors {
-        actor.play(mode);
+        actor.set_mode(mode);
     }
 }
 
@@ -233,12 +239,12 @@ async fn all_at_once(rounds: usize) -> Result<String> {
     let actors = actors(10, None, &tasks).await?;
     let named: Vec<_> = actors.iter().map(|actor| (actor.name(), actor.address)).collect();
     let daemon = Daemon::configured(None, &named, format!("{HASTE}discovery.vrooli.enabled = false\n"))?;
-    let mut times = Times::default();
+    let mut times = FaultTimes::default();
     for actor in &actors {
         until_listed(daemon.address, actor).await.context("at the start")?;
     }
     let isolated = || async {
-        let ready = raw::once(daemon.address, "GET", "/readyz").await?;
+        let ready = raw_http::once(daemon.address, "GET", "/readyz").await?;
         Ok(!serde_json::from_slice::<Value>(&ready.body)?["isolated"].is_null())
     };
     for _ in 0..rounds {
@@ -248,8 +254,8 @@ async fn all_at_once(rounds: usize) -> Result<String> {
         until("isolated", isolated).await?;
         times.noticed.push(begun.elapsed().as_secs_f64());
         clock.sleep_until(begun + GRACE + GRACE).await;
-        let mut looker = Looker::new(daemon.address);
-        ensure!(looker.look().await?.len() == actors.len(), "something was withdrawn while isolated");
+        let mut looker = ListReader::new(daemon.address);
+        ensure!(looker.read().await?.len() == actors.len(), "something was withdrawn while isolated");
         let mended = clock.now();
         play(&actors, Mode::Good);
         until("isolated no more", || async { Ok(!isolated().await?) }).await?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use callsheet::formats::{self, FORMATS, Format, Loading, Options, Spent, schema};
+use callsheet::formats::{self, FORMATS, Format, FormatOptions, Loading, Spent, schema};
 use callsheet::model::{
     Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, ScenarioName, Tool, ToolId, ViewTool,
 };
@@ -70,7 +70,7 @@ fn most_first<T: Ord + std::fmt::Display>(counted: BTreeMap<T, usize>) -> String
 
 /// Every format, plain and with each option that changes more than its end.
 fn variants() -> impl Iterator<Item = &'static dyn Format> {
-    let strict = Options { strict: true, ..Options::default() };
+    let strict = FormatOptions { strict: true, ..FormatOptions::default() };
     FORMATS.iter().flat_map(move |format| [Some(*format), formats::with_options(*format, strict)].into_iter().flatten())
 }
 
@@ -91,7 +91,7 @@ fn real_tools(text: &str) -> Result<Vec<ViewTool>> {
 fn view_tool(scenario: &ScenarioName, tool: &Value) -> Result<ViewTool> {
     let name = tool["name"].as_str().context("a tool without a name")?;
     let id = ToolId::new(scenario.clone(), name);
-    let raw = |json: &str| JsonText::read(json).map_err(|error| anyhow::anyhow!("{name}: {error}"));
+    let raw = |json: &str| JsonText::parse(json).map_err(|error| anyhow::anyhow!("{name}: {error}"));
     let offered = Tool {
         name: name.into(),
         description: tool["description"].as_str().unwrap_or_default().into(),

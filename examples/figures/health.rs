@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use callsheet::runtime::Clock;
 
-use crate::child::Daemon;
-use crate::guard::Guard;
+use crate::child_process::Daemon;
 use crate::manifests::{self, TOOLS};
 use crate::plan::Plan;
-use crate::raw;
+use crate::raw_http;
 use crate::report::Row;
 use crate::scenarios::Scenarios;
-use crate::serving::{self, Alternating, Case};
-use crate::{fleet, truth};
+use crate::serving::{self, Alternating, ListCase};
+use crate::truth_guard::TruthGuard;
+use crate::{daemon_list, list_check};
 
 /// Scenarios that answer, the slow ones at the end.
 const GOOD: usize = 90;
@@ -34,26 +34,26 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let mut faulty: Vec<_> = quick.named().into_iter().take(GOOD - TENTH).chain(slow.named()).collect();
     faulty.extend(names.zip(dead));
     // Each daemon has watched scenarios of its own: the lists have the same names.
-    let guards = runtime.block_on(async { anyhow::Ok([Guard::start().await?, Guard::start().await?]) })?;
+    let guards = runtime.block_on(async { anyhow::Ok([TruthGuard::start().await?, TruthGuard::start().await?]) })?;
     let [of_good, of_bad] = guards;
     let good = Daemon::start(Some(0), &of_good.beside(quick.named()), "30s", SETTINGS)?;
-    runtime.block_on(fleet::ready(&good))?;
+    runtime.block_on(daemon_list::ready(&good))?;
     let started = Clock::system().now();
     // As configured by default.
     let bad = Daemon::start(Some(0), &of_bad.beside(faulty), "1s", SETTINGS)?;
-    runtime.block_on(fleet::ready(&bad))?;
+    runtime.block_on(daemon_list::ready(&bad))?;
     let ready = started.elapsed().as_secs_f64();
-    let early = runtime.block_on(raw::once(bad.address, "GET", fleet::PATH))?;
+    let early = runtime.block_on(raw_http::once(bad.address, "GET", daemon_list::PATH))?;
     let early: usize = early.header("callsheet-tools").unwrap_or_default().parse()?;
     ensure!(early >= (GOOD - TENTH) * TOOLS, "{early} tools when ready");
-    let tools = GOOD * TOOLS + Guard::tools();
+    let tools = GOOD * TOOLS + TruthGuard::tools();
     let guarded = runtime.block_on(async {
         let end = started + SLOW * 3;
-        while fleet::begun(&bad, tools).await.is_err() && Clock::system().now() < end {
+        while daemon_list::begun(&bad, tools).await.is_err() && Clock::system().now() < end {
             Clock::system().sleep(Duration::from_millis(20)).await;
         }
         for daemon in [&good, &bad] {
-            truth::check(&fleet::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
+            list_check::check(&daemon_list::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
         }
         anyhow::Ok([of_good.watch(good.address, INTERVAL, false), of_bad.watch(bad.address, INTERVAL, false)])
     })?;
@@ -61,13 +61,13 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let tag = "\"of another list\"";
     for (name, header) in [("identity", ("accept-encoding", "identity")), ("gzip", ("accept-encoding", "gzip"))] {
-        let request = raw::request("GET", fleet::PATH, &[header, ("if-none-match", tag)]);
+        let request = raw_http::request("GET", daemon_list::PATH, &[header, ("if-none-match", tag)]);
         let mut both = Alternating::default();
         for _ in 0..plan.rounds() * 2 {
             both.theirs.push(serving::round(plan, &good.child, good.address, &request)?);
             both.ours.push(serving::round(plan, &bad.child, bad.address, &request)?);
         }
-        let case = Case { size: "", name, bytes: 0, least: 0.95, most: 1.05 };
+        let case = ListCase { size: "", name, bytes: 0, least: 0.95, most: 1.05 };
         let told = format!("100 scenarios, 10 dead and 10 slow (3 s), the list as {name}");
         rows.extend(both.rows(&format!("health.{name}"), &told, "all healthy", &case));
     }
@@ -76,7 +76,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
             guard.end().await?;
         }
         for daemon in [&good, &bad] {
-            truth::check(&fleet::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
+            list_check::check(&daemon_list::whole(daemon, tools).await?.body, 0..GOOD, TOOLS, |_| 0)?;
         }
         anyhow::Ok(())
     })?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use callsheet::runtime::{Clock, Tasks};
 
-use crate::child::Child;
-use crate::raw::Connection;
+use crate::child_process::Child;
+use crate::raw_http::Connection;
 
 /// What one round of load found.
 #[derive(Debug, Clone, Copy)]

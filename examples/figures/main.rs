@@ -10,40 +10,40 @@
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
-mod actor;
-mod bare;
 mod bare_loop;
+mod bare_server;
 mod callee;
 mod calls;
-mod change;
+mod change_latency;
+mod changing_scenario;
 mod checker;
-mod child;
+mod child_process;
+mod daemon_list;
 mod events;
 mod faults;
-mod fleet;
+mod faulty_scenario;
 mod formats;
-mod guard;
 mod health;
+mod hostile_scenarios;
+mod list_check;
 mod load;
 mod manifests;
 mod memory;
 mod merge;
-mod mover;
 mod network;
 mod plan;
-mod raw;
+mod raw_http;
 mod readers;
 mod report;
 mod rivals;
-mod same;
 mod scenarios;
 mod search;
 mod serving;
 mod soak;
 mod start;
 mod sweep;
-mod truth;
-mod villains;
+mod truth_guard;
+mod unchanged_answers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -59,9 +59,9 @@ type Measure = fn(&Plan) -> Result<Vec<Row>>;
 const FIGURES: &[(&str, Measure)] = &[
     ("serving", serving::run),
     ("health", health::run),
-    ("change", change::run),
+    ("change", change_latency::run),
     ("merge", merge::run),
-    ("same", same::run),
+    ("same", unchanged_answers::run),
     ("sweep", sweep::run),
     ("memory", memory::run),
     ("start", start::run),
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
 fn play(arguments: &[String]) -> Result<()> {
     match arguments.split_first().map(|(role, rest)| (role.as_str(), rest)) {
         Some(("play-scenarios", rest)) => scenarios::serve(rest),
-        Some(("play-bare", rest)) => bare::serve(rest),
+        Some(("play-bare", rest)) => bare_server::serve(rest),
         Some(("play-loop", rest)) => bare_loop::run(rest),
         Some(("play-load", rest)) => load::run(rest),
         Some(("play-callee", rest)) => callee::serve(rest),
@@ -100,7 +100,7 @@ fn play(arguments: &[String]) -> Result<()> {
         Some(("play-waiters", rest)) => calls::wait(rest),
         Some(("play-readers", rest)) => readers::run(rest),
         Some(("play-upstreams", rest)) => rivals::upstreams::serve(rest),
-        Some(("play-villains", _)) => villains::serve(),
+        Some(("play-villains", _)) => hostile_scenarios::serve(),
         Some(("--help" | "-h" | "help", _)) => {
             println!("{}", help());
             Ok(())

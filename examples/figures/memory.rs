@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use callsheet::runtime::Clock;
 use tokio::runtime::Runtime;
 
-use crate::child::Daemon;
-use crate::guard::Guard;
+use crate::child_process::Daemon;
 use crate::manifests::{self, TOOLS};
 use crate::plan::Plan;
 use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
-use crate::{fleet, raw, truth};
+use crate::truth_guard::TruthGuard;
+use crate::{daemon_list, list_check, raw_http};
 
 /// What was needed to get somewhere may take a moment to be given back, and what is stored is written behind.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -27,7 +27,7 @@ const SIZES: [(usize, Bounds); 2] = [(50, Bounds::Megabytes(45.0)), (1_000, Boun
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
     let idle = Daemon::start(None, &[], "1s", "")?;
-    runtime.block_on(fleet::ready(&idle))?;
+    runtime.block_on(daemon_list::ready(&idle))?;
     std::thread::sleep(SETTLED);
     let alone = idle.child.memory("VmRSS")?;
     drop(idle);
@@ -56,15 +56,15 @@ enum Bounds {
 
 fn measure(runtime: &Runtime, plan: &Plan, count: usize, bounds: Bounds) -> Result<Vec<Row>> {
     let scenarios = Scenarios::start(count, Duration::ZERO)?;
-    let guard = runtime.block_on(Guard::start())?;
+    let guard = runtime.block_on(TruthGuard::start())?;
     let daemon = Daemon::start(None, &guard.beside(scenarios.named()), "120s", SETTINGS)?;
     let guard = runtime.block_on(async { guard.watch(daemon.address, Duration::from_secs(60), false) });
-    runtime.block_on(fleet::ready(&daemon))?;
+    runtime.block_on(daemon_list::ready(&daemon))?;
     std::thread::sleep(SETTLED);
     let (swept, peak) = (daemon.child.memory("VmRSS")?, daemon.child.memory("VmHWM")?);
     let bytes: usize = (0..count).map(|at| manifests::manifest(at, 0).len()).sum();
-    let list = runtime.block_on(fleet::whole(&daemon, count * TOOLS + Guard::tools()))?;
-    truth::check(&list.body, 0..count, TOOLS, |_| 0)?;
+    let list = runtime.block_on(daemon_list::whole(&daemon, count * TOOLS + TruthGuard::tools()))?;
+    list_check::check(&list.body, 0..count, TOOLS, |_| 0)?;
     let body = list.body.len();
     drop(list);
     std::thread::sleep(SETTLED);
@@ -115,7 +115,7 @@ async fn churn(plan: &Plan, scenarios: &Scenarios, daemon: &Daemon) -> Result<(f
     while start.elapsed() < plan.churn {
         scenarios.change(next).await?;
         let path = format!("/api/v1/scenarios/{}/refresh", manifests::name(next));
-        let asked = raw::once(daemon.address, "POST", &path).await?;
+        let asked = raw_http::once(daemon.address, "POST", &path).await?;
         ensure!(asked.status == 200, "{}", asked.status);
         uses.push((start.elapsed(), daemon.child.memory("VmRSS")?));
         // Far from the last one, and all of them before one comes again.

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use callsheet::catalog::{Catalog, Change, Inputs, Offer, Standing, build};
-use callsheet::model::{Accept, ScenarioName};
+use callsheet::catalog::{Catalog, Change, Inputs, Offer, Visibility, build};
+use callsheet::model::{AcceptedVersions, ScenarioName};
 use callsheet::protocols::tool_discovery::decode;
 use callsheet::runtime::Clock;
 
@@ -19,7 +19,7 @@ use crate::report::{Row, median, percentile};
 const FLEETS: [usize; 3] = [50, 1_000, 10_000];
 
 /// A catalog that changes.
-struct Case {
+struct MergeCase {
     catalog: Catalog,
     changes: Vec<Change>,
     /// Microseconds of each change.
@@ -28,7 +28,7 @@ struct Case {
 
 pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let clock = Clock::system();
-    let mut cases = FLEETS.map(Case::new).into_iter().collect::<Result<Vec<_>>>()?;
+    let mut cases = FLEETS.map(MergeCase::new).into_iter().collect::<Result<Vec<_>>>()?;
     // In turns, so that what else the machine does hits all.
     for round in 0..plan.pick(300, 2_000) {
         for case in &mut cases {
@@ -56,7 +56,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Case {
+impl MergeCase {
     fn new(scenarios: usize) -> Result<Self> {
         let offers = (0..scenarios).map(|at| offer(at, 0)).collect::<Result<BTreeMap<_, _>>>()?;
         let catalog = build(&Inputs { offers, ..Inputs::default() });
@@ -73,8 +73,8 @@ impl Case {
 }
 
 fn offer(at: usize, edition: u64) -> Result<(ScenarioName, Offer)> {
-    let decoded = decode(manifests::manifest(at, edition).as_bytes(), &Accept::default())
+    let decoded = decode(manifests::manifest(at, edition).as_bytes(), &AcceptedVersions::default())
         .map_err(|error| anyhow::anyhow!("{error}"))?;
-    let offer = Offer { manifest: Arc::new(decoded.manifest), standing: Standing::Published };
+    let offer = Offer { manifest: Arc::new(decoded.manifest), visibility: Visibility::Published };
     Ok((manifests::name(at).parse()?, offer))
 }

@@ -11,11 +11,11 @@ use callsheet::runtime::{Clock, Tasks};
 use mdns_sd::{Error, IfKind, ServiceDaemon, ServiceInfo};
 use tokio::time::Instant;
 
-use crate::child::Daemon;
-use crate::fleet;
+use crate::child_process::Daemon;
+use crate::daemon_list;
 use crate::manifests::{TOOLS, name};
 use crate::plan::Plan;
-use crate::raw;
+use crate::raw_http;
 use crate::report::{Row, median, percentile};
 use crate::scenarios::Scenarios;
 
@@ -82,7 +82,7 @@ async fn seen(daemon: SocketAddr, at: usize, listed: bool) -> Result<Instant> {
     let end = clock.now() + PATIENCE;
     let path = format!("/api/v1/tools/work_{at:04}_00");
     loop {
-        if (raw::once(daemon, "GET", &path).await?.status == 200) == listed {
+        if (raw_http::once(daemon, "GET", &path).await?.status == 200) == listed {
             return Ok(clock.now());
         }
         ensure!(clock.now() < end, "scenario {at} is not as it should be after {PATIENCE:?}");
@@ -93,7 +93,7 @@ async fn seen(daemon: SocketAddr, at: usize, listed: bool) -> Result<Instant> {
 async fn come_and_go() -> Result<Vec<Row>> {
     let (network, scenarios) = (Arc::new(Network::new()?), Arc::new(Scenarios::start(ROUNDS, Duration::ZERO)?));
     let daemon = Daemon::listening(&[], network.port)?;
-    fleet::ready(&daemon).await?;
+    daemon_list::ready(&daemon).await?;
     let mut listed = Vec::new();
     for (at, scenario) in scenarios.addresses.iter().enumerate() {
         let start = network.clock.now();
@@ -133,7 +133,7 @@ async fn leave(at: usize, network: &Network, scenarios: &Scenarios, daemon: Sock
 async fn crowd() -> Result<Row> {
     let (network, scenarios) = (Network::new()?, Scenarios::start(CROWD, Duration::ZERO)?);
     let daemon = Daemon::listening(&[], network.port)?;
-    fleet::ready(&daemon).await?;
+    daemon_list::ready(&daemon).await?;
     let start = network.clock.now();
     for (at, address) in scenarios.addresses.iter().enumerate() {
         network.announce(&name(at), address.port()).await?;
@@ -154,7 +154,7 @@ async fn crowd() -> Result<Row> {
 async fn flood() -> Result<Row> {
     let (network, scenarios) = (Network::new()?, Scenarios::start(1, Duration::ZERO)?);
     let daemon = Daemon::listening(&scenarios.named(), network.port)?;
-    fleet::ready(&daemon).await?;
+    daemon_list::ready(&daemon).await?;
     seen(daemon.address, 0, true).await?;
     let before = daemon.child.memory("VmRSS")?;
     let start = network.clock.now();
@@ -181,7 +181,7 @@ async fn flood() -> Result<Row> {
 
 /// The finding that counts what was not taken; empty while there is none.
 async fn untaken(daemon: SocketAddr) -> Result<String> {
-    let body = raw::once(daemon, "GET", "/api/v1/findings?code=entry-ignored").await?.body;
+    let body = raw_http::once(daemon, "GET", "/api/v1/findings?code=entry-ignored").await?.body;
     let findings: serde_json::Value = serde_json::from_slice(&body)?;
     let findings = findings["findings"].as_array().context("no findings")?;
     let message =

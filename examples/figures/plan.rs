@@ -49,7 +49,7 @@ impl Plan {
                 "--churn" => plan.churn = Duration::from_secs_f64(value()?.parse::<f64>()? * 60.0),
                 "--steady" => plan.steady = Duration::from_secs(value()?.parse()?),
                 // Set once: an option that stands twice counts as it stands first.
-                "--daemon" => _ = crate::child::PROGRAM.set(value()?.into()),
+                "--daemon" => _ = crate::child_process::PROGRAM.set(value()?.into()),
                 "--json" => plan.json = Some(value()?.into()),
                 "--readme" => plan.readme = Some(value()?.into()),
                 other if other.starts_with("--") => anyhow::bail!("what is {other}? {USAGE}"),

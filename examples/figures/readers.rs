@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use callsheet::runtime::{Clock, Tasks};
 use tokio::time::Instant;
 
-use crate::child::Child;
-use crate::raw::{self, Connection};
+use crate::child_process::Child;
+use crate::raw_http::{self, Connection};
 
 const PATH: &str = "/api/v1/tools";
 
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 async fn read_until(address: SocketAddr, pace: Duration, end: Instant) -> (Vec<f64>, usize) {
     let clock = Clock::system();
-    let request = raw::request("GET", PATH, &[]);
+    let request = raw_http::request("GET", PATH, &[]);
     let (mut connection, mut times, mut failed) = (None, Vec::new(), 0);
     while clock.now() < end {
         let begun = clock.now();

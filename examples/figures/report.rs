@@ -26,7 +26,7 @@ pub(crate) struct Row {
     ratio: Option<f64>,
     /// The lowest and the highest ratio of all turns.
     spread: Option<(f64, f64)>,
-    wanted: Option<Wanted>,
+    wanted: Option<Bound>,
     holds: Option<bool>,
     better: Better,
     /// What else is to be said of it.
@@ -36,7 +36,7 @@ pub(crate) struct Row {
 /// A bound on the ratio, or on our own value where there is no ratio.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Wanted {
+enum Bound {
     AtLeast(f64),
     AtMost(f64),
 }
@@ -82,12 +82,12 @@ impl Row {
 
     pub(crate) fn at_least(self, bound: f64) -> Self {
         let holds = self.bounded() >= bound;
-        Self { wanted: Some(Wanted::AtLeast(bound)), holds: Some(holds), better: Better::Higher, ..self }
+        Self { wanted: Some(Bound::AtLeast(bound)), holds: Some(holds), better: Better::Higher, ..self }
     }
 
     pub(crate) fn at_most(self, bound: f64) -> Self {
         let holds = self.bounded() <= bound;
-        Self { wanted: Some(Wanted::AtMost(bound)), holds: Some(holds), ..self }
+        Self { wanted: Some(Bound::AtMost(bound)), holds: Some(holds), ..self }
     }
 
     pub(crate) fn note(self, note: impl Into<String>) -> Self {
@@ -108,8 +108,8 @@ impl Row {
         let of = if self.ratio.is_some() { "" } else { self.unit };
         let wanted = match self.wanted {
             None => String::new(),
-            Some(Wanted::AtLeast(bound)) => format!("at least {}", with_unit(&bound.to_string(), of)),
-            Some(Wanted::AtMost(bound)) => format!("at most {}", with_unit(&bound.to_string(), of)),
+            Some(Bound::AtLeast(bound)) => format!("at least {}", with_unit(&bound.to_string(), of)),
+            Some(Bound::AtMost(bound)) => format!("at most {}", with_unit(&bound.to_string(), of)),
         };
         let holds = match self.holds {
             None => "",

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::child::Child;
+use crate::child_process::Child;
 use crate::manifests;
 
 /// Where an edition is counted up: no scenario has such a path of its own, nor the next.
@@ -56,7 +56,7 @@ impl Scenarios {
 
     /// Changes one scenario's manifest.
     pub(crate) async fn change(&self, at: usize) -> Result<()> {
-        crate::raw::once(self.addresses[at], "GET", CHANGE).await.map(drop)
+        crate::raw_http::once(self.addresses[at], "GET", CHANGE).await.map(drop)
     }
 
     /// Lets none of them answer any more. Their ports stay theirs: nobody else can be taken for them.
@@ -67,7 +67,7 @@ impl Scenarios {
     /// Ends one: once this returns its port is refused.
     pub(crate) async fn end(&self, at: usize) -> Result<()> {
         let address = self.addresses[at];
-        crate::raw::once(address, "GET", END).await?;
+        crate::raw_http::once(address, "GET", END).await?;
         while tokio::net::TcpStream::connect(address).await.is_ok() {
             Clock::system().sleep(Duration::from_millis(1)).await;
         }

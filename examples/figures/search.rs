@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use callsheet::catalog::{Catalog, Change, Inputs, Offer, Standing, View, ViewQuery, build};
+use callsheet::catalog::{Catalog, Change, Inputs, Offer, View, ViewQuery, Visibility, build};
 use callsheet::model::{Category, Digest, Facts, JsonText, Manifest, ScenarioInfo, ScenarioName, Tool};
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
@@ -93,8 +93,8 @@ fn plain(name: &str, description: &str, parameters: &Value) -> Result<Tool> {
         name: name.into(),
         description: description.to_owned().into(),
         category: None,
-        parameters: JsonText::read(&parameters.to_string())?,
-        metadata: JsonText::read("{}")?,
+        parameters: JsonText::parse(&parameters.to_string())?,
+        metadata: JsonText::parse("{}")?,
         facts: Arc::new(Facts { enabled_by_default: true, ..Facts::default() }),
         extra: Box::default(),
     })
@@ -112,7 +112,7 @@ fn offer(scenario: &str, mut tools: Vec<Tool>, categories: Vec<Category>) -> Res
         extra: Box::default(),
         digest,
     };
-    Ok((scenario.parse()?, Offer { manifest: Arc::new(manifest), standing: Standing::Published }))
+    Ok((scenario.parse()?, Offer { manifest: Arc::new(manifest), visibility: Visibility::Published }))
 }
 
 /// The generated manifest of the other figures as an offer.

@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 
-use crate::bare::Bare;
-use crate::child::{Child, Daemon};
+use crate::bare_server::BareServer;
+use crate::child_process::{Child, Daemon};
 use crate::load::{self, Round};
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
-use crate::raw::{self, Answer, Connection};
+use crate::raw_http::{self, Connection, RawAnswer};
 use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
-use crate::{fleet, truth};
+use crate::{daemon_list, list_check};
 
 /// Lists by their size: of how many scenarios.
 const SIZES: [(&str, usize); 2] = [("1,000 tools", 50), ("20,000 tools", 1_000)];
@@ -35,34 +35,34 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     for (size, scenarios) in SIZES {
         let (fleet, tools) = (Scenarios::start(scenarios, Duration::ZERO)?, TOOLS);
         let daemon = Daemon::start(Some(SERVER), &fleet.named(), "60s", "")?;
-        runtime.block_on(fleet::ready(&daemon))?;
-        let list = runtime.block_on(fleet::whole(&daemon, scenarios * tools))?;
-        truth::check(&list.body, 0..scenarios, tools, |_| 0)?;
+        runtime.block_on(daemon_list::ready(&daemon))?;
+        let list = runtime.block_on(daemon_list::whole(&daemon, scenarios * tools))?;
+        list_check::check(&list.body, 0..scenarios, tools, |_| 0)?;
         for coding in CODINGS {
             let (request, answer) = runtime.block_on(ask(&daemon, &[("accept-encoding", coding)]))?;
             ensure!(plain(&answer)? == list.body, "{size} as {coding} is another list");
-            let case = Case { size, name: coding, bytes: answer.body.len(), least: LEAST, most: MOST };
+            let case = ListCase { size, name: coding, bytes: answer.body.len(), least: LEAST, most: MOST };
             rows.extend(case.measure(plan, &daemon, &request, &answer)?);
         }
         let tag = list.header("etag").context("no tag")?;
         let (request, answer) = runtime.block_on(ask(&daemon, &[("if-none-match", tag)]))?;
         ensure!(answer.status == 304, "{}", answer.status);
-        let case = Case { size, name: "304", bytes: 0, least: LEAST, most: MOST };
+        let case = ListCase { size, name: "304", bytes: 0, least: LEAST, most: MOST };
         rows.extend(case.measure(plan, &daemon, &request, &answer)?);
-        let after = runtime.block_on(fleet::whole(&daemon, scenarios * tools))?;
+        let after = runtime.block_on(daemon_list::whole(&daemon, scenarios * tools))?;
         ensure!(after.body == list.body, "the list changed though nothing did");
     }
     Ok(rows)
 }
 
-async fn ask(daemon: &Daemon, headers: &[(&str, &str)]) -> Result<(String, Answer)> {
-    let request = raw::request("GET", fleet::PATH, headers);
+async fn ask(daemon: &Daemon, headers: &[(&str, &str)]) -> Result<(String, RawAnswer)> {
+    let request = raw_http::request("GET", daemon_list::PATH, headers);
     let answer = Connection::open(daemon.address).await?.get(request.as_bytes()).await?;
     Ok((request, answer))
 }
 
 /// The body without its coding.
-fn plain(answer: &Answer) -> Result<Vec<u8>> {
+fn plain(answer: &RawAnswer) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     match answer.header("content-encoding") {
         None => body.clone_from(&answer.body),
@@ -75,7 +75,7 @@ fn plain(answer: &Answer) -> Result<Vec<u8>> {
 }
 
 /// One way of asking for a list.
-pub(crate) struct Case {
+pub(crate) struct ListCase {
     pub(crate) size: &'static str,
     pub(crate) name: &'static str,
     pub(crate) bytes: usize,
@@ -84,9 +84,9 @@ pub(crate) struct Case {
     pub(crate) most: f64,
 }
 
-impl Case {
-    fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &Answer) -> Result<[Row; 2]> {
-        let bare = Bare::start(SERVER, answer)?;
+impl ListCase {
+    fn measure(&self, plan: &Plan, daemon: &Daemon, request: &str, answer: &RawAnswer) -> Result<[Row; 2]> {
+        let bare = BareServer::start(SERVER, answer)?;
         let mut both = Alternating::default();
         // Short turns, now one first and now the other: the machine's own ups and downs last longer than a turn.
         for at in 0..plan.rounds() {
@@ -115,7 +115,7 @@ pub(crate) struct Alternating {
 }
 
 impl Alternating {
-    pub(crate) fn rows(&self, id: &str, name: &str, against: &str, case: &Case) -> [Row; 2] {
+    pub(crate) fn rows(&self, id: &str, name: &str, against: &str, case: &ListCase) -> [Row; 2] {
         let of = |rounds: &[(Round, f64)], value: fn(&Round) -> f64| -> Vec<f64> {
             rounds.iter().map(|(round, _)| value(round)).collect()
         };

@@ -13,12 +13,12 @@ use callsheet::runtime::{Clock, Stop, StopTrigger, Tasks};
 use fastrand::Rng;
 use tokio::time::Instant;
 
-use crate::actor::{Actor, GRACE, HASTE, Mode};
 use crate::checker::{self, LEEWAY, Rules, SOON, Verdict, Watched};
-use crate::child::Daemon;
+use crate::child_process::Daemon;
+use crate::faulty_scenario::{FaultyScenario, GRACE, HASTE, Mode};
 use crate::readers::{self, Answers};
 use crate::report::{self, median};
-use crate::{raw, villains};
+use crate::{hostile_scenarios, raw_http};
 
 const STEADY: usize = 60;
 const FLAPPING: usize = 30;
@@ -73,19 +73,19 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     let (clock, tasks) = (Clock::system(), Tasks::new());
     let folder = tempfile::tempdir()?;
     let actors = actors(folder.path(), &tasks).await?;
-    let (_villains, addresses) = villains::start()?;
-    let hostile = villains::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
+    let (_villains, addresses) = hostile_scenarios::start()?;
+    let hostile = hostile_scenarios::NAMES.iter().map(|name| (*name).to_owned()).zip(addresses);
     let named = actors.iter().filter(|actor| !is_found(actor.at)).map(|actor| (actor.name(), actor.address));
     let named: Vec<(String, SocketAddr)> = named.chain(hostile).collect();
     let settings = format!("{HASTE}{SETTINGS}discovery.vrooli.path = \"{}\"\n", folder.path().display());
     let daemon = Daemon::configured(None, &named, settings)?;
-    crate::fleet::ready(&daemon).await?;
+    crate::daemon_list::ready(&daemon).await?;
 
     let (trigger, stop) = StopTrigger::new();
     let watched =
         actors.iter().map(|actor| Watched { at: actor.at, steady: actor.at < STEADY, truth: Box::new(actor.watch()) });
-    let others: BTreeSet<String> = villains::LISTED.iter().map(|name| (*name).to_owned()).collect();
-    let rules = Rules { path: crate::fleet::PATH.to_owned(), every: EVERY, grace: GRACE, idle: IDLE };
+    let others: BTreeSet<String> = hostile_scenarios::LISTED.iter().map(|name| (*name).to_owned()).collect();
+    let rules = Rules { path: crate::daemon_list::PATH.to_owned(), every: EVERY, grace: GRACE, idle: IDLE };
     let checked = tasks.spawn(checker::check(daemon.address, watched.collect(), others, rules, stop.clone()));
     let mut flapping = Vec::new();
     let mut steady = Vec::new();
@@ -113,11 +113,11 @@ async fn soak(span: Duration, seed: u64) -> Result<()> {
     report(span, &uses, answers, &flaps, &verdict)
 }
 
-async fn actors(folder: &Path, tasks: &Tasks) -> Result<Vec<Actor>> {
+async fn actors(folder: &Path, tasks: &Tasks) -> Result<Vec<FaultyScenario>> {
     let mut actors = Vec::new();
     for at in 0..STEADY + FLAPPING {
         let folder = is_found(at).then(|| folder.to_owned());
-        actors.push(Actor::start(at, GRACE, folder, tasks).await?);
+        actors.push(FaultyScenario::start(at, GRACE, folder, tasks).await?);
     }
     Ok(actors)
 }
@@ -128,7 +128,7 @@ fn is_found(at: usize) -> bool {
 }
 
 /// Breaks a scenario and mends it again, at random.
-async fn flap(mut actor: Actor, mut rng: Rng, stop: Stop, tasks: Tasks) -> Result<Flaps> {
+async fn flap(mut actor: FaultyScenario, mut rng: Rng, stop: Stop, tasks: Tasks) -> Result<Flaps> {
     let clock = Clock::system();
     let mut flaps = Flaps::new();
     let wait = |most: Duration, rng: &mut Rng| {
@@ -157,11 +157,11 @@ async fn flap(mut actor: Actor, mut rng: Rng, stop: Stop, tasks: Tasks) -> Resul
                 actor.kill().await;
                 actor.leave()?;
             }
-            "hung" => actor.play(Mode::Hung),
-            "answering 500" => actor.play(Mode::Failing),
-            "answering nonsense" => actor.play(Mode::Broken),
-            "cutting its answers" => actor.play(Mode::Cut),
-            _ => actor.play(Mode::Slow(Duration::from_millis(rng.u64(100..800)))),
+            "hung" => actor.set_mode(Mode::Hung),
+            "answering 500" => actor.set_mode(Mode::Failing),
+            "answering nonsense" => actor.set_mode(Mode::Broken),
+            "cutting its answers" => actor.set_mode(Mode::Cut),
+            _ => actor.set_mode(Mode::Slow(Duration::from_millis(rng.u64(100..800)))),
         }
         *flaps.entry(kind).or_default() += 1;
         let stopped =
@@ -169,7 +169,7 @@ async fn flap(mut actor: Actor, mut rng: Rng, stop: Stop, tasks: Tasks) -> Resul
         match kind {
             "killed, back at another port" => actor.run_elsewhere(&tasks).await?,
             _ if kind.starts_with("killed") || kind.starts_with("restarted") => actor.run_again(&tasks).await?,
-            _ => actor.play(Mode::Good),
+            _ => actor.set_mode(Mode::Good),
         }
         if stopped {
             return Ok(flaps);
@@ -193,7 +193,7 @@ async fn watch(daemon: &Daemon, end: Instant) -> Result<Uses> {
     let mut told = clock.now();
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     while clock.now() < end {
-        let health = raw::once(daemon.address, "GET", "/healthz").await?;
+        let health = raw_http::once(daemon.address, "GET", "/healthz").await?;
         let health: serde_json::Value = serde_json::from_slice(&health.body)?;
         uses.at.push(clock.now());
         uses.memory.push(daemon.child.memory("VmRSS")?);
@@ -239,7 +239,7 @@ fn report(span: Duration, uses: &Uses, answers: Answers, flaps: &Flaps, verdict:
         Ok(format!("{early:.0} / {late:.0} (most {most:.0})"))
     };
     println!("\n| soak of {:.0} minutes, after warm-up / at the end | |\n|---|---|", span.as_secs_f64() / 60.0);
-    println!("| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |", villains::NAMES.len());
+    println!("| scenarios: well, flapping, hostile | {STEADY}, {FLAPPING}, {} |", hostile_scenarios::NAMES.len());
     println!("| lists read, of them failed | {}, {} |", answers.count, answers.failed);
     println!("| list p50, p99, longest | {:.1} ms, {:.1} ms, {:.1} ms |", answers.p50, answers.p99, answers.most);
     println!("| resident memory | {early:.1} MB / {late:.1} MB ({growth:+.1} %) |");

@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use callsheet::runtime::Clock;
 use tokio::runtime::Runtime;
 
-use crate::child::Daemon;
+use crate::child_process::Daemon;
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
 use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
-use crate::{fleet, raw, truth};
+use crate::{daemon_list, list_check, raw_http};
 
 /// What was answered last is stored behind the answers; nothing comes any more when the files did not grow for so long.
 const STORED: Duration = Duration::from_secs(3);
@@ -32,7 +32,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// What is looked at after each start.
 #[derive(Default)]
-struct Rounds {
+struct StartTimes {
     listening: Vec<f64>,
     first: Vec<f64>,
     whole: Vec<f64>,
@@ -42,13 +42,13 @@ fn measure(plan: &Plan, count: usize, most: Option<f64>) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
     let (scenarios, tools) = (Scenarios::start(count, Duration::ZERO)?, count * TOOLS);
     let mut daemon = Daemon::start(None, &scenarios.named(), "120s", "")?;
-    runtime.block_on(fleet::ready(&daemon))?;
-    let wanted = runtime.block_on(fleet::whole(&daemon, tools))?.body;
-    truth::check(&wanted, 0..count, TOOLS, |_| 0)?;
+    runtime.block_on(daemon_list::ready(&daemon))?;
+    let wanted = runtime.block_on(daemon_list::whole(&daemon, tools))?.body;
+    list_check::check(&wanted, 0..count, TOOLS, |_| 0)?;
     stored(&daemon)?;
     // From here on the list can only be what was stored.
     scenarios.freeze()?;
-    let mut rounds = Rounds::default();
+    let mut rounds = StartTimes::default();
     for _ in 0..plan.rounds() {
         daemon.kill()?;
         rounds.start(&runtime, &mut daemon, tools, &wanted)?;
@@ -76,19 +76,19 @@ fn stored(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-impl Rounds {
+impl StartTimes {
     /// Starts the daemon once more; its list must be the one it had.
     fn start(&mut self, runtime: &Runtime, daemon: &mut Daemon, tools: usize, wanted: &[u8]) -> Result<()> {
         let start = Clock::system().now();
         let taken = || start.elapsed().as_secs_f64() * 1e3;
         daemon.again()?;
         self.listening.push(taken());
-        let (mut connection, begun) = runtime.block_on(fleet::begun(daemon, tools))?;
+        let (mut connection, begun) = runtime.block_on(daemon_list::begun(daemon, tools))?;
         self.first.push(taken());
         let body = runtime.block_on(connection.rest(begun))?.body;
         self.whole.push(taken());
         ensure!(body == wanted, "another list than before the kill");
-        let health = runtime.block_on(raw::once(daemon.address, "GET", "/healthz"))?;
+        let health = runtime.block_on(raw_http::once(daemon.address, "GET", "/healthz"))?;
         ensure!(health.status == 200, "{}", health.status);
         Ok(())
     }

@@ -9,13 +9,13 @@ use callsheet::runtime::Clock;
 use tokio::runtime::Runtime;
 
 use crate::bare_loop::{self, Passes, Took};
-use crate::child::Daemon;
-use crate::guard::Guard;
+use crate::child_process::Daemon;
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
 use crate::report::{Row, median};
 use crate::scenarios::Scenarios;
-use crate::{fleet, truth};
+use crate::truth_guard::TruthGuard;
+use crate::{daemon_list, list_check};
 
 /// How often a quiet fleet is asked; a quick run has no minute.
 const INTERVALS: (u64, u64) = (10, 60);
@@ -25,7 +25,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 /// What was measured, of the daemon and of the loop.
 #[derive(Default)]
-struct Rounds {
+struct SweepTimes {
     ours: Vec<Took>,
     theirs: Vec<Took>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     let runtime = Runtime::new()?;
     let scenarios = Scenarios::start(plan.fleet, Duration::ZERO)?;
     let interval = Duration::from_secs(plan.pick(INTERVALS.0, INTERVALS.1));
-    let (mut first, mut again, mut bytes) = (Rounds::default(), Vec::new(), 0);
+    let (mut first, mut again, mut bytes) = (SweepTimes::default(), Vec::new(), 0);
     let rounds = plan.pick(2, 3);
     let mut steady = None;
     for round in 0..rounds {
@@ -43,7 +43,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         bytes = loops.bytes;
         first.theirs.push(asked);
         again.push(each(confirmed.busy, plan.fleet));
-        let guard = runtime.block_on(Guard::start())?;
+        let guard = runtime.block_on(TruthGuard::start())?;
         let named = guard.beside(scenarios.named());
         let mut settings = format!("refresh.min_interval = \"{}s\"\n", interval.as_secs());
         if plan.quick {
@@ -54,7 +54,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         let daemon = Daemon::start(None, &named, "120s", &settings)?;
         let listening = start.elapsed().as_secs_f64();
         let guard = runtime.block_on(async { guard.watch(daemon.address, interval, true) });
-        runtime.block_on(fleet::ready(&daemon))?;
+        runtime.block_on(daemon_list::ready(&daemon))?;
         let asked = Took { wall: start.elapsed().as_secs_f64(), busy: daemon.child.cpu()? };
         first.ours.push(asked);
         println!(
@@ -73,8 +73,8 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
         runtime.block_on(async {
             guard.listed().await?;
             guard.end().await?;
-            let list = fleet::whole(&daemon, plan.fleet * TOOLS + Guard::tools()).await?;
-            truth::check(&list.body, 0..plan.fleet, TOOLS, |_| 0)
+            let list = daemon_list::whole(&daemon, plan.fleet * TOOLS + TruthGuard::tools()).await?;
+            list_check::check(&list.body, 0..plan.fleet, TOOLS, |_| 0)
         })?;
     }
     #[expect(clippy::cast_precision_loss, reason = "some hundred megabytes")]
@@ -90,7 +90,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Rounds {
+impl SweepTimes {
     fn rows(&self, id: &str, name: &str) -> [Row; 2] {
         let row = |what: &str, told: &str, of: fn(&Took) -> f64| {
             let [ours, theirs] = [&self.ours, &self.theirs].map(|took| took.iter().map(of).collect::<Vec<_>>());
@@ -111,7 +111,7 @@ fn each(seconds: f64, asks: usize) -> f64 {
 /// What a fleet costs in which nothing happens, and each of its asks.
 fn quiet(runtime: &Runtime, plan: &Plan, daemon: &Daemon, interval: Duration) -> Result<(Row, f64)> {
     std::thread::sleep(SETTLED);
-    let counted = || runtime.block_on(fleet::metric(daemon, "callsheet_listings_total"));
+    let counted = || runtime.block_on(daemon_list::metric(daemon, "callsheet_listings_total"));
     let (asks, busy) = (counted()?, daemon.child.cpu()?);
     std::thread::sleep(plan.steady);
     let (asks, busy) = (counted()? - asks, daemon.child.cpu()? - busy);

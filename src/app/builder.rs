@@ -20,7 +20,7 @@ use crate::protocols::{Protocol, Protocols};
 use crate::runtime::{Clock, Readiness, StopTrigger, Tasks};
 use crate::state::{Restored, sqlite};
 use crate::transports::http::Client;
-use crate::views::Views;
+use crate::views::ViewCache;
 
 /// A [`Callsheet`] in the making: its configuration, and what the embedding program brings.
 ///
@@ -53,26 +53,26 @@ use crate::views::Views;
 pub struct Builder {
     config: Config,
     clock: Clock,
-    sources: Sources,
-    protocols: Own,
+    sources: ProgramSources,
+    protocols: ProgramProtocols,
     native: BTreeMap<ScenarioName, NativeTools>,
 }
 
 /// Sources of the program.
 #[derive(Default)]
-struct Sources(Vec<Box<dyn Source>>);
+struct ProgramSources(Vec<Box<dyn Source>>);
 
 /// Protocols of the program.
 #[derive(Default)]
-struct Own(Vec<Arc<dyn Protocol>>);
+struct ProgramProtocols(Vec<Arc<dyn Protocol>>);
 
 impl Builder {
     pub(super) fn new(config: Config) -> Self {
         Self {
             config,
             clock: Clock::system(),
-            sources: Sources::default(),
-            protocols: Own::default(),
+            sources: ProgramSources::default(),
+            protocols: ProgramProtocols::default(),
             native: BTreeMap::new(),
         }
     }
@@ -103,19 +103,26 @@ impl Builder {
 
     /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self { mut config, clock, sources: Sources(own), protocols: Own(mut protocols), native } = self;
+        let Self {
+            mut config,
+            clock,
+            sources: ProgramSources(own),
+            protocols: ProgramProtocols(mut protocols),
+            native,
+        } = self;
         let tasks = Tasks::new();
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
         // The id is kept beside the store, in the folder that opening it has made.
-        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::of(&config.state.path));
+        let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
         let (trigger, stop) = StopTrigger::new();
         let readiness = Readiness::new();
         let mut restored = store.load().await?;
-        let client = Client::new(config.limits(), config.refresh.concurrency, config.caching(), clock, tasks.clone());
-        let of_calls = of_calls(&mut restored);
+        let client =
+            Client::new(config.http_limits(), config.refresh.concurrency, config.cache_rules(), clock, tasks.clone());
+        let of_calls = take_stored_calls(&mut restored);
         client.identify(&id);
         let sources = sources(own, &native, &config, clock);
         protocols.extend((!native.is_empty()).then(|| Arc::new(Native(native.clone())) as Arc<dyn Protocol>));
@@ -133,10 +140,10 @@ impl Builder {
         let ending = stop.clone();
         let (engine, reader) = tasks.blocking(move || engine::start(setup, &ending)).await;
         let events = Hub::start(reader.clone(), config.events.clone(), clock, &tasks, &stop);
-        let views = Views::new(config.views.max_bytes, tasks.clone()).identified(&id);
+        let views = ViewCache::new(config.views.max_bytes, tasks.clone()).identified(&id);
         let calls = Calls::new(config.calls.clone(), engine.clone(), reader.clone(), clock, tasks.clone());
         let (hub, known, running, end) = (events.clone(), reader.clone(), tasks.clone(), stop.clone());
-        let parts = calls::Parts { store, hub, reader: known, clock, tasks: running, stop: end };
+        let parts = calls::CallDependencies { store, hub, reader: known, clock, tasks: running, stop: end };
         calls.attach(of_calls, parts);
         calls.resume().await;
         let (native, config, id) = (Arc::new(native), watch::Sender::new(config), id.into());
@@ -161,7 +168,7 @@ impl Builder {
 }
 
 /// What is stored of calls.
-fn of_calls(restored: &mut Restored) -> calls::Stored {
+fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
     calls::Stored { approvals, operations, usage: take(&mut restored.usage) }
 }
@@ -173,18 +180,18 @@ fn sources(
     config: &Config,
     clock: Clock,
 ) -> Vec<Box<dyn Source>> {
-    let embedded = Embedded::of(own, native.keys().cloned().collect());
+    let embedded = Embedded::from_sources(own, native.keys().cloned().collect());
     let embedded = embedded.map(|embedded| Box::new(embedded) as Box<dyn Source>);
     embedded.into_iter().chain(SOURCES.iter().filter_map(|(_, make)| make(config, clock))).collect()
 }
 
-impl std::fmt::Debug for Sources {
+impl std::fmt::Debug for ProgramSources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|source| source.id())).finish()
     }
 }
 
-impl std::fmt::Debug for Own {
+impl std::fmt::Debug for ProgramProtocols {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|protocol| protocol.id())).finish()
     }

@@ -13,12 +13,12 @@ use tokio::sync::watch;
 
 use super::Callsheet;
 use crate::calls::Calls;
-use crate::config::{self, Config, ConfigError, LoadOptions, Loaded, Reloaded, ShownValue, StaticScenario};
+use crate::config::{self, Config, ConfigError, EffectiveValue, LoadOptions, LoadedConfig, Reloaded, StaticScenario};
 use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::model::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 use crate::runtime::files::FileWatch;
-use crate::runtime::service::{ServiceManager, Telling};
+use crate::runtime::service::{ServiceManager, ServiceNotification};
 use crate::runtime::signal::Hangups;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::transports::http::Client;
@@ -33,7 +33,7 @@ const POLL: Duration = Duration::from_secs(60);
 const TOLD: usize = 100;
 
 /// Follows one daemon's configuration.
-struct Follower {
+struct ConfigReloader {
     options: LoadOptions,
     /// The configuration in force, as it was loaded: without the identity of this daemon.
     config: Config,
@@ -41,7 +41,7 @@ struct Follower {
     state: ConfigState,
     id: Arc<str>,
     in_force: watch::Sender<Arc<Config>>,
-    settings: watch::Sender<Vec<ShownValue>>,
+    settings: watch::Sender<Vec<EffectiveValue>>,
     client: Arc<Client>,
     engine: EngineHandle,
     events: Hub,
@@ -61,17 +61,17 @@ impl Callsheet {
     ///
     /// # Errors
     /// When the signal cannot be listened to.
-    pub fn follow_configuration(&self, options: LoadOptions, loaded: Loaded) -> std::io::Result<()> {
-        let follower = Follower::new(self, options, loaded);
+    pub fn follow_configuration(&self, options: LoadOptions, loaded: LoadedConfig) -> std::io::Result<()> {
+        let follower = ConfigReloader::new(self, options, loaded);
         self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
         Ok(())
     }
 }
 
-impl Follower {
+impl ConfigReloader {
     /// Follows what `app` was started with.
-    fn new(app: &Callsheet, options: LoadOptions, loaded: Loaded) -> Self {
-        let Loaded { config, values, file } = loaded;
+    fn new(app: &Callsheet, options: LoadOptions, loaded: LoadedConfig) -> Self {
+        let LoadedConfig { config, values, file } = loaded;
         let state = ConfigState {
             file: file.as_ref().map(|path| path.display().to_string().into()),
             since: app.clock.wall(),
@@ -86,7 +86,7 @@ impl Follower {
         let (id, in_force, settings) = (Arc::clone(&app.id), app.config.clone(), app.settings.clone());
         let (events, calls, clock) = (app.events.clone(), app.calls.clone(), app.clock);
         settings.send_replace(values);
-        let (manager, reloading) = (ServiceManager::of_process(tasks.clone(), clock), false);
+        let (manager, reloading) = (ServiceManager::from_environment(tasks.clone(), clock), false);
         Self {
             options,
             config,
@@ -108,7 +108,7 @@ impl Follower {
 
     /// Runs until `stop`.
     async fn run(mut self, mut hangups: Hangups, stop: Stop) {
-        let mut files = FileWatch::new(self.options.places());
+        let mut files = FileWatch::new(self.options.candidate_files());
         tell_renamed(&self.state.renamed);
         // Fails only when the engine is gone.
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
@@ -169,20 +169,20 @@ impl Follower {
         }
         // Also when it was refused: the service manager waits for it.
         if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
-            manager.tell(vec![Telling::Ready]).await;
+            manager.tell(vec![ServiceNotification::Ready]).await;
         }
     }
 
     /// Notifies the service manager that a reload is under way, once for each.
     async fn begin(&mut self) {
         if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
-            manager.tell(vec![Telling::Reloading]).await;
+            manager.tell(vec![ServiceNotification::Reloading]).await;
         }
     }
 
     /// Reads the configuration when no program is writing it. A file that was just emptied is valid, and would withdraw every scenario that it
     /// named.
-    async fn read(&self) -> Option<Result<Loaded, ConfigError>> {
+    async fn read(&self) -> Option<Result<LoadedConfig, ConfigError>> {
         let mut earlier = None;
         loop {
             let (options, file) = (self.options.clone(), self.file.clone());
@@ -203,7 +203,7 @@ impl Follower {
         }
     }
 
-    async fn take(&mut self, loaded: Loaded, asked: bool) {
+    async fn take(&mut self, loaded: LoadedConfig, asked: bool) {
         let Reloaded { config, changed, waiting } = self.config.reloaded(loaded.config);
         let waiting: Vec<Arc<str>> = waiting.into_iter().map(Into::into).collect();
         let same = changed.is_empty() && waiting == self.state.waiting && loaded.file == self.file;
@@ -219,7 +219,7 @@ impl Follower {
             self.begin().await;
         }
         if self.state.refused.take().is_some() {
-            self.engine.counts().loads.mended();
+            self.engine.counts().loads.mark_valid();
             tracing::info!("the configuration can be used again");
         }
         for key in waiting.iter().filter(|key| !self.state.waiting.contains(*key)) {
@@ -251,12 +251,12 @@ impl Follower {
         self.state.reloads += 1;
         self.engine.counts().loads.applied(self.state.since);
         self.state.changed = changed.iter().map(|key| (*key).into()).collect();
-        self.state.scenarios = between(&self.config.at_known_addresses(), &config.at_known_addresses());
+        self.state.scenarios = between(&self.config.static_scenarios(), &config.static_scenarios());
         self.config = config.clone();
         let mut config = config;
         config.discovery.mdns.id = Some(self.id.to_string());
         let config = Arc::new(config);
-        self.client.adjust(config.limits(), config.refresh.concurrency, config.caching());
+        self.client.adjust(config.http_limits(), config.refresh.concurrency, config.cache_rules());
         self.events.configure(&config.events);
         self.calls.adjust(config.calls.clone());
         self.in_force.send_replace(Arc::clone(&config));
@@ -292,7 +292,7 @@ fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
         let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some((found.len(), found.modified().ok()))
     };
-    options.places().into_iter().map(look).collect()
+    options.candidate_files().into_iter().map(look).collect()
 }
 
 /// What is wrong, with its place.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::catalog::{CatalogReader, Snapshot};
 use crate::engine::EngineHandle;
 use crate::model::ScenarioState;
-use crate::runtime::service::{ServiceManager, Telling};
+use crate::runtime::service::{ServiceManager, ServiceNotification};
 use crate::runtime::{Clock, Stop};
 
 /// The line of how it fares changes this often at most.
@@ -22,7 +22,7 @@ pub(super) async fn tell(
     stop: Stop,
 ) {
     let first = line(&reader.snapshot());
-    manager.tell(vec![Telling::Ready, Telling::Status(first.clone())]).await;
+    manager.tell(vec![ServiceNotification::Ready, ServiceNotification::Status(first.clone())]).await;
     tokio::select! {
         () = stop.wait() => {}
         () = status(&manager, reader, first, clock) => {}
@@ -30,7 +30,7 @@ pub(super) async fn tell(
     }
     // The engine may have ended first; that the rest goes on is not told then.
     stop.wait().await;
-    manager.tell(vec![Telling::Stopping, Telling::Status("stopping".to_owned())]).await;
+    manager.tell(vec![ServiceNotification::Stopping, ServiceNotification::Status("stopping".to_owned())]).await;
 }
 
 /// Follows what is published.
@@ -38,7 +38,7 @@ async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut told: S
     while let Some(snapshot) = reader.changed().await {
         let now = line(&snapshot);
         if now != told {
-            manager.tell(vec![Telling::Status(now.clone())]).await;
+            manager.tell(vec![ServiceNotification::Status(now.clone())]).await;
             told = now;
         }
         clock.sleep(PAUSE).await;
@@ -50,7 +50,7 @@ async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
     let Some(interval) = manager.watchdog() else { return std::future::pending().await };
     loop {
         let turned = tokio::select! {
-            turned = engine.turned() => turned,
+            turned = engine.ping() => turned,
             () = clock.sleep(interval) => {
                 tracing::error!("the engine did not answer within the watchdog's interval");
                 continue;
@@ -59,7 +59,7 @@ async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
         if turned.is_err() {
             return;
         }
-        manager.tell(vec![Telling::Alive]).await;
+        manager.tell(vec![ServiceNotification::Alive]).await;
         clock.sleep(interval / 2).await;
     }
 }

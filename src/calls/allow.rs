@@ -2,28 +2,30 @@
 //!
 //! A tool marked as internal may be called: LLMs never see it, and a program that knows its name is what it is for.
 
-use super::Refused;
-use crate::catalog::{Catalog, Standing, ViewQuery, out_of_bounds};
+use super::ExecuteError;
+use crate::catalog::{Catalog, ViewQuery, Visibility, out_of_bounds};
 use crate::model::ViewTool;
 
 /// Whether the scope's asker may call the tool, which is as `catalog` has it in that scope.
-pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Result<(), Refused> {
+pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Result<(), ExecuteError> {
     let id = || tool.id.clone();
     if let Some(unknown) = catalog.may_not_call(scope) {
-        return Err(Refused::UnknownProfile(unknown));
+        return Err(ExecuteError::UnknownProfile(unknown));
     }
-    match catalog.entry(&tool.id.scenario).map(|entry| &entry.standing) {
-        Some(Standing::Published) => {}
-        Some(Standing::Withdrawn(reason)) => return Err(Refused::Unavailable { id: id(), reason: reason.clone() }),
-        Some(Standing::Hidden(reason)) => return Err(Refused::NotTrusted { id: id(), reason: reason.clone() }),
-        None => return Err(Refused::Unknown(tool.id.to_string())),
+    match catalog.entry(&tool.id.scenario).map(|entry| &entry.visibility) {
+        Some(Visibility::Published) => {}
+        Some(Visibility::Withdrawn(reason)) => {
+            return Err(ExecuteError::Unavailable { id: id(), reason: reason.clone() });
+        }
+        Some(Visibility::Hidden(reason)) => return Err(ExecuteError::NotTrusted { id: id(), reason: reason.clone() }),
+        None => return Err(ExecuteError::Unknown(tool.id.to_string())),
     }
     if let Some(step) = out_of_bounds(catalog, scope, tool) {
-        return Err(Refused::OutOfBounds { id: id(), reason: step.outcome });
+        return Err(ExecuteError::OutOfBounds { id: id(), reason: step.outcome });
     }
     if !tool.effective.enabled {
         let by = tool.effective.enabled_source.to_string();
-        return Err(Refused::Disabled { id: id(), by });
+        return Err(ExecuteError::Disabled { id: id(), by });
     }
     Ok(())
 }

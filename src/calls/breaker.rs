@@ -12,7 +12,7 @@ use crate::config;
 
 /// How a circuit breaker stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Breaker {
+pub struct BreakerStatus {
     /// Whether calls pass.
     pub state: BreakerState,
     /// Since when.
@@ -45,75 +45,75 @@ impl BreakerState {
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Now {
+pub(super) struct ClockReading {
     pub(super) mono: Instant,
     pub(super) wall: Timestamp,
 }
 
 /// What a breaker remembers.
 #[derive(Debug)]
-pub(super) struct Memory {
-    shown: Breaker,
+pub(super) struct CircuitBreaker {
+    status: BreakerStatus,
     /// Until when no call passes: none while it is open, and no second one while one tries.
     until: Instant,
     /// Of the route whose calls these were.
     generation: u64,
 }
 
-impl Memory {
-    pub(super) fn new(now: Now) -> Self {
-        let shown = Breaker { state: BreakerState::Closed, since: now.wall, failures: 0 };
-        Self { shown, until: now.mono, generation: 0 }
+impl CircuitBreaker {
+    pub(super) fn new(now: ClockReading) -> Self {
+        let shown = BreakerStatus { state: BreakerState::Closed, since: now.wall, failures: 0 };
+        Self { status: shown, until: now.mono, generation: 0 }
     }
 
-    pub(super) fn shown(&self) -> Breaker {
-        self.shown.clone()
+    pub(super) fn status(&self) -> BreakerStatus {
+        self.status.clone()
     }
 
     /// Whether it stands as it nearly always does: calls by a route of this generation pass, and no time matters.
     pub(super) fn is_closed(&self, generation: u64) -> bool {
-        self.generation == generation && self.shown.state == BreakerState::Closed
+        self.generation == generation && self.status.state == BreakerState::Closed
     }
 
     /// A call ended well while it was closed.
     pub(super) fn forget_failures(&mut self) {
-        self.shown.failures = 0;
+        self.status.failures = 0;
     }
 
     /// Whether a call by a route of this generation would pass; else how long none does. Changes nothing.
-    pub(super) fn would_pass(&self, generation: u64, now: Now) -> Result<(), Duration> {
-        let closed = self.shown.state == BreakerState::Closed || self.generation != generation;
+    pub(super) fn would_pass(&self, generation: u64, now: ClockReading) -> Result<(), Duration> {
+        let closed = self.status.state == BreakerState::Closed || self.generation != generation;
         if closed || now.mono >= self.until { Ok(()) } else { Err(self.until - now.mono) }
     }
 
     /// Lets a call by a route of this generation pass, or says how long none does. A call that may try after the breaker was open has
     /// `open` to tell what came of it; then another one may.
-    pub(super) fn pass(&mut self, generation: u64, open: Duration, now: Now) -> Result<(), Duration> {
+    pub(super) fn pass(&mut self, generation: u64, open: Duration, now: ClockReading) -> Result<(), Duration> {
         self.would_pass(generation, now)?;
         if self.generation != generation {
             self.generation = generation;
             self.turn(BreakerState::Closed, 0, now);
         }
-        if self.shown.state != BreakerState::Closed {
+        if self.status.state != BreakerState::Closed {
             self.until = now.mono + open;
-            self.turn(BreakerState::HalfOpen, self.shown.failures, now);
+            self.turn(BreakerState::HalfOpen, self.status.failures, now);
         }
         Ok(())
     }
 
     /// A call by a route of this generation ended. Word of a process that is gone counts for nothing.
-    pub(super) fn ended(&mut self, generation: u64, well: bool, rules: &config::Calls, now: Now) {
+    pub(super) fn ended(&mut self, generation: u64, well: bool, rules: &config::CallsConfig, now: ClockReading) {
         if generation != self.generation {
             return;
         }
         if well {
             return self.turn(BreakerState::Closed, 0, now);
         }
-        let failures = self.shown.failures.saturating_add(1);
-        match self.shown.state {
-            BreakerState::Closed if failures < rules.breaker_failures => self.shown.failures = failures,
+        let failures = self.status.failures.saturating_add(1);
+        match self.status.state {
+            BreakerState::Closed if failures < rules.breaker_failures => self.status.failures = failures,
             // Those that were under way when it opened do not keep it open for longer.
-            BreakerState::Open => self.shown.failures = failures,
+            BreakerState::Open => self.status.failures = failures,
             BreakerState::Closed | BreakerState::HalfOpen => {
                 self.until = now.mono + rules.breaker_open;
                 self.turn(BreakerState::Open, failures, now);
@@ -121,11 +121,11 @@ impl Memory {
         }
     }
 
-    fn turn(&mut self, state: BreakerState, failures: u32, now: Now) {
-        if self.shown.state != state {
-            self.shown.since = now.wall;
+    fn turn(&mut self, state: BreakerState, failures: u32, now: ClockReading) {
+        if self.status.state != state {
+            self.status.since = now.wall;
         }
-        self.shown = Breaker { state, failures, since: self.shown.since };
+        self.status = BreakerStatus { state, failures, since: self.status.since };
     }
 }
 
@@ -134,18 +134,22 @@ mod tests {
     use super::*;
     use crate::runtime::Clock;
 
-    fn rules() -> config::Calls {
-        config::Calls { breaker_failures: 3, breaker_open: Duration::from_secs(10), ..config::Calls::default() }
+    fn rules() -> config::CallsConfig {
+        config::CallsConfig {
+            breaker_failures: 3,
+            breaker_open: Duration::from_secs(10),
+            ..config::CallsConfig::default()
+        }
     }
 
     #[test]
     fn opens_after_failures_in_a_row_lets_one_try_and_closes_when_that_works() {
         let (rules, clock) = (rules(), Clock::system());
-        let start = Now { mono: clock.now(), wall: clock.wall() };
-        let at = |seconds| Now { mono: start.mono + Duration::from_secs(seconds), ..start };
+        let start = ClockReading { mono: clock.now(), wall: clock.wall() };
+        let at = |seconds| ClockReading { mono: start.mono + Duration::from_secs(seconds), ..start };
         let open = rules.breaker_open;
-        let mut memory = Memory::new(start);
-        let state = |memory: &Memory| (memory.shown().state, memory.shown().failures);
+        let mut memory = CircuitBreaker::new(start);
+        let state = |memory: &CircuitBreaker| (memory.status().state, memory.status().failures);
         for well in [false, false, true, false, false] {
             memory.pass(0, open, start).unwrap();
             memory.ended(0, well, &rules, start);
@@ -170,8 +174,8 @@ mod tests {
     #[test]
     fn another_process_starts_with_a_closed_one_and_the_old_ones_word_counts_no_more() {
         let (rules, clock) = (rules(), Clock::system());
-        let now = Now { mono: clock.now(), wall: clock.wall() };
-        let mut memory = Memory::new(now);
+        let now = ClockReading { mono: clock.now(), wall: clock.wall() };
+        let mut memory = CircuitBreaker::new(now);
         for _ in 0..3 {
             memory.ended(0, false, &rules, now);
         }
@@ -180,6 +184,6 @@ mod tests {
         for _ in 0..9 {
             memory.ended(0, false, &rules, now);
         }
-        assert_eq!(memory.shown().state, BreakerState::Closed);
+        assert_eq!(memory.status().state, BreakerState::Closed);
     }
 }

@@ -43,13 +43,13 @@ pub(super) struct CallLine {
 }
 
 /// Held by whatever waits for the outcome of a call. Dropped before the call is over, it says that the caller went away.
-pub(super) struct Presence(StopTrigger);
+pub(super) struct CallerPresence(StopTrigger);
 
 impl CallLine {
     /// A line to this caller, if it takes part, and its presence.
-    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, Presence) {
+    pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, CallerPresence) {
         let (trigger, gone) = StopTrigger::new();
-        (Self { tool, caller, gone }, Presence(trigger))
+        (Self { tool, caller, gone }, CallerPresence(trigger))
     }
 
     /// Completes when the caller cancelled the call. That it went away does not count: what its tool has begun goes on then.
@@ -58,7 +58,7 @@ impl CallLine {
     }
 }
 
-impl Drop for Presence {
+impl Drop for CallerPresence {
     fn drop(&mut self) {
         self.0.stop();
     }

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::audit::Audit;
-use super::limits::Limits;
-use super::pending::Registers;
+use super::limits::CallLimiter;
+use super::pending::PendingCalls;
 use super::usage::Usage;
-use super::validate::Validators;
+use super::validate::ArgumentValidator;
 use crate::catalog::CatalogReader;
 use crate::config;
 use crate::engine::EngineHandle;
@@ -17,18 +17,18 @@ use crate::runtime::{Clock, Tasks};
 
 /// What the work on calls needs.
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) config: ArcSwap<config::Calls>,
+pub(super) struct CallsInner {
+    pub(super) config: ArcSwap<config::CallsConfig>,
     pub(super) reader: CatalogReader,
     pub(super) engine: EngineHandle,
-    pub(super) limits: Limits,
-    pub(super) validators: Validators,
+    pub(super) limits: CallLimiter,
+    pub(super) validators: ArgumentValidator,
     pub(super) counts: CallCounts,
     pub(super) usage: Usage,
     pub(super) audit: ArcSwapOption<Audit>,
     pub(super) audited: Arc<AuditCounts>,
     /// Given after the start, since they hold what calls are told through.
-    pub(super) registers: OnceLock<Registers>,
+    pub(super) registers: OnceLock<PendingCalls>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
 }

@@ -15,8 +15,8 @@ use governor::{Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Refused;
-use super::breaker::{Breaker, Memory, Now};
+use super::ExecuteError;
+use super::breaker::{BreakerStatus, CircuitBreaker, ClockReading};
 use crate::catalog::ViewQuery;
 use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
@@ -31,11 +31,11 @@ const LANES: usize = 4096;
 
 /// All limits of one daemon.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub(super) struct CallLimiter {
     clock: Clock,
     epoch: Instant,
     rates: Mutex<HashMap<RateKey, Rate>>,
-    lanes: RwLock<HashMap<ScenarioName, Arc<Lane>>>,
+    lanes: RwLock<HashMap<ScenarioName, Arc<ScenarioLimiter>>>,
     waiting: AtomicUsize,
 }
 
@@ -67,37 +67,37 @@ impl governor::clock::Clock for Ticks {
 
 /// One scenario's turns and its breaker.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ScenarioLimiter {
     clock: Clock,
     places: Arc<Semaphore>,
     size: usize,
-    breaker: Mutex<Memory>,
+    breaker: Mutex<CircuitBreaker>,
 }
 
 /// A turn. Others get theirs when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct CallPermit {
     _place: OwnedSemaphorePermit,
 }
 
 /// One that waits, for as long as it does.
-struct Waiting<'a>(&'a AtomicUsize);
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl Limits {
+impl CallLimiter {
     pub(super) fn new(clock: Clock) -> Self {
         let (rates, lanes) = (Mutex::default(), RwLock::default());
         Self { clock, epoch: clock.now(), rates, lanes, waiting: AtomicUsize::new(0) }
     }
 
     /// Counts a call of a tool in a scope, or refuses it because there were too many in the last minute.
-    pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), Refused> {
+    pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), ExecuteError> {
         // Zero is how some scenarios write that they set no limit.
         let Some(per_minute) = tool.tool.facts.rate_limit_per_minute.filter(|rate| *rate > 0) else { return Ok(()) };
         let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MAX);
         let limiter = self.limiter(&tool.id, scope, most);
         limiter.check().map_err(|until| {
             let now = governor::clock::Clock::now(&Ticks { clock: self.clock, epoch: self.epoch });
-            Refused::RateLimited { id: tool.id.clone(), per_minute, wait: until.wait_time_from(now) }
+            ExecuteError::RateLimited { id: tool.id.clone(), per_minute, wait: until.wait_time_from(now) }
         })
     }
 
@@ -123,7 +123,11 @@ impl Limits {
     }
 
     /// The turns of a scenario, of which there are as many as `rules` say.
-    pub(super) fn lane(&self, scenario: &ScenarioName, rules: &config::Calls) -> Arc<Lane> {
+    pub(super) fn scenario_limiter(
+        &self,
+        scenario: &ScenarioName,
+        rules: &config::CallsConfig,
+    ) -> Arc<ScenarioLimiter> {
         let known = self.lanes.read().unwrap_or_else(PoisonError::into_inner).get(scenario).cloned();
         if let Some(lane) = known.filter(|lane| lane.size == rules.concurrency) {
             return lane;
@@ -133,31 +137,33 @@ impl Limits {
             // Whoever is in one holds it too.
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
-        let lane = lanes.entry(scenario.clone()).or_insert_with(|| Arc::new(Lane::new(rules.concurrency, self.clock)));
+        let lane = lanes
+            .entry(scenario.clone())
+            .or_insert_with(|| Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock)));
         if lane.size != rules.concurrency {
             // Those under way keep their turns, so that for a moment there may be more.
-            *lane = Arc::new(Lane::new(rules.concurrency, self.clock));
+            *lane = Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock));
         }
         Arc::clone(lane)
     }
 
     /// Waits for a turn, as long and with as many others as `rules` allow. Cancel-safe: who goes away makes room.
-    pub(super) async fn turn(
+    pub(super) async fn acquire(
         &self,
         scenario: &ScenarioName,
-        lane: &Lane,
-        rules: &config::Calls,
-    ) -> Result<Turn, Refused> {
+        lane: &ScenarioLimiter,
+        rules: &config::CallsConfig,
+    ) -> Result<CallPermit, ExecuteError> {
         if let Ok(place) = Arc::clone(&lane.places).try_acquire_owned() {
-            return Ok(Turn { _place: place });
+            return Ok(CallPermit { _place: place });
         }
-        let busy = |reason| Refused::Busy { scenario: scenario.clone(), reason };
+        let busy = |reason| ExecuteError::Busy { scenario: scenario.clone(), reason };
         let _waiting =
-            Waiting::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
+            QueueSlot::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
         let place = tokio::time::timeout(rules.queue_timeout, Arc::clone(&lane.places).acquire_owned());
         match place.await {
             // Never closed, so the inner error cannot come.
-            Ok(Ok(place)) => Ok(Turn { _place: place }),
+            Ok(Ok(place)) => Ok(CallPermit { _place: place }),
             _ => Err(busy("its turn did not come within `calls.queue_timeout`")),
         }
     }
@@ -174,28 +180,28 @@ impl Limits {
     }
 
     /// How a scenario's breaker stands.
-    pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<Breaker> {
+    pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(scenario).map(|lane| lane.memory().shown())
+        lanes.get(scenario).map(|lane| lane.memory().status())
     }
 }
 
-impl Lane {
+impl ScenarioLimiter {
     fn new(size: usize, clock: Clock) -> Self {
-        let now = Now { mono: clock.now(), wall: clock.wall() };
-        Self { clock, places: Arc::new(Semaphore::new(size)), size, breaker: Mutex::new(Memory::new(now)) }
+        let now = ClockReading { mono: clock.now(), wall: clock.wall() };
+        Self { clock, places: Arc::new(Semaphore::new(size)), size, breaker: Mutex::new(CircuitBreaker::new(now)) }
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+    fn memory(&self) -> std::sync::MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> Now {
-        Now { mono: self.clock.now(), wall: self.clock.wall() }
+    fn now(&self) -> ClockReading {
+        ClockReading { mono: self.clock.now(), wall: self.clock.wall() }
     }
 
     /// Whether a call by a route of this generation would pass the breaker.
-    pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), Refused> {
+    pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), ExecuteError> {
         let memory = self.memory();
         if memory.is_closed(generation) {
             return Ok(());
@@ -204,7 +210,12 @@ impl Lane {
     }
 
     /// Lets a call pass the breaker. What comes of it must be told by [`Lane::ended`].
-    pub(super) fn pass(&self, scenario: &ScenarioName, generation: u64, rules: &config::Calls) -> Result<(), Refused> {
+    pub(super) fn pass(
+        &self,
+        scenario: &ScenarioName,
+        generation: u64,
+        rules: &config::CallsConfig,
+    ) -> Result<(), ExecuteError> {
         let mut memory = self.memory();
         if memory.is_closed(generation) {
             return Ok(());
@@ -213,7 +224,7 @@ impl Lane {
     }
 
     /// A call that passed ended.
-    pub(super) fn ended(&self, generation: u64, well: bool, rules: &config::Calls) {
+    pub(super) fn ended(&self, generation: u64, well: bool, rules: &config::CallsConfig) {
         let mut memory = self.memory();
         if well && memory.is_closed(generation) {
             return memory.forget_failures();
@@ -222,11 +233,11 @@ impl Lane {
     }
 }
 
-fn open(scenario: &ScenarioName, memory: &Memory, wait: Duration) -> Refused {
-    Refused::BreakerOpen { scenario: scenario.clone(), failures: memory.shown().failures, wait }
+fn open(scenario: &ScenarioName, memory: &CircuitBreaker, wait: Duration) -> ExecuteError {
+    ExecuteError::BreakerOpen { scenario: scenario.clone(), failures: memory.status().failures, wait }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> QueueSlot<'a> {
     /// One more, if there is room.
     fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
@@ -234,7 +245,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

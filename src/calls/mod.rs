@@ -26,49 +26,55 @@ pub mod approval;
 mod audit;
 pub mod breaker;
 mod caller;
+mod dependencies;
+pub mod error;
 mod inner;
-mod keep;
 pub mod limits;
-mod note;
-mod parts;
 mod pending;
-pub mod refused;
-pub mod registers;
+pub mod pending_calls;
+mod recorder;
 mod request;
 pub mod resolve;
 mod routing;
 pub mod send;
 pub mod track;
 pub mod usage;
+mod usage_store;
 pub mod validate;
 
-pub use breaker::{Breaker, BreakerState};
+pub use breaker::{BreakerState, BreakerStatus};
 pub use caller::Caller;
-pub use parts::{Parts, Stored};
-pub use refused::{Refused, Violation};
-pub use request::{Answered, Ready, Request};
+pub use dependencies::{CallDependencies, Stored};
+pub use error::{ExecuteError, Violation};
+pub use request::{CallResponse, PreparedCall, Request};
 
 use audit::Audit;
-use inner::Inner;
-use limits::Limits;
-use note::Note;
+use inner::CallsInner;
+use limits::CallLimiter;
+use recorder::CallRecorder;
 use request::outcome;
 use usage::Usage;
-use validate::Validators;
+use validate::ArgumentValidator;
 
 /// Calls tools. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Calls(Arc<Inner>);
+pub struct Calls(Arc<CallsInner>);
 
 impl Calls {
     /// Calls tools that `reader` shows, at the ways that `engine` knows.
-    pub fn new(config: config::Calls, engine: EngineHandle, reader: CatalogReader, clock: Clock, tasks: Tasks) -> Self {
-        let limits = Limits::new(clock);
-        let validators = Validators::new(clock);
+    pub fn new(
+        config: config::CallsConfig,
+        engine: EngineHandle,
+        reader: CatalogReader,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> Self {
+        let limits = CallLimiter::new(clock);
+        let validators = ArgumentValidator::new(clock);
         let (config, counts) = (ArcSwap::from_pointee(config), CallCounts::default());
         let (registers, usage, audited) = (OnceLock::new(), Usage::since(clock.wall()), Arc::default());
         let audit = ArcSwapOption::new(Audit::configured(&config.load(), None, &audited, &tasks));
-        Self(Arc::new(Inner {
+        Self(Arc::new(CallsInner {
             config,
             reader,
             engine,
@@ -78,14 +84,14 @@ impl Calls {
             usage,
             audit,
             audited,
-            registers,
+            pending_calls,
             clock,
             tasks,
         }))
     }
 
     /// Puts other limits in force for the calls to come.
-    pub fn adjust(&self, config: config::Calls) {
+    pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
         let inner = &self.0;
         inner.audit.store(Audit::configured(&config, inner.audit.load_full(), &inner.audited, &inner.tasks));
@@ -93,54 +99,58 @@ impl Calls {
     }
 
     /// Makes a call, and waits for what comes of it. See the module's head for what dropping it means.
-    pub async fn execute(&self, request: Request) -> Result<Answered, Refused> {
+    pub async fn execute(&self, request: Request) -> Result<CallResponse, ExecuteError> {
         self.execute_for(request, None).await
     }
 
     /// The same for a caller that takes part while the call runs: it hears progress, answers what the tool needs, or cancels.
-    pub async fn execute_for(&self, request: Request, caller: Option<Arc<dyn Caller>>) -> Result<Answered, Refused> {
-        let mut note = Note::of_request(&self.0, &request);
+    pub async fn execute_for(
+        &self,
+        request: Request,
+        caller: Option<Arc<dyn Caller>>,
+    ) -> Result<CallResponse, ExecuteError> {
+        let mut note = CallRecorder::for_request(&self.0, &request);
         match self.prepare(request, &mut note).await {
             Ok(ready) => self.send_noted(ready, note, caller).await,
             Err(refused) => {
-                let refused = Err(refused);
-                note.ended(&refused);
-                refused
+                let refused = Err(error);
+                note.ended(&error);
+                error
             }
         }
     }
 
     /// Every step up to a human's yes.
-    async fn prepare(&self, request: Request, note: &mut Note) -> Result<Box<Ready>, Refused> {
+    async fn prepare(&self, request: Request, note: &mut CallRecorder) -> Result<Box<PreparedCall>, ExecuteError> {
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
-        let tool = resolve::tool(&snapshot.catalog, &self.0.reader.past(), &scope, &request)?;
-        note.is_of(&tool.id);
+        let tool = resolve::tool(&snapshot.catalog, &self.0.reader.history(), &scope, &request)?;
+        note.set_tool(&tool.id);
         allow::check(&snapshot.catalog, &scope, &tool)?;
         let rules = self.0.config.load_full();
         self.0.validators.check(&tool, &request.arguments, &rules).await?;
         let needs_yes = approval::needed(&tool);
-        let ready = Ready::new(tool, scope, request.arguments, request.user_id);
+        let ready = PreparedCall::new(tool, scope, request.arguments, request.user_id);
         if needs_yes {
             // In a box, as whatever is rare and large on this way: what stands in a future is moved with every call.
-            return Err(Box::pin(self.wait_for_yes(&request.name, ready)).await);
+            return Err(Box::pin(self.request_approval(&request.name, ready)).await);
         }
         Ok(Box::new(ready))
     }
 
     /// Makes a call that a human said yes to, under this id. Whether it may still be made is asked once more: the tool may be gone,
     /// switched off or out of the asker's bounds since.
-    pub async fn run_approved(&self, ready: Ready, approval: &Arc<str>) -> Result<Answered, Refused> {
-        let note = Note::of_approved(&self.0, &ready, approval);
+    pub async fn run_approved(&self, ready: PreparedCall, approval: &Arc<str>) -> Result<CallResponse, ExecuteError> {
+        let note = CallRecorder::for_approved(&self.0, &ready, approval);
         let snapshot = self.0.reader.snapshot();
         let tool = resolve::again(&snapshot.catalog, &ready)
             .and_then(|tool| allow::check(&snapshot.catalog, &ready.scope, &tool).map(|()| tool));
         match tool {
-            Ok(tool) => self.send_noted(Box::new(Ready { tool, ..ready }), note, None).await,
+            Ok(tool) => self.send_noted(Box::new(PreparedCall { tool, ..ready }), note, None).await,
             Err(refused) => {
-                let refused = Err(refused);
-                note.ended(&refused);
-                refused
+                let refused = Err(error);
+                note.ended(&error);
+                error
             }
         }
     }
@@ -151,7 +161,7 @@ impl Calls {
     }
 
     /// How a scenario's circuit breaker stands; nothing when it was not called since the start.
-    pub fn breaker(&self, scenario: &ScenarioName) -> Option<Breaker> {
+    pub fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         self.0.limits.breaker(scenario)
     }
 
@@ -172,7 +182,7 @@ impl Calls {
 
     /// What was counted of a tool, in this daemon and those before it on the same state; nothing when no call of it is known.
     pub fn usage(&self, id: &ToolId) -> Option<ToolUsage> {
-        self.0.usage.of(id)
+        self.0.usage.for_tool(id)
     }
 
     /// What was counted since [`counting_since`](Self::counting_since) of every tool that was called, at most [`usage::MOST`], in no order.

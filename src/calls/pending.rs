@@ -1,13 +1,13 @@
 //! Calls that are not over.
 
 use super::approval::Approvals;
-use super::parts::Parts;
-use super::track::Tracker;
+use super::dependencies::CallDependencies;
+use super::track::OperationTracker;
 
 /// Where calls that are not over are kept.
 #[derive(Debug)]
-pub(super) struct Registers {
+pub(super) struct PendingCalls {
     pub(super) approvals: Approvals,
-    pub(super) operations: Tracker,
-    pub(super) parts: Parts,
+    pub(super) operations: OperationTracker,
+    pub(super) parts: CallDependencies,
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::Refused;
-use super::track::Begun;
+use super::ExecuteError;
+use super::track::FollowUp;
 use crate::catalog::ViewQuery;
-use crate::model::{JsonText, Party, ScenarioName, ViewTool};
+use crate::model::{JsonText, PeerIdentity, ScenarioName, ViewTool};
 use crate::protocols::Outcome;
 
 /// What an asker wants to have called.
@@ -32,7 +32,7 @@ pub struct Request {
 
 /// A call for which everything is decided but whether it gets its turn.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct PreparedCall {
     /// The tool, as the asker's scope has it.
     pub tool: Arc<ViewTool>,
     /// The asker's scope.
@@ -42,7 +42,7 @@ pub struct Ready {
     /// For whom.
     pub user_id: Option<Arc<str>>,
     /// The party that the call is for: it is sent to no other. Without it, to the party that the scenario has now.
-    pub owner: Option<Party>,
+    pub owner: Option<PeerIdentity>,
     /// What it may take, instead of what the tool says.
     pub timeout: Option<Duration>,
     /// Whether what goes on after the answer is followed.
@@ -51,7 +51,7 @@ pub struct Ready {
 
 /// What came of a call that its scenario answered.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct CallResponse {
     /// The tool that was called.
     pub tool: Arc<ViewTool>,
     /// Its scenario's answer, which may be that it failed, or that it goes on.
@@ -63,10 +63,10 @@ pub struct Answered {
     /// How often it was sent; more than once only for an idempotent tool, or when nobody had seen it before.
     pub attempts: u32,
     /// What goes on in the scenario.
-    pub going: Begun,
+    pub going: FollowUp,
 }
 
-impl Ready {
+impl PreparedCall {
     /// A call in this scope, of whoever answers for the scenario.
     pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
         Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true }
@@ -85,16 +85,16 @@ impl Request {
     }
 }
 
-impl Answered {
+impl CallResponse {
     /// The status by which `POST /api/v1/tools/execute` answers it.
     pub fn status(&self) -> StatusCode {
-        let goes_on = self.outcome.running.is_some() || !matches!(self.going, Begun::Over);
+        let goes_on = self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over);
         if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
     }
 }
 
 /// The word under which it is counted.
-pub(super) fn outcome(answered: &Result<Answered, Refused>) -> &'static str {
+pub(super) fn outcome(answered: &Result<CallResponse, ExecuteError>) -> &'static str {
     match answered {
         Ok(answered) if answered.outcome.running.is_some() => "running",
         Ok(answered) if answered.outcome.success => "ok",

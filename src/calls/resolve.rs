@@ -5,29 +5,29 @@
 
 use std::sync::Arc;
 
-use super::{Ready, Refused, Request};
-use crate::catalog::{Catalog, Found, Past, ViewQuery, find_in_scope};
+use super::{ExecuteError, PreparedCall, Request};
+use crate::catalog::{Catalog, NameLookup, RevisionHistory, ViewQuery, find_in_scope};
 use crate::model::{NameRef, ToolId, ViewTool};
 
 /// The tool that is meant, in the list or not, as `catalog` has it now.
 pub(super) fn tool(
     catalog: &Catalog,
-    past: &Past,
+    past: &RevisionHistory,
     scope: &ViewQuery,
     request: &Request,
-) -> Result<Arc<ViewTool>, Refused> {
-    let Some(revision) = request.revision.as_deref().filter(|revision| !catalog.is_of(scope, revision)) else {
+) -> Result<Arc<ViewTool>, ExecuteError> {
+    let Some(revision) = request.revision.as_deref().filter(|revision| !catalog.has_revision(scope, revision)) else {
         return in_list(catalog, scope, request);
     };
     if let NameRef::Id(id) = named(request) {
         // An identity means the same in every list.
-        return by_id(catalog, scope, id).ok_or_else(|| Refused::Unknown(request.name.clone()));
+        return by_id(catalog, scope, id).ok_or_else(|| ExecuteError::Unknown(request.name.clone()));
     }
     let Some(before) = past.find(scope, revision) else {
-        return Err(Refused::UnknownRevision(revision.to_owned()));
+        return Err(ExecuteError::UnknownRevision(revision.to_owned()));
     };
     let meant = in_list(before, scope, request)?;
-    by_id(catalog, scope, meant.id.clone()).ok_or_else(|| Refused::Gone {
+    by_id(catalog, scope, meant.id.clone()).ok_or_else(|| ExecuteError::Gone {
         name: request.name.clone(),
         id: meant.id.clone(),
         revision: revision.to_owned(),
@@ -35,41 +35,41 @@ pub(super) fn tool(
 }
 
 /// The tool of a call that waited, as `catalog` has it now.
-pub(super) fn again(catalog: &Catalog, ready: &Ready) -> Result<Arc<ViewTool>, Refused> {
+pub(super) fn again(catalog: &Catalog, ready: &PreparedCall) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
-    by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| Refused::Unknown(id.to_string()))
+    by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
 }
 
 fn by_id(catalog: &Catalog, scope: &ViewQuery, id: ToolId) -> Option<Arc<ViewTool>> {
     match find_in_scope(catalog, scope, &NameRef::Id(id)) {
-        Found::One(tool) => Some(tool),
-        Found::Ambiguous(_) | Found::None => None,
+        NameLookup::One(tool) => Some(tool),
+        NameLookup::Ambiguous(_) | NameLookup::None => None,
     }
 }
 
 fn named(request: &Request) -> NameRef {
-    NameRef::read(&request.name)
+    NameRef::parse(&request.name)
 }
 
 /// What the name means in one list.
-fn in_list(catalog: &Catalog, scope: &ViewQuery, request: &Request) -> Result<Arc<ViewTool>, Refused> {
-    let unknown = || Refused::Unknown(request.name.clone());
+fn in_list(catalog: &Catalog, scope: &ViewQuery, request: &Request) -> Result<Arc<ViewTool>, ExecuteError> {
+    let unknown = || ExecuteError::Unknown(request.name.clone());
     if let Some(scenario) = &request.scenario {
         // Whoever names the scenario may mean its tool by the tool's own name, which may have a slash in it.
         if let Some(own) = by_id(catalog, scope, ToolId::new(scenario.clone(), request.name.as_str())) {
             return Ok(own);
         }
         return match find_in_scope(catalog, scope, &named(request)) {
-            Found::One(tool) if tool.id.scenario == *scenario => Ok(tool),
+            NameLookup::One(tool) if tool.id.scenario == *scenario => Ok(tool),
             _ => Err(unknown()),
         };
     }
     match find_in_scope(catalog, scope, &named(request)) {
-        Found::One(tool) => Ok(tool),
-        Found::Ambiguous(tools) => {
+        NameLookup::One(tool) => Ok(tool),
+        NameLookup::Ambiguous(tools) => {
             let candidates = tools.iter().map(|tool| tool.id.clone()).collect();
-            Err(Refused::Ambiguous { name: request.name.clone(), candidates })
+            Err(ExecuteError::Ambiguous { name: request.name.clone(), candidates })
         }
-        Found::None => Err(unknown()),
+        NameLookup::None => Err(unknown()),
     }
 }

@@ -5,47 +5,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Refused;
-use super::inner::Inner;
-use crate::engine::Route;
+use super::ExecuteError;
+use super::inner::CallsInner;
+use crate::engine::CallRoute;
 use crate::model::{ScenarioName, ToolId};
 
 /// The route to a scenario, if a call can be sent by it now.
-pub(super) fn usable(inner: &Inner, scenario: &ScenarioName) -> Option<Arc<Route>> {
+pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<CallRoute>> {
     inner.engine.route(scenario).filter(|route| !route.ended)
 }
 
 /// The route for a call that was not tried yet. Waits up to `wait` while its scenario has no connection, and then refuses the call with what
 /// is known to be wrong.
-pub(super) async fn first(inner: &Inner, id: &ToolId, wait: Duration) -> Result<Arc<Route>, Refused> {
+pub(super) async fn first(inner: &CallsInner, id: &ToolId, wait: Duration) -> Result<Arc<CallRoute>, ExecuteError> {
     any(inner, &id.scenario, wait)
         .await
-        .ok_or_else(|| Refused::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, wait) })
+        .ok_or_else(|| ExecuteError::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, wait) })
 }
 
 /// The route to a scenario as soon as a call can be sent by it, but at most after `wait`.
-pub(super) async fn any(inner: &Inner, scenario: &ScenarioName, wait: Duration) -> Option<Arc<Route>> {
+pub(super) async fn any(inner: &CallsInner, scenario: &ScenarioName, wait: Duration) -> Option<Arc<CallRoute>> {
     wait_for(inner, scenario, wait, |_| true).await
 }
 
 /// Another route than the one where nothing could be sent. The engine polls the scenario there at once, and a source may say where it is now;
 /// waits for that up to `wait`.
 pub(super) async fn another(
-    inner: &Inner,
+    inner: &CallsInner,
     scenario: &ScenarioName,
-    tried: &Route,
+    tried: &CallRoute,
     wait: Duration,
-) -> Option<Arc<Route>> {
-    let is_other = |route: &Route| !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
+) -> Option<Arc<CallRoute>> {
+    let is_other =
+        |route: &CallRoute| !Arc::ptr_eq(&route.session, &tried.session) || route.generation != tried.generation;
     wait_for(inner, scenario, wait, is_other).await
 }
 
 async fn wait_for(
-    inner: &Inner,
+    inner: &CallsInner,
     scenario: &ScenarioName,
     wait: Duration,
-    fits: impl Fn(&Route) -> bool,
-) -> Option<Arc<Route>> {
+    fits: impl Fn(&CallRoute) -> bool,
+) -> Option<Arc<CallRoute>> {
     let mut reader = inner.reader.clone();
     let until = inner.clock.now() + wait;
     let found = async {
@@ -63,7 +64,7 @@ async fn wait_for(
 }
 
 /// Why there is no route, for the caller.
-fn reason(inner: &Inner, scenario: &ScenarioName, waited: Duration) -> String {
+fn reason(inner: &CallsInner, scenario: &ScenarioName, waited: Duration) -> String {
     let snapshot = inner.reader.snapshot();
     let error = snapshot.health.get(scenario).and_then(|health| health.last_error.as_ref());
     let why = error.map_or("it has not answered yet", |error| &error.message);

@@ -12,11 +12,11 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
 use super::caller::{CallLine, Caller};
-use super::limits::{Lane, Turn};
-use super::note::Note;
-use super::{Answered, Calls, Inner, Ready, Refused, routing};
+use super::limits::{CallPermit, ScenarioLimiter};
+use super::recorder::CallRecorder;
+use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, routing};
 use crate::config;
-use crate::engine::{CallReport, Route};
+use crate::engine::{CallReport, CallRoute};
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Calls {
     /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
-    pub(super) async fn send(&self, ready: Ready) -> Result<Answered, Refused> {
+    pub(super) async fn send(&self, ready: PreparedCall) -> Result<CallResponse, ExecuteError> {
         self.send_with(Box::new(ready), None, None).await
     }
 
@@ -36,22 +36,22 @@ impl Calls {
     /// is handed on several times, and each time would take its room in the future of a call that waits.
     pub(super) async fn send_noted(
         &self,
-        ready: Box<Ready>,
-        note: Note,
+        ready: Box<PreparedCall>,
+        note: CallRecorder,
         caller: Option<Arc<dyn Caller>>,
-    ) -> Result<Answered, Refused> {
+    ) -> Result<CallResponse, ExecuteError> {
         self.send_with(ready, Some(note), caller).await
     }
 
     async fn send_with(
         &self,
-        ready: Box<Ready>,
-        note: Option<Note>,
+        ready: Box<PreparedCall>,
+        note: Option<CallRecorder>,
         caller: Option<Arc<dyn Caller>>,
-    ) -> Result<Answered, Refused> {
+    ) -> Result<CallResponse, ExecuteError> {
         match self.turn(ready).await {
             Ok(sending) => self.begin(sending, note, caller).await,
-            Err(refused) => put_down(Err(refused), note),
+            Err(refused) => record(Err(refused), note),
         }
     }
 
@@ -59,9 +59,9 @@ impl Calls {
     fn begin(
         &self,
         sending: Box<Sending>,
-        note: Option<Note>,
+        note: Option<CallRecorder>,
         caller: Option<Arc<dyn Caller>>,
-    ) -> impl Future<Output = Result<Answered, Refused>> + use<> {
+    ) -> impl Future<Output = Result<CallResponse, ExecuteError>> + use<> {
         let id = sending.ready.tool.id.clone();
         let (line, presence) = CallLine::new(id.clone(), caller);
         let span =
@@ -72,30 +72,30 @@ impl Calls {
                 note.is_sent();
                 note
             });
-            put_down(sending.run(line, told).await, note)
+            record(sending.run(line, told).await, note)
         };
-        let sent = self.0.tasks.to_the_end(AssertUnwindSafe(run.instrument(span)).catch_unwind());
+        let sent = self.0.tasks.run_to_completion(AssertUnwindSafe(run.instrument(span)).catch_unwind());
         sent.map(move |sent| {
             drop(presence);
             sent.unwrap_or_else(|panic| {
                 tracing::error!(scenario = %id.scenario, tool = &*id.tool, error = panic_text(&*panic), "a call failed inside callsheet");
-                Err(Refused::Ours(id))
+                Err(ExecuteError::Internal(id))
             })
         })
     }
 
     /// Waits for a call's turn.
-    async fn turn(&self, ready: Box<Ready>) -> Result<Box<Sending>, Refused> {
+    async fn turn(&self, ready: Box<PreparedCall>) -> Result<Box<Sending>, ExecuteError> {
         let inner = &self.0;
         let rules = inner.config.load_full();
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
         inner.limits.rate(&ready.tool, &ready.scope)?;
-        let lane = inner.limits.lane(scenario, &rules);
+        let lane = inner.limits.scenario_limiter(scenario, &rules);
         if let Some(route) = routing::usable(inner, scenario) {
             // A call that the breaker refuses need not wait for its turn.
             lane.would_pass(scenario, route.generation)?;
         }
-        let turn = inner.limits.turn(scenario, &lane, &rules).await?;
+        let turn = inner.limits.acquire(scenario, &lane, &rules).await?;
         let route = match routing::usable(inner, scenario) {
             Some(route) => route,
             // With its turn, so that the calls that wait here are as many as the limits allow. In a box, since it is rare.
@@ -107,21 +107,24 @@ impl Calls {
 }
 
 /// Puts down what came of a call.
-fn put_down(answered: Result<Answered, Refused>, note: Option<Note>) -> Result<Answered, Refused> {
+fn record(
+    answered: Result<CallResponse, ExecuteError>,
+    note: Option<CallRecorder>,
+) -> Result<CallResponse, ExecuteError> {
     let Some(note) = note else { return answered };
     let took = note.ended(&answered);
-    answered.map(|answered| Answered { took, ..answered })
+    answered.map(|answered| CallResponse { took, ..answered })
 }
 
 /// A call under way.
 struct Sending {
-    inner: Arc<Inner>,
-    rules: Arc<config::Calls>,
-    ready: Box<Ready>,
-    lane: Arc<Lane>,
+    inner: Arc<CallsInner>,
+    rules: Arc<config::CallsConfig>,
+    ready: Box<PreparedCall>,
+    lane: Arc<ScenarioLimiter>,
     /// Where it is tried first.
-    route: Arc<Route>,
-    _turn: Turn,
+    route: Arc<CallRoute>,
+    _turn: CallPermit,
 }
 
 /// Which of its further tries a call has used.
@@ -134,7 +137,7 @@ struct Used {
 }
 
 impl Sending {
-    async fn run(self: Box<Self>, mut line: CallLine, span: tracing::Span) -> Result<Answered, Refused> {
+    async fn run(self: Box<Self>, mut line: CallLine, span: tracing::Span) -> Result<CallResponse, ExecuteError> {
         let begun = self.inner.clock.now();
         let (tool, mut attempts) = (&self.ready.tool, 0);
         let mut call = self.call();
@@ -155,10 +158,11 @@ impl Sending {
                 next = self.next(&error, &to, &mut used) => next,
             };
             let left = longest.saturating_sub(self.inner.clock.now() - begun);
-            let passes = |next: &Arc<Route>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
+            let passes =
+                |next: &Arc<CallRoute>| self.lane.pass(&tool.id.scenario, next.generation, &self.rules).is_ok();
             match next.filter(|next| !left.is_zero() && self.owned(next).is_ok() && passes(next)) {
                 Some(next) => (to, call.longest) = (next, left),
-                None => break Err(Refused::Failed { id: tool.id.clone(), error, attempts }),
+                None => break Err(ExecuteError::Failed { id: tool.id.clone(), error, attempts }),
             }
         };
         let spent = self.inner.clock.now() - begun;
@@ -166,7 +170,7 @@ impl Sending {
             Ok((outcome, to)) => {
                 let going = Calls(Arc::clone(&self.inner)).follow(&self.ready, &to.party, &outcome).await;
                 let url = to.address.to_string();
-                Ok(Answered { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
+                Ok(CallResponse { tool: Arc::clone(tool), outcome, url, took: spent, attempts, going })
             }
             Err(refused) => Err(refused),
         };
@@ -175,7 +179,7 @@ impl Sending {
     }
 
     /// The route for one more try of a call that failed with `error`, if it may have one.
-    async fn next(&self, error: &CallError, tried: &Route, used: &mut Used) -> Option<Arc<Route>> {
+    async fn next(&self, error: &CallError, tried: &CallRoute, used: &mut Used) -> Option<Arc<CallRoute>> {
         let scenario = &self.ready.tool.id.scenario;
         if !error.was_sent() && !used.reroute {
             used.reroute = true;
@@ -191,7 +195,7 @@ impl Sending {
 
     /// What is sent.
     fn call(&self) -> Call {
-        let Ready { tool, arguments, user_id, .. } = &*self.ready;
+        let PreparedCall { tool, arguments, user_id, .. } = &*self.ready;
         // Zero is how some scenarios write that they set none.
         let said = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let timeout = self.ready.timeout.or(said);
@@ -206,18 +210,18 @@ impl Sending {
     }
 
     /// Refuses a way to somebody else than whom the call is for.
-    fn owned(&self, to: &Route) -> Result<(), Refused> {
+    fn owned(&self, to: &CallRoute) -> Result<(), ExecuteError> {
         match &self.ready.owner {
             Some(owner) if !owner.holds_for(&to.party) => {
                 let (id, owner, now) = (self.ready.tool.id.clone(), owner.clone(), to.party.clone());
-                Err(Refused::OtherOwner { id, owner, now })
+                Err(ExecuteError::OtherOwner { id, owner, now })
             }
             _ => Ok(()),
         }
     }
 
     /// One try, of which the engine and the breaker learn what it taught.
-    async fn try_at(&self, to: &Route, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
+    async fn try_at(&self, to: &CallRoute, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
         // A session keeps to the limit itself; one that does not is not waited for without end.
         let limit = call.longest.saturating_add(SLACK);
         let outcome = tokio::time::timeout(limit, to.session.call(call, line)).await.unwrap_or_else(|_| {
@@ -225,9 +229,9 @@ impl Sending {
         });
         let scenario = &self.ready.tool.id.scenario;
         match &outcome {
-            Ok(_) => self.inner.engine.called(scenario, to, CallReport::Answered),
+            Ok(_) => self.inner.engine.report_call(scenario, to, CallReport::Answered),
             Err(CallError::Unsent(TransportError::Refused(_))) => {
-                self.inner.engine.called(scenario, to, CallReport::Refused);
+                self.inner.engine.report_call(scenario, to, CallReport::Refused);
             }
             Err(_) => {}
         }

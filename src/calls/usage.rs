@@ -23,7 +23,7 @@ const EACH: usize = 625;
 
 /// A call that is over.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Over {
+pub(super) struct FinishedCall {
     /// The word under which it is counted.
     pub(super) outcome: &'static str,
     /// Whether it came to something.
@@ -41,13 +41,13 @@ pub(super) struct Over {
 pub(super) struct Usage {
     since: Timestamp,
     state: RandomState,
-    shares: [Mutex<HashMap<ToolId, Counted>>; SHARES],
+    shares: [Mutex<HashMap<ToolId, UsageEntry>>; SHARES],
     earlier: OnceLock<HashMap<ToolId, ToolUsage>>,
 }
 
 /// What was counted of a tool since the daemon started.
 #[derive(Debug)]
-struct Counted {
+struct UsageEntry {
     usage: ToolUsage,
     /// Whether some of it is not stored.
     unsaved: bool,
@@ -70,15 +70,15 @@ impl Usage {
     }
 
     /// A call of a tool is over.
-    pub(super) fn ended(&self, id: &ToolId, over: Over) {
+    pub(super) fn ended(&self, id: &ToolId, over: FinishedCall) {
         let mut share = self.share(id);
         if share.len() >= EACH && !share.contains_key(id) {
             let oldest = share.iter().min_by_key(|(_, counted)| counted.usage.last).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| share.remove(&oldest));
         }
-        let Counted { usage, unsaved } = match share.entry(id.clone()) {
+        let UsageEntry { usage, unsaved } = match share.entry(id.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Counted { usage: ToolUsage::since(over.at), unsaved: true }),
+            Entry::Vacant(new) => new.insert(UsageEntry { usage: ToolUsage::since(over.at), unsaved: true }),
         };
         *unsaved = true;
         usage.calls += 1;
@@ -94,7 +94,7 @@ impl Usage {
     }
 
     /// What was counted of a tool, before the daemon started and since.
-    pub(super) fn of(&self, id: &ToolId) -> Option<ToolUsage> {
+    pub(super) fn for_tool(&self, id: &ToolId) -> Option<ToolUsage> {
         let now = self.share(id).get(id).map(|counted| counted.usage.clone());
         match (self.before(id), now) {
             (Some(before), Some(now)) => Some(before.clone().with(&now)),
@@ -108,7 +108,7 @@ impl Usage {
 
     /// What was counted of all since the daemon started, in no order.
     pub(super) fn all(&self) -> Vec<(ToolId, ToolUsage)> {
-        let copy = |share: &Mutex<HashMap<ToolId, Counted>>| -> Vec<_> {
+        let copy = |share: &Mutex<HashMap<ToolId, UsageEntry>>| -> Vec<_> {
             lock(share).iter().map(|(id, counted)| (id.clone(), counted.usage.clone())).collect()
         };
         self.shares.iter().flat_map(copy).collect()
@@ -116,7 +116,7 @@ impl Usage {
 
     /// All that was counted of those of which some is not stored, and now will be.
     pub(super) fn unsaved(&self) -> Vec<(ToolId, ToolUsage)> {
-        let take = |share: &Mutex<HashMap<ToolId, Counted>>| -> Vec<_> {
+        let take = |share: &Mutex<HashMap<ToolId, UsageEntry>>| -> Vec<_> {
             let mut share = lock(share);
             let unsaved = share.iter_mut().filter(|(_, counted)| counted.unsaved);
             let mut copied = Vec::new();
@@ -144,7 +144,7 @@ impl Usage {
         }
     }
 
-    fn share(&self, id: &ToolId) -> MutexGuard<'_, HashMap<ToolId, Counted>> {
+    fn share(&self, id: &ToolId) -> MutexGuard<'_, HashMap<ToolId, UsageEntry>> {
         let place = usize::try_from(self.state.hash_one(id) % SHARES as u64).unwrap_or(0);
         lock(&self.shares[place])
     }
@@ -165,19 +165,19 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn over(second: i64, took: u64) -> Over {
-        Over { outcome: "ok", well: true, sent: true, took: Duration::from_millis(took), at: at(second) }
+    fn over(second: i64, took: u64) -> FinishedCall {
+        FinishedCall { outcome: "ok", well: true, sent: true, took: Duration::from_millis(took), at: at(second) }
     }
 
     #[test]
     fn each_call_counts_for_its_tool() {
         let usage = Usage::since(at(0));
         let id: ToolId = "files/read".parse().unwrap();
-        assert_eq!(usage.of(&id), None);
+        assert_eq!(usage.for_tool(&id), None);
         usage.ended(&id, over(1, 10));
-        usage.ended(&id, Over { outcome: "failed", well: false, ..over(2, 30) });
-        usage.ended(&id, Over { outcome: "busy", well: false, sent: false, ..over(3, 500) });
-        let counted = usage.of(&id).unwrap();
+        usage.ended(&id, FinishedCall { outcome: "failed", well: false, ..over(2, 30) });
+        usage.ended(&id, FinishedCall { outcome: "busy", well: false, sent: false, ..over(3, 500) });
+        let counted = usage.for_tool(&id).unwrap();
         assert_eq!((counted.calls, counted.sent, counted.failed()), (3, 2, 2));
         assert_eq!(counted.failures, BTreeMap::from([("busy".into(), 1), ("failed".into(), 1)]));
         assert_eq!((counted.mean(), counted.longest), (Some(Duration::from_millis(20)), Duration::from_millis(30)));
@@ -198,14 +198,14 @@ mod tests {
         usage.begin_with(vec![(before.clone(), earlier(50)), (both.clone(), earlier(60))]);
         usage.ended(&both, over(101, 10));
         usage.ended(&now, over(102, 10));
-        let sum = usage.of(&both).unwrap();
+        let sum = usage.for_tool(&both).unwrap();
         assert_eq!((sum.calls, sum.first, sum.last, sum.total), (6, at(1), at(101), Duration::from_millis(5_010)));
-        assert_eq!((usage.of(&before), usage.of(&now).unwrap().calls), (Some(earlier(50)), 1));
+        assert_eq!((usage.for_tool(&before), usage.for_tool(&now).unwrap().calls), (Some(earlier(50)), 1));
         assert_eq!(usage.all().iter().map(|(_, usage)| usage.calls).sum::<u64>(), 2, "metrics begin anew");
 
         let mut stored = usage.unsaved();
         stored.sort_by(|(one, _), (other, _)| one.cmp(other));
-        assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.of(&now).unwrap())]);
+        assert_eq!(stored, [(both.clone(), sum), (now.clone(), usage.for_tool(&now).unwrap())]);
         assert!(usage.unsaved().is_empty());
         usage.not_saved([&now, &before]);
         usage.ended(&now, over(103, 10));
@@ -222,9 +222,9 @@ mod tests {
         }
         let all = usage.all();
         assert_eq!(all.len(), MOST);
-        assert_eq!(usage.of(&ids[0]).unwrap().calls, 2 * MOST as u64 + 1);
-        assert!(usage.of(&ids[2 * MOST - 1]).is_some());
-        let early = ids[1..MOST / 2].iter().filter(|id| usage.of(id).is_some()).count();
+        assert_eq!(usage.for_tool(&ids[0]).unwrap().calls, 2 * MOST as u64 + 1);
+        assert!(usage.for_tool(&ids[2 * MOST - 1]).is_some());
+        let early = ids[1..MOST / 2].iter().filter(|id| usage.for_tool(id).is_some()).count();
         assert_eq!(early, 0);
     }
 }

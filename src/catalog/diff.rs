@@ -10,23 +10,23 @@ use imbl::ordmap::DiffItem;
 
 use super::explain::out_of_bounds;
 use super::findings::unmatched_preference;
-use super::lens::Lens;
-use super::{Catalog, Entry, Standing, View, ViewQuery};
+use super::scoped_catalog::ScopedCatalog;
+use super::{Catalog, CatalogEntry, View, ViewQuery, Visibility};
 use crate::model::{Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool};
 
 /// The scenarios whose entries differ between two catalogs. Found once, used for every asker.
 #[derive(Debug, Clone, Default)]
-pub struct Touched(BTreeMap<ScenarioName, [Option<Arc<Entry>>; 2]>);
+pub struct Touched(BTreeMap<ScenarioName, [Option<Arc<CatalogEntry>>; 2]>);
 
 /// What an asker's list gained, lost and has otherwise now. Each in order of the names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Difference {
+pub struct CatalogDiff {
     /// Tools whose published names were not in the list.
-    pub added: Vec<Named>,
+    pub added: Vec<ToolChange>,
     /// Tools whose published names are not in the list any more.
-    pub removed: Vec<Named>,
+    pub removed: Vec<ToolChange>,
     /// Published names whose tools are others, or have changed.
-    pub changed: Vec<Named>,
+    pub changed: Vec<ToolChange>,
     /// Published scenarios that changed without any of that: their own description, their categories, tools that are switched off.
     /// Only told to askers who do not filter by category, tag or relevance.
     pub scenarios: Vec<ScenarioName>,
@@ -34,7 +34,7 @@ pub struct Difference {
 
 /// A tool that was added, removed or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct ToolChange {
     /// The name it is or was published under.
     pub name: PublishedName,
     /// Which tool that is or was.
@@ -61,12 +61,12 @@ impl Touched {
         self.0.is_empty()
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.0.values().flatten().flatten()
     }
 }
 
-impl Difference {
+impl CatalogDiff {
     /// Whether the list is the same.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty() && self.scenarios.is_empty()
@@ -82,9 +82,9 @@ impl Catalog {
 }
 
 /// What differs for the asker of `query`. `touched` is of the same two catalogs.
-pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> Difference {
-    let lenses = [Lens::of(old, query), Lens::of(new, query)];
-    let mut found = Difference::default();
+pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> CatalogDiff {
+    let lenses = [ScopedCatalog::for_query(old, query), ScopedCatalog::for_query(new, query)];
+    let mut found = CatalogDiff::default();
     let mut narrowed = query.clone();
     if !query.competes()
         && let Some(mut concerned) = concerned(&lenses, touched, query)
@@ -104,7 +104,7 @@ pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQ
 }
 
 /// The scenarios of which something may differ for an asker without a limit; `None` when that may be all.
-fn concerned(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
+fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
     let [old, new] = lenses;
     let mut names: BTreeSet<ScenarioName> = touched.0.keys().cloned().collect();
     if old.catalog.bounds(query) != new.catalog.bounds(query) {
@@ -119,7 +119,7 @@ fn concerned(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery) -> Op
         names.extend(old.spoken_of.iter().chain(&new.spoken_of).cloned());
     }
     // A newcomer may take or free a name in this scope alone.
-    let moved = |a: &Lens<'_>, b: &Lens<'_>| -> Vec<ScenarioName> {
+    let moved = |a: &ScopedCatalog<'_>, b: &ScopedCatalog<'_>| -> Vec<ScenarioName> {
         let differs = a.renamed.iter().filter(|(id, name)| b.renamed.get(*id) != Some(*name));
         differs.map(|(id, _)| id.scenario.clone()).collect()
     };
@@ -129,7 +129,7 @@ fn concerned(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery) -> Op
 }
 
 /// Compares what two views show, name by name.
-fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: &mut Difference) {
+fn compare(lenses: &[ScopedCatalog<'_>; 2], views: &[View; 2], query: &ViewQuery, found: &mut CatalogDiff) {
     let [was, is] = views
         .each_ref()
         .map(|view| view.tools().map(|tool| (tool.name.as_str(), tool)).collect::<BTreeMap<&str, &Arc<ViewTool>>>());
@@ -137,7 +137,7 @@ fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: 
         tools.values().map(|tool| (tool.id.clone(), tool.name.clone())).collect()
     };
     let (named_before, named_now) = (by_id(&was), by_id(&is));
-    let named = |tool: &ViewTool, reason| Named { name: tool.name.clone(), id: tool.id.clone(), reason };
+    let named = |tool: &ViewTool, reason| ToolChange { name: tool.name.clone(), id: tool.id.clone(), reason };
     for (name, tool) in &was {
         match is.get(name) {
             None => {
@@ -157,7 +157,7 @@ fn compare(lenses: &[Lens<'_>; 2], views: &[View; 2], query: &ViewQuery, found: 
 }
 
 /// The published scenarios that differ although none of their names does.
-fn rest(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut Difference) {
+fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mut CatalogDiff) {
     let by_content = !(query.categories.is_empty() && query.tags.is_empty());
     if by_content || query.competes() {
         return;
@@ -165,7 +165,7 @@ fn rest(lenses: &[Lens<'_>; 2], touched: &Touched, query: &ViewQuery, found: &mu
     let bounds = lenses[1].catalog.bounds(query);
     let named: BTreeSet<&ScenarioName> =
         [&found.added, &found.removed, &found.changed].into_iter().flatten().map(|named| &named.id.scenario).collect();
-    let is_published = |entry: &Arc<Entry>| entry.is_published();
+    let is_published = |entry: &Arc<CatalogEntry>| entry.is_published();
     let told = touched.0.iter().filter(|(name, pair)| {
         (query.scenarios.is_empty() || query.scenarios.contains(*name))
             && bounds.is_none_or(|bounds| bounds.allows_scenario(name))
@@ -202,9 +202,9 @@ const WORDS_BEFORE: Words = Words {
 };
 
 /// Why a tool is not in the list of a catalog that an asker sees through `lens`.
-fn absence(lens: &Lens<'_>, query: &ViewQuery, tool: &ViewTool, words: &Words) -> String {
+fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: &Words) -> String {
     let Some(entry) = lens.catalog.entry(&tool.id.scenario) else { return words.unknown.to_owned() };
-    if let Standing::Withdrawn(reason) | Standing::Hidden(reason) = &entry.standing {
+    if let Visibility::Withdrawn(reason) | Visibility::Hidden(reason) = &entry.visibility {
         return format!("{}{reason}", words.before);
     }
     let Some(offered) = entry.tool(&tool.id.tool) else { return words.not_offered.to_owned() };
@@ -300,7 +300,7 @@ fn matches(catalog: &Catalog, target: &PreferenceTarget) -> bool {
     }
 }
 
-fn speaks_of(target: &PreferenceTarget, entry: &Entry) -> bool {
+fn speaks_of(target: &PreferenceTarget, entry: &CatalogEntry) -> bool {
     match target {
         PreferenceTarget::Scenario(name) => *name == entry.name,
         PreferenceTarget::Tool(id) => id.scenario == entry.name,

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::claim::Claim;
-use super::prefer::Rules;
-use super::resolve::Names;
+use super::name_claim::NameClaim;
+use super::prefer::RuleStack;
+use super::resolve::NameResolver;
 use super::search::Indexed;
-use super::{Entry, Linted, Offer, Standing};
+use super::{CatalogEntry, Linted, Offer, Visibility};
 use crate::lint;
 use crate::model::{Digest, Finding, PublishedName, ScenarioName, Severity, Tool, ToolId, ViewTool};
 
-impl Standing {
+impl Visibility {
     /// Whether the tools of the scenario claim names.
     fn claims_names(&self) -> bool {
         !matches!(self, Self::Hidden(_))
@@ -25,11 +25,11 @@ impl Standing {
 impl Offer {
     /// Whether its tools claim names.
     fn claims_names(&self) -> bool {
-        self.standing.claims_names()
+        self.visibility.claims_names()
     }
 
     /// Every claim that the tools of this offer make, sorted.
-    pub(super) fn claims(&self, scenario: &ScenarioName, rules: &Rules, names: &Names) -> Vec<Claim> {
+    pub(super) fn claims(&self, scenario: &ScenarioName, rules: &RuleStack, names: &NameResolver) -> Vec<NameClaim> {
         let mut claims = Vec::new();
         if self.claims_names() {
             for tool in &self.manifest.tools {
@@ -42,13 +42,13 @@ impl Offer {
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The entry of an offer whose claims are already among `names`. Tools of `known` have the names they have there.
     pub(super) fn admit(
         scenario: ScenarioName,
         offer: Offer,
-        rules: &Rules,
-        names: &Names,
+        rules: &RuleStack,
+        names: &NameResolver,
         known: Option<&Self>,
     ) -> Self {
         let claims_names = offer.claims_names();
@@ -67,7 +67,7 @@ impl Entry {
             Arc::new(ViewTool { effective: rules.effective(&id, tool), tool: Arc::clone(tool), id, name })
         });
         let tools = tools.collect();
-        Self::of(scenario, offer, tools)
+        Self::from_tools(scenario, offer, tools)
     }
 
     /// The same scenario with other names for some of its tools; `None` when all of them have these names already.
@@ -80,22 +80,35 @@ impl Entry {
                 changed = true;
             }
         }
-        changed.then(|| Self::of(self.name.clone(), self.offer(), tools.into()))
+        changed.then(|| Self::from_tools(self.name.clone(), self.offer(), tools.into()))
     }
 
-    fn of(name: ScenarioName, Offer { manifest, standing }: Offer, tools: Arc<[Arc<ViewTool>]>) -> Self {
+    fn from_tools(
+        name: ScenarioName,
+        Offer { manifest, visibility: standing }: Offer,
+        tools: Arc<[Arc<ViewTool>]>,
+    ) -> Self {
         let listed = if tools.iter().all(|tool| is_listed(tool)) {
             Arc::clone(&tools)
         } else {
             tools.iter().filter(|tool| is_listed(tool)).cloned().collect()
         };
         let digest = digest(&name, manifest.digest, &tools);
-        Self { name, manifest, standing, tools, listed, digest, linted: Linted::default(), indexed: Indexed::default() }
+        Self {
+            name,
+            manifest,
+            visibility: standing,
+            tools,
+            listed,
+            digest,
+            linted: Linted::default(),
+            indexed: Indexed::default(),
+        }
     }
 
     /// Whether its tools claim names.
     fn claims_names(&self) -> bool {
-        self.standing.claims_names()
+        self.visibility.claims_names()
     }
 
     /// Whether an offer of the same scenario makes the same claims under the same rules.
@@ -106,7 +119,7 @@ impl Entry {
 
     /// The offer that it was made from.
     pub(super) fn offer(&self) -> Offer {
-        Offer { manifest: Arc::clone(&self.manifest), standing: self.standing.clone() }
+        Offer { manifest: Arc::clone(&self.manifest), visibility: self.visibility.clone() }
     }
 
     /// One of its tools, by original name.
@@ -122,7 +135,7 @@ impl Entry {
     /// spelling. Found out when first asked for, since a sweep of a whole fleet need not wait for it.
     pub fn lint(&self) -> &[Finding] {
         self.linted.0.get_or_init(|| {
-            let findings = lint::content(&self.manifest).into_iter();
+            let findings = lint::check_manifest(&self.manifest).into_iter();
             let told = findings.filter(|finding| finding.code.severity() != Severity::Info);
             told.map(|finding| finding.of_scenario(&self.name)).collect()
         })
@@ -130,18 +143,18 @@ impl Entry {
 
     /// Whether its tools may be in a list.
     pub fn is_published(&self) -> bool {
-        self.standing == Standing::Published
+        self.visibility == Visibility::Published
     }
 }
 
 /// Equal entries show alike in every list.
-impl PartialEq for Entry {
+impl PartialEq for CatalogEntry {
     fn eq(&self, other: &Self) -> bool {
-        self.digest == other.digest && self.standing == other.standing
+        self.digest == other.digest && self.visibility == other.visibility
     }
 }
 
-impl Eq for Entry {}
+impl Eq for CatalogEntry {}
 
 /// Whether a plain list of a published scenario has this tool.
 pub(super) fn is_listed(tool: &ViewTool) -> bool {
@@ -154,7 +167,7 @@ fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
 
 /// The definitions are covered by the manifest's own digest; the rest is what the merge adds to them.
 fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Digest {
-    let mut content = Content::default();
+    let mut content = ContentHasher::default();
     content.word(name.as_str());
     content.bytes(&manifest.0.to_le_bytes());
     for tool in tools {
@@ -171,11 +184,11 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
 
 /// Content on its way into a digest: each text ends with a byte that no UTF-8 text has, so that texts cannot run together.
 #[derive(Default)]
-pub(super) struct Content {
+pub(super) struct ContentHasher {
     pub(super) hash: Xxh3,
 }
 
-impl Content {
+impl ContentHasher {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
     }
@@ -193,7 +206,7 @@ impl Content {
     }
 }
 
-impl Write for Content {
+impl Write for ContentHasher {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.bytes(text.as_bytes());
         Ok(())

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::entry::is_listed;
 use super::findings;
-use super::lens::Lens;
 use super::prefer::Rule;
-use super::{Catalog, Entry, NamingStyle, Standing, ViewQuery};
+use super::scoped_catalog::ScopedCatalog;
+use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
 use crate::model::{Finding, Settings, ViewTool};
 
 /// One decision about a tool, for `explain`: what was looked at, what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ExplainStep {
     /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`, `name`, `alias`, `priority`,
     /// `pinned`.
     pub subject: &'static str,
@@ -30,7 +30,7 @@ pub struct Explanation {
     pub listed: bool,
     /// Every decision, in the order it was taken. For each setting the manifest speaks first, then the preferences from the widest
     /// to the narrowest.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExplainStep>,
     /// What findings say of it, and of its whole scenario's standing.
     pub findings: Vec<Finding>,
 }
@@ -41,11 +41,11 @@ const CATALOG: &str = "catalog";
 /// Explains one tool in the scope of `query`, as `catalog` has it (by its identity). A tool that the catalog does not have is
 /// explained as no longer offered. The filters and limits of `query` do not matter.
 pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explanation {
-    let lens = Lens::of(catalog, query);
+    let lens = ScopedCatalog::for_query(catalog, query);
     let offered = catalog.entry(&tool.id.scenario).and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
     let Some((entry, tool)) = offered else {
         let outcome = format!("scenario {} does not offer it any more", tool.id.scenario);
-        let steps = vec![Step { subject: "offered", outcome, source: CATALOG.to_owned() }];
+        let steps = vec![ExplainStep { subject: "offered", outcome, source: CATALOG.to_owned() }];
         return Explanation { tool: Arc::new(tool.clone()), listed: false, steps, findings: Vec::new() };
     };
     let tool = lens.tool(tool);
@@ -60,18 +60,18 @@ pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explana
     steps.extend(priority(&lens, &tool));
     steps.extend(pinned(&lens, &tool));
     let mut told: Vec<Finding> = findings::of_standing(entry).into_iter().collect();
-    if !matches!(entry.standing, Standing::Hidden(_)) {
+    if !matches!(entry.visibility, Visibility::Hidden(_)) {
         findings::of_tool(&lens, &tool, &mut told);
     }
     told.sort_unstable();
     Explanation { listed: entry.is_published() && is_listed(&tool) && in_bounds, tool, steps, findings: told }
 }
 
-fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<String>) -> Step {
-    Step { subject, outcome: outcome.into(), source: source.into() }
+fn step(subject: &'static str, outcome: impl Into<String>, source: impl Into<String>) -> ExplainStep {
+    ExplainStep { subject, outcome: outcome.into(), source: source.into() }
 }
 
-fn offer(entry: &Entry) -> Step {
+fn offer(entry: &CatalogEntry) -> ExplainStep {
     let manifest = &entry.manifest;
     let made = manifest.generated_at.map_or_else(|| "not dated".to_owned(), |at| format!("generated {at}"));
     let spoken = match manifest.protocol_version.as_ref() {
@@ -81,37 +81,37 @@ fn offer(entry: &Entry) -> Step {
     step("offered", format!("scenario {} offers it in its manifest ({made}{spoken})", entry.name), MANIFEST)
 }
 
-fn standing(entry: &Entry) -> Step {
-    let outcome = match &entry.standing {
-        Standing::Published => "the scenario is published".to_owned(),
-        Standing::Withdrawn(reason) => format!("the scenario is withdrawn, its tools keep their names: {reason}"),
-        Standing::Hidden(reason) => format!("the scenario is hidden: {reason}"),
+fn standing(entry: &CatalogEntry) -> ExplainStep {
+    let outcome = match &entry.visibility {
+        Visibility::Published => "the scenario is published".to_owned(),
+        Visibility::Withdrawn(reason) => format!("the scenario is withdrawn, its tools keep their names: {reason}"),
+        Visibility::Hidden(reason) => format!("the scenario is hidden: {reason}"),
     };
     step("standing", outcome, format!("scenario {}", entry.name))
 }
 
-fn enabled(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+fn enabled(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let default = if tool.tool.facts.enabled_by_default { "enabled" } else { "disabled" };
     let said = |settings: &Settings| settings.enabled.map(|on| if on { "enabled" } else { "disabled" }.to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).enabled.map(|choice| choice.rule);
     voices(lens, tool, "enabled", &format!("{default} by default"), said, winner)
 }
 
-fn approval(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+fn approval(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let needs = if tool.tool.facts.requires_approval { "requires" } else { "does not require" };
     let said = |settings: &Settings| settings.approval.map(|approval| approval.as_str().to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).approval.map(|choice| choice.rule);
     voices(lens, tool, "approval", &format!("the manifest {needs} approval"), said, winner)
 }
 
-fn priority(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let said = |settings: &Settings| settings.priority.map(|priority| priority.to_string());
     let winner = lens.rules.choices(&tool.id, &tool.tool).priority.map(|choice| choice.rule);
     voices(lens, tool, "priority", "0 when nothing is set", said, winner)
 }
 
 /// Only told when a preference speaks of it: the manifest cannot.
-fn pinned(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
+fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let said = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).pinned.map(|choice| choice.rule);
     if winner.is_none() {
@@ -120,7 +120,7 @@ fn pinned(lens: &Lens<'_>, tool: &ViewTool) -> Vec<Step> {
     voices(lens, tool, "pinned", "not pinned when nothing is set", said, winner)
 }
 
-fn internal(tool: &ViewTool) -> Step {
+fn internal(tool: &ViewTool) -> ExplainStep {
     let outcome = if tool.tool.facts.internal_only {
         "the scenario marks it as internal: LLMs never see it, programs may ask for it"
     } else {
@@ -130,7 +130,7 @@ fn internal(tool: &ViewTool) -> Step {
 }
 
 /// Why the bounds of the asker's profile keep a tool from it, if they do.
-pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<Step> {
+pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<ExplainStep> {
     let bounds = catalog.bounds(query)?;
     let asked = tool.tool.facts.required_permission;
     let outcome = if let Some(unknown) = catalog.unknown_profile(query) {
@@ -148,15 +148,15 @@ pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> O
 
 /// The manifest's word on a setting, then every preference that spoke, and which of all of them holds.
 fn voices(
-    lens: &Lens<'_>,
+    lens: &ScopedCatalog<'_>,
     tool: &ViewTool,
     subject: &'static str,
     default: &str,
     said: impl Fn(&Settings) -> Option<String>,
     winner: Option<&Rule>,
-) -> Vec<Step> {
+) -> Vec<ExplainStep> {
     let verdict = |holds| if holds { "this holds" } else { "overruled" };
-    let mut steps: Vec<Step> = lens
+    let mut steps: Vec<ExplainStep> = lens
         .rules
         .voices(&tool.id, &tool.tool)
         .filter_map(|(_, rule)| {
@@ -170,9 +170,9 @@ fn voices(
     steps
 }
 
-fn names(lens: &Lens<'_>, entry: &Entry, tool: &ViewTool) -> Vec<Step> {
+fn names(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, tool: &ViewTool) -> Vec<ExplainStep> {
     let mut steps = Vec::new();
-    if matches!(entry.standing, Standing::Hidden(_)) {
+    if matches!(entry.visibility, Visibility::Hidden(_)) {
         steps.push(step("name", "the tools of a hidden scenario have no published name", CATALOG));
         return steps;
     }

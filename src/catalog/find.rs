@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::lens::Lens;
+use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, ViewQuery};
 use crate::model::{NameRef, ViewTool};
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum NameLookup {
     /// One tool (in the list or not; see its entry's standing).
     One(Arc<ViewTool>),
     /// Several; a caller has to choose. In order.
@@ -23,30 +23,30 @@ impl Catalog {
     /// ones. Of several tools with an original name like `module.tool` the one of the scenario `module` is meant: what stands before the
     /// first dot says whose it is. The tools of hidden scenarios are found by identity only, and an identity is never taken for a bare name with a slash
     /// in it: that could answer with a tool of another scenario than the one asked for.
-    pub fn find(&self, name: &NameRef) -> Found {
-        Lens::global(self).find(name)
+    pub fn find(&self, name: &NameRef) -> NameLookup {
+        ScopedCatalog::global(self).find(name)
     }
 }
 
 /// Looks a tool up as the scope of `query` names it: identity, published name in that scope, or an original name that only one has.
 /// The filters and limits of `query` do not matter. The rules are those of [`Catalog::find`].
-pub fn find_in_scope(catalog: &Catalog, query: &ViewQuery, name: &NameRef) -> Found {
-    Lens::of(catalog, query).find(name)
+pub fn find_in_scope(catalog: &Catalog, query: &ViewQuery, name: &NameRef) -> NameLookup {
+    ScopedCatalog::for_query(catalog, query).find(name)
 }
 
-impl Lens<'_> {
-    fn find(&self, name: &NameRef) -> Found {
+impl ScopedCatalog<'_> {
+    fn find(&self, name: &NameRef) -> NameLookup {
         match name {
-            NameRef::Id(id) => self.catalog.tool(id).map_or(Found::None, |tool| Found::One(self.tool(tool))),
+            NameRef::Id(id) => self.catalog.tool(id).map_or(NameLookup::None, |tool| NameLookup::One(self.tool(tool))),
             NameRef::Bare(text) => self.find_bare(text),
         }
     }
 
-    fn find_bare(&self, text: &str) -> Found {
+    fn find_bare(&self, text: &str) -> NameLookup {
         // Nearly everybody writes a published name, which is one tool's.
         let known = self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
         if let Some(published) = known.map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
-            return Found::One(published);
+            return NameLookup::One(published);
         }
         // A tool may claim a text in two ways; the set keeps one of each, in order.
         let claimants: BTreeSet<_> = self.names.claimants(text).collect();
@@ -61,12 +61,12 @@ impl Lens<'_> {
             && originals.len() > 1
             && let Some(own) = originals.iter().find(|tool| tool.id.scenario.as_str() == scenario)
         {
-            return Found::One(Arc::clone(own));
+            return NameLookup::One(Arc::clone(own));
         }
         match originals.len() {
-            0 => Found::None,
-            1 => originals.pop().map_or(Found::None, Found::One),
-            _ => Found::Ambiguous(originals),
+            0 => NameLookup::None,
+            1 => originals.pop().map_or(NameLookup::None, NameLookup::One),
+            _ => NameLookup::Ambiguous(originals),
         }
     }
 }

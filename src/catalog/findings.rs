@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::claim::Kind;
-use super::lens::Lens;
-use super::{Catalog, Entry, Standing, UnknownProfile};
+use super::name_claim::ClaimKind;
+use super::scoped_catalog::ScopedCatalog;
+use super::{Catalog, CatalogEntry, UnknownProfile, Visibility};
 use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
 };
@@ -45,7 +45,7 @@ impl Catalog {
         }
         let of_tools = |code: &FindingCode| *code != FindingCode::PreferenceUnmatched && wanted(*code);
         if OF_MERGE.iter().any(of_tools) {
-            let lens = Lens::global(self);
+            let lens = ScopedCatalog::global(self);
             let one = scenario.map(|name| self.entry(name));
             let all = self.entries().filter(|_| scenario.is_none());
             for entry in one.flatten().into_iter().chain(all) {
@@ -61,7 +61,7 @@ impl Catalog {
     pub fn findings_of(&self, scenario: &ScenarioName) -> Vec<Finding> {
         let mut findings = Vec::new();
         if let Some(entry) = self.entry(scenario) {
-            of_entry(&Lens::global(self), entry, &mut findings);
+            of_entry(&ScopedCatalog::global(self), entry, &mut findings);
         }
         findings.sort_unstable();
         findings
@@ -111,7 +111,7 @@ fn about(finding: Finding, target: &PreferenceTarget) -> Finding {
     }
 }
 
-fn of_entry(lens: &Lens<'_>, entry: &Entry, findings: &mut Vec<Finding>) {
+fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<Finding>) {
     match of_standing(entry) {
         Some(withdrawn) => findings.push(withdrawn),
         None => entry.tools.iter().for_each(|tool| of_tool(lens, tool, findings)),
@@ -119,19 +119,19 @@ fn of_entry(lens: &Lens<'_>, entry: &Entry, findings: &mut Vec<Finding>) {
 }
 
 /// That the tools of an entry are not in the list, and why; nothing for a published one and one that offers nothing.
-pub(super) fn of_standing(entry: &Entry) -> Option<Finding> {
+pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
     let count = entry.tools.len();
     let tools = if count == 1 { "its tool is".to_owned() } else { format!("its {count} tools are") };
-    let message = match &entry.standing {
-        Standing::Withdrawn(reason) => format!("{tools} withdrawn from the list, keeping the names: {reason}"),
-        Standing::Hidden(reason) => format!("{tools} not in the list: {reason}"),
-        Standing::Published => return None,
+    let message = match &entry.visibility {
+        Visibility::Withdrawn(reason) => format!("{tools} withdrawn from the list, keeping the names: {reason}"),
+        Visibility::Hidden(reason) => format!("{tools} not in the list: {reason}"),
+        Visibility::Published => return None,
     };
     (count > 0).then(|| Finding::new(FindingCode::Withdrawn, message).of_scenario(&entry.name))
 }
 
 /// What was decided about one tool of a scenario that claims names, in the scope of `lens`.
-pub(super) fn of_tool(lens: &Lens<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
+pub(super) fn of_tool(lens: &ScopedCatalog<'_>, tool: &ViewTool, findings: &mut Vec<Finding>) {
     let mut add = |code, message: String, hint: Option<String>| {
         let finding = Finding::new(code, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone());
         findings.push(Finding { hint, ..finding });
@@ -158,7 +158,7 @@ fn enabling(scope: &Scope, id: &ToolId) -> String {
 }
 
 /// Why a tool has the name it has, where that is not simply its own: code, message and next step.
-pub(super) fn of_name(lens: &Lens<'_>, tool: &ViewTool) -> Vec<(FindingCode, String, Option<String>)> {
+pub(super) fn of_name(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<(FindingCode, String, Option<String>)> {
     let (id, name) = (&tool.id, &tool.name);
     let plain = PublishedName::plain_shared(&id.tool);
     let own = plain.as_str() == &*id.tool;
@@ -199,16 +199,16 @@ pub(super) fn of_name(lens: &Lens<'_>, tool: &ViewTool) -> Vec<(FindingCode, Str
 }
 
 /// Why a tool does not get the name it wants.
-fn obstacle(lens: &Lens<'_>, id: &ToolId, wanted: &PublishedName) -> String {
+fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> String {
     if wanted.is_reserved() {
         return "names of this shape are kept for tools whose qualified names meet".to_owned();
     }
     let others = |kind| listing(lens, wanted, kind, id);
-    if let Some(others) = others(Kind::Qualified) {
+    if let Some(others) = others(ClaimKind::Qualified) {
         format!("it is the qualified name of {others}")
-    } else if let Some(others) = others(Kind::Alias) {
+    } else if let Some(others) = others(ClaimKind::Alias) {
         format!("it is the alias of {others}")
-    } else if let Some(others) = others(Kind::Plain) {
+    } else if let Some(others) = others(ClaimKind::Plain) {
         format!("it is also the name of {others}")
     } else {
         "something else claims it".to_owned()
@@ -216,7 +216,7 @@ fn obstacle(lens: &Lens<'_>, id: &ToolId, wanted: &PublishedName) -> String {
 }
 
 /// The other tools that claim a text in this way, for people; nothing when there are none.
-fn listing(lens: &Lens<'_>, text: &PublishedName, kind: Kind, id: &ToolId) -> Option<String> {
+fn listing(lens: &ScopedCatalog<'_>, text: &PublishedName, kind: ClaimKind, id: &ToolId) -> Option<String> {
     let mut rivals = lens.names.rivals(text.as_str(), kind, id);
     let named: Vec<String> = rivals.by_ref().take(NAMED_RIVALS).map(ToString::to_string).collect();
     let more = if rivals.next().is_some() { " and more" } else { "" };

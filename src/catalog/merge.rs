@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::claim::{Claim, Text};
-use super::prefer::Rules;
-use super::resolve::Names;
-use super::{Catalog, Entry, NamingStyle, Offer};
+use super::name_claim::{NameClaim, NameHash};
+use super::prefer::RuleStack;
+use super::resolve::NameResolver;
+use super::{Catalog, CatalogEntry, NamingStyle, Offer};
 use crate::model::{PreferenceSet, PreferenceTarget, Profile, PublishedName, ScenarioName, Scope, Settings, ToolId};
 
 /// New offers by scenario; `None` where there is none any more.
@@ -24,8 +24,8 @@ impl Catalog {
         naming: NamingStyle,
         profiles: Arc<BTreeMap<String, Profile>>,
     ) -> Self {
-        let rules = Arc::new(Rules::global(&preferences));
-        Self { content: 0, entries: OrdMap::new(), names: Names::new(naming), preferences, rules, profiles }
+        let rules = Arc::new(RuleStack::global(&preferences));
+        Self { content: 0, entries: OrdMap::new(), names: NameResolver::new(naming), preferences, rules, profiles }
     }
 
     /// With these offers besides its own.
@@ -37,7 +37,7 @@ impl Catalog {
     pub(super) fn with_changed(&self, mut offers: Offers) -> Self {
         offers.retain(|name, offer| match (offer, self.entries.get(name)) {
             (None, None) => false,
-            (Some(new), Some(old)) => new.manifest.digest != old.manifest.digest || new.standing != old.standing,
+            (Some(new), Some(old)) => new.manifest.digest != old.manifest.digest || new.visibility != old.visibility,
             _ => true,
         });
         if offers.is_empty() { self.clone() } else { self.replace(offers, &self.rules) }
@@ -49,10 +49,10 @@ impl Catalog {
         let mut next = if concerned.is_empty() {
             self.clone()
         } else {
-            self.replace(concerned, &Arc::new(Rules::global(&preferences)))
+            self.replace(concerned, &Arc::new(RuleStack::global(&preferences)))
         };
         if changed_targets(&self.preferences, &preferences).next().is_some() {
-            next.rules = Arc::new(Rules::global(&preferences));
+            next.rules = Arc::new(RuleStack::global(&preferences));
         }
         next.preferences = preferences;
         next
@@ -64,7 +64,7 @@ impl Catalog {
         let mut next =
             Self::empty(Arc::clone(&self.preferences), naming, Arc::clone(&self.profiles)).with_offers(offers);
         for (name, old) in &self.entries {
-            if next.entries.get(name).is_some_and(|new| new.digest == old.digest && new.standing == old.standing) {
+            if next.entries.get(name).is_some_and(|new| new.digest == old.digest && new.visibility == old.visibility) {
                 next.entries.insert(name.clone(), Arc::clone(old));
             }
         }
@@ -90,7 +90,7 @@ impl Catalog {
     }
 
     /// The step itself.
-    fn replace(&self, offers: Offers, rules: &Arc<Rules>) -> Self {
+    fn replace(&self, offers: Offers, rules: &Arc<RuleStack>) -> Self {
         let mut next = self.clone();
         next.rules = Arc::clone(rules);
         let touched = next.claim_again(self, &offers);
@@ -104,9 +104,9 @@ impl Catalog {
         for (name, offer) in offers {
             let old = self.entries.get(&name);
             let known = old.filter(|_| names_stay).map(|old| &**old);
-            let entry = offer.map(|offer| Entry::admit(name.clone(), offer, rules, &next.names, known));
+            let entry = offer.map(|offer| CatalogEntry::admit(name.clone(), offer, rules, &next.names, known));
             let same = match (&entry, old) {
-                (Some(new), Some(old)) => new.digest == old.digest && new.standing == old.standing,
+                (Some(new), Some(old)) => new.digest == old.digest && new.visibility == old.visibility,
                 _ => false,
             };
             if !same {
@@ -117,7 +117,7 @@ impl Catalog {
     }
 
     /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
-    fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<Text> {
+    fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<NameHash> {
         let (mut touched, mut removed, mut added) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (name, offer) in offers {
             let old = before.entries.get(name);
@@ -129,11 +129,11 @@ impl Catalog {
             }
             let old = old.map_or_else(Vec::new, |entry| entry.claims(before));
             let new = offer.as_ref().map_or_else(Vec::new, |offer| offer.claims(name, &self.rules, &self.names));
-            let kept = |claims: &[Claim], claim: &Claim| claims.binary_search(claim).is_ok();
+            let kept = |claims: &[NameClaim], claim: &NameClaim| claims.binary_search(claim).is_ok();
             let gone = old.iter().filter(|claim| !kept(&new, claim)).cloned();
             let gone_before = removed.len();
             removed.extend(gone);
-            touched.extend(removed[gone_before..].iter().map(|claim: &Claim| claim.text));
+            touched.extend(removed[gone_before..].iter().map(|claim: &NameClaim| claim.text));
             for claim in new.into_iter().filter(|claim| !kept(&old, claim)) {
                 // Where nobody claimed a text, only these offers do now, and they are named anew anyway.
                 if before.names.is_claimed(claim.text) {
@@ -150,7 +150,7 @@ impl Catalog {
     fn moved(
         &self,
         before: &Self,
-        touched: &BTreeSet<Text>,
+        touched: &BTreeSet<NameHash>,
         offers: &Offers,
     ) -> BTreeMap<ScenarioName, Vec<(Arc<str>, PublishedName)>> {
         let mut moved: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -164,23 +164,23 @@ impl Catalog {
     }
 
     /// Puts, replaces or removes an entry, and with it the lookups of its unique forms.
-    fn put(&mut self, name: ScenarioName, entry: Option<Arc<Entry>>) {
-        let unique = |entry: &Entry| -> Vec<Claim> {
-            entry.tools.iter().filter_map(|tool| Names::unique_claim(&tool.id, &tool.name)).collect()
+    fn put(&mut self, name: ScenarioName, entry: Option<Arc<CatalogEntry>>) {
+        let unique = |entry: &CatalogEntry| -> Vec<NameClaim> {
+            entry.tools.iter().filter_map(|tool| NameResolver::unique_claim(&tool.id, &tool.name)).collect()
         };
         let gone = self.entries.get(&name).map_or_else(Vec::new, |old| unique(old));
         self.names.change(gone, entry.as_deref().map_or_else(Vec::new, unique));
-        let added = entry.as_deref().map_or(0, Entry::share);
+        let added = entry.as_deref().map_or(0, CatalogEntry::share);
         let replaced = match entry {
             Some(entry) => self.entries.insert(name, entry),
             None => self.entries.remove(&name),
         };
-        let removed = replaced.as_deref().map_or(0, Entry::share);
+        let removed = replaced.as_deref().map_or(0, CatalogEntry::share);
         self.content = self.content.wrapping_sub(removed).wrapping_add(added);
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// What it adds to the content of its catalog: the digest, which covers its name, of what is published. The reasons of withdrawals
     /// and everything about health stay out of it.
     fn share(&self) -> u128 {
@@ -188,7 +188,7 @@ impl Entry {
     }
 
     /// Its claims as the catalog that it stands in has them.
-    fn claims(&self, catalog: &Catalog) -> Vec<Claim> {
+    fn claims(&self, catalog: &Catalog) -> Vec<NameClaim> {
         self.offer().claims(&self.name, &catalog.rules, &catalog.names)
     }
 
@@ -203,7 +203,11 @@ impl Entry {
 }
 
 /// The tools whose names the contests on these texts decided before or decide after, where the outcome differs.
-pub(super) fn concerned_tools(before: &Names, after: &Names, touched: &BTreeSet<Text>) -> BTreeSet<ToolId> {
+pub(super) fn concerned_tools(
+    before: &NameResolver,
+    after: &NameResolver,
+    touched: &BTreeSet<NameHash>,
+) -> BTreeSet<ToolId> {
     let contests = touched.iter().map(|text| (before.contest(*text), after.contest(*text)));
     contests.filter(|(was, is)| was != is).flat_map(|(was, is)| was.concerned().chain(is.concerned())).collect()
 }

@@ -13,32 +13,32 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Digest, Finding, Manifest, PreferenceSet, Profile, ScenarioName, ViewTool};
 
-mod claim;
-mod claims;
+mod claim_index;
 pub mod diff;
 mod entry;
 pub mod explain;
 mod find;
 mod findings;
-mod lens;
 mod merge;
-pub mod past;
+mod name_claim;
 mod prefer;
 mod profiles;
 mod resolve;
+pub mod revision_history;
+mod scoped_catalog;
 pub mod search;
 pub mod snapshot;
 pub mod view;
 
-pub use diff::{Difference, Named, Touched, difference, findings_between};
-pub use explain::{Explanation, Step, explain, out_of_bounds};
-pub use find::{Found, find_in_scope};
-pub use past::Past;
+pub use diff::{CatalogDiff, ToolChange, Touched, difference, findings_between};
+pub use explain::{ExplainStep, Explanation, explain, out_of_bounds};
+pub use find::{NameLookup, find_in_scope};
 pub use profiles::UnknownProfile;
+pub use revision_history::RevisionHistory;
 pub use search::{Field, Fields, Hit, Tier};
-pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, Turns, catalog_store};
+pub use snapshot::{CatalogReader, CatalogWriter, Snapshot, StateTransitions, catalog_store};
 pub use view::{
-    Absence, Carried, Defer, Estimator, Generic, LeftOut, Mark, Part, Pick, View, ViewNote, ViewQuery, Why,
+    Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote, ViewQuery, Why,
 };
 
 /// Everything a catalog is made of.
@@ -60,12 +60,12 @@ pub struct Offer {
     /// Its last good manifest.
     pub manifest: Arc<Manifest>,
     /// Whether its tools are in the list.
-    pub standing: Standing,
+    pub visibility: Visibility,
 }
 
 /// Whether a scenario's tools are in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Visibility {
     /// They are.
     Published,
     /// They are not, but they keep their names (`down`, `incompatible` past its cap): a failing scenario must not rename the tools of
@@ -110,23 +110,23 @@ pub struct Revision(pub u64);
 pub struct Catalog {
     /// The sum of what the entries add to it, so that one change costs the same however many there are.
     content: u128,
-    entries: OrdMap<ScenarioName, Arc<Entry>>,
-    names: resolve::Names,
+    entries: OrdMap<ScenarioName, Arc<CatalogEntry>>,
+    names: resolve::NameResolver,
     preferences: Arc<PreferenceSet>,
     /// The global scope of `preferences`, ready to be asked.
-    rules: Arc<prefer::Rules>,
+    rules: Arc<prefer::RuleStack>,
     profiles: Arc<BTreeMap<String, Profile>>,
 }
 
 /// One scenario within the catalog. What was decided about its tools is told by [`Catalog::findings_of`].
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The name it is filed under.
     pub name: ScenarioName,
     /// What it offers. Its `generated_at` may be that of an earlier, otherwise equal answer: an equal offer changes nothing.
     pub manifest: Arc<Manifest>,
     /// Whether its tools are in the list.
-    pub standing: Standing,
+    pub visibility: Visibility,
     /// Its tools in the global scope, enabled or not, sorted by original name. Those of a hidden scenario have no published name;
     /// their qualified one stands in for it.
     pub tools: Arc<[Arc<ViewTool>]>,
@@ -169,7 +169,7 @@ impl Catalog {
     }
 
     /// The scenarios, in order, whatever their standing.
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.entries.values()
     }
 
@@ -179,7 +179,7 @@ impl Catalog {
     }
 
     /// One scenario.
-    pub fn entry(&self, name: &ScenarioName) -> Option<&Arc<Entry>> {
+    pub fn entry(&self, name: &ScenarioName) -> Option<&Arc<CatalogEntry>> {
         self.entries.get(name)
     }
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    Approval, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, Settings,
-    Tool, ToolId,
+    ApprovalPolicy, Effective, PreferenceSet, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope,
+    Settings, Tool, ToolId,
 };
 
 /// One preference, ready to be shared as a provenance.
@@ -28,7 +28,7 @@ pub(super) struct Rule {
 
 /// The preferences of one scope, by target.
 #[derive(Debug, Default)]
-pub(super) struct Layer {
+pub(super) struct RuleLayer {
     scenarios: BTreeMap<ScenarioName, Rule>,
     categories: BTreeMap<String, Rule>,
     tags: BTreeMap<String, Rule>,
@@ -37,8 +37,8 @@ pub(super) struct Layer {
 
 /// The scopes that hold for an asker, narrowest first.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
-    pub(super) layers: Vec<Arc<Layer>>,
+pub(super) struct RuleStack {
+    pub(super) layers: Vec<Arc<RuleLayer>>,
 }
 
 /// How narrow the place of a rule is: smaller ranks win. Rules of equal rank are tags of one scope.
@@ -46,7 +46,7 @@ pub(super) type Rank = usize;
 
 /// The rule that decides one setting, and its value.
 #[derive(Debug)]
-pub(super) struct Choice<'a, T> {
+pub(super) struct WinningRule<'a, T> {
     rank: Rank,
     /// The value in force.
     pub(super) value: T,
@@ -56,16 +56,16 @@ pub(super) struct Choice<'a, T> {
 
 /// The rules that decide each setting of one tool; `None` where the manifest decides.
 #[derive(Debug)]
-pub(super) struct Choices<'a> {
-    pub(super) enabled: Option<Choice<'a, bool>>,
-    pub(super) approval: Option<Choice<'a, Approval>>,
-    pub(super) priority: Option<Choice<'a, i32>>,
-    pub(super) pinned: Option<Choice<'a, bool>>,
+pub(super) struct WinningRules<'a> {
+    pub(super) enabled: Option<WinningRule<'a, bool>>,
+    pub(super) approval: Option<WinningRule<'a, ApprovalPolicy>>,
+    pub(super) priority: Option<WinningRule<'a, i32>>,
+    pub(super) pinned: Option<WinningRule<'a, bool>>,
 }
 
-impl Layer {
+impl RuleLayer {
     /// The preferences of `scope`.
-    pub(super) fn of(preferences: &PreferenceSet, scope: &Scope) -> Self {
+    pub(super) fn for_scope(preferences: &PreferenceSet, scope: &Scope) -> Self {
         let mut layer = Self::default();
         for (target, settings) in preferences.scope(scope) {
             let rule = Rule { place: Arc::new((scope.clone(), target.clone())), settings: settings.clone() };
@@ -115,10 +115,10 @@ impl Layer {
     }
 }
 
-impl Rules {
+impl RuleStack {
     /// The global scope alone.
     pub(super) fn global(preferences: &PreferenceSet) -> Self {
-        Self { layers: vec![Arc::new(Layer::of(preferences, &Scope::Global))] }
+        Self { layers: vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))] }
     }
 
     /// Every rule that speaks of a tool, narrowest first.
@@ -128,8 +128,8 @@ impl Rules {
     }
 
     /// Who decides each setting of a tool.
-    pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> Choices<'a> {
-        let mut choices = Choices { enabled: None, approval: None, priority: None, pinned: None };
+    pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> WinningRules<'a> {
+        let mut choices = WinningRules { enabled: None, approval: None, priority: None, pinned: None };
         for (rank, rule) in self.voices(id, tool) {
             let Settings { enabled, approval, priority, pinned, .. } = rule.settings;
             // `false` and `Require` come first in their orders, so everywhere the smaller value is the safer one.
@@ -148,7 +148,7 @@ impl Rules {
             enabled: choices.enabled.as_ref().map_or(tool.facts.enabled_by_default, |choice| choice.value),
             enabled_source: provenance(choices.enabled.as_ref()),
             requires_approval: match &choices.approval {
-                Some(choice) => choice.value == Approval::Require,
+                Some(choice) => choice.value == ApprovalPolicy::Require,
                 None => tool.facts.requires_approval,
             },
             approval_source: provenance(choices.approval.as_ref()),
@@ -167,14 +167,14 @@ impl Rules {
 }
 
 /// Lets a rule speak for one setting; see the module's head for who wins.
-fn consider<'a, T: Copy + Ord>(best: &mut Option<Choice<'a, T>>, rank: Rank, value: Option<T>, rule: &'a Rule) {
+fn consider<'a, T: Copy + Ord>(best: &mut Option<WinningRule<'a, T>>, rank: Rank, value: Option<T>, rule: &'a Rule) {
     let Some(value) = value else { return };
     let key = |rank: Rank, value: T, rule: &'a Rule| (rank, value, &rule.place.1);
     if best.as_ref().is_none_or(|old| key(rank, value, rule) < key(old.rank, old.value, old.rule)) {
-        *best = Some(Choice { rank, value, rule });
+        *best = Some(WinningRule { rank, value, rule });
     }
 }
 
-fn provenance<T>(choice: Option<&Choice<'_, T>>) -> Provenance {
+fn provenance<T>(choice: Option<&WinningRule<'_, T>>) -> Provenance {
     choice.map_or(Provenance::Manifest, |choice| Provenance::Preference(Arc::clone(&choice.rule.place)))
 }

@@ -18,20 +18,20 @@
 //! `docs/design/naming.md`.
 
 use super::NamingStyle;
-use super::claim::{Claim, Kind, Text};
-use super::claims::Claims;
+use super::claim_index::ClaimIndex;
+use super::name_claim::{ClaimKind, NameClaim, NameHash};
 use crate::model::{PublishedName, ToolId};
 
 /// All claims. Cheap to clone: a persistent map.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
-    claims: Claims,
+pub(super) struct NameResolver {
+    claims: ClaimIndex,
     pub(super) style: NamingStyle,
 }
 
 /// How many claims of a kind there are on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(super) enum ClaimHolder {
     Nobody,
     One(ToolId),
     Several,
@@ -40,12 +40,12 @@ pub(super) enum Holder {
 /// What decides about one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Contest {
-    alias: Holder,
-    qualified: Holder,
-    plain: Holder,
+    alias: ClaimHolder,
+    qualified: ClaimHolder,
+    plain: ClaimHolder,
 }
 
-impl Holder {
+impl ClaimHolder {
     fn is(&self, id: &ToolId) -> bool {
         matches!(self, Self::One(one) if one == id)
     }
@@ -60,66 +60,72 @@ impl Contest {
     /// The tools whose names may depend on the outcome: whoever is alone in a kind. Where several are, none of them gets the text.
     pub(super) fn concerned(self) -> impl Iterator<Item = ToolId> {
         [self.alias, self.qualified, self.plain].into_iter().filter_map(|holder| match holder {
-            Holder::One(id) => Some(id),
-            Holder::Nobody | Holder::Several => None,
+            ClaimHolder::One(id) => Some(id),
+            ClaimHolder::Nobody | ClaimHolder::Several => None,
         })
     }
 }
 
-impl Names {
+impl NameResolver {
     /// No claims.
     pub(super) fn new(style: NamingStyle) -> Self {
-        Self { claims: Claims::default(), style }
+        Self { claims: ClaimIndex::default(), style }
     }
 
     /// Adds the claims of a tool whose alias is `alias` to `claims`.
-    pub(super) fn claim(&self, claims: &mut Vec<Claim>, id: &ToolId, alias: Option<&PublishedName>) {
-        let mut push = |kind, text: &str| claims.push(Claim { text: Text::of(text), kind, id: id.clone() });
-        push(Kind::Qualified, PublishedName::qualified(id).as_str());
+    pub(super) fn claim(&self, claims: &mut Vec<NameClaim>, id: &ToolId, alias: Option<&PublishedName>) {
+        let mut push =
+            |kind, text: &str| claims.push(NameClaim { text: NameHash::from_text(text), kind, id: id.clone() });
+        push(ClaimKind::Qualified, PublishedName::qualified(id).as_str());
         match (alias, self.style) {
-            (Some(alias), _) => push(Kind::Alias, alias.as_str()),
+            (Some(alias), _) => push(ClaimKind::Alias, alias.as_str()),
             (None, NamingStyle::OnCollision) => {
                 let plain = PublishedName::plain_shared(&id.tool);
-                push(Kind::Plain, plain.as_str());
+                push(ClaimKind::Plain, plain.as_str());
                 if plain.as_str() == &*id.tool {
                     return;
                 }
             }
             (None, NamingStyle::Always) => {}
         }
-        push(Kind::Original, &id.tool);
+        push(ClaimKind::Original, &id.tool);
     }
 
     /// The claim under which a tool with a unique form is found by it; nothing for other names.
-    pub(super) fn unique_claim(id: &ToolId, name: &PublishedName) -> Option<Claim> {
-        name.is_reserved().then(|| Claim { text: Text::of(name.as_str()), kind: Kind::Unique, id: id.clone() })
+    pub(super) fn unique_claim(id: &ToolId, name: &PublishedName) -> Option<NameClaim> {
+        name.is_reserved().then(|| NameClaim {
+            text: NameHash::from_text(name.as_str()),
+            kind: ClaimKind::Unique,
+            id: id.clone(),
+        })
     }
 
     /// Takes claims back, then enters others.
-    pub(super) fn change(&mut self, gone: Vec<Claim>, new: Vec<Claim>) {
+    pub(super) fn change(&mut self, gone: Vec<NameClaim>, new: Vec<NameClaim>) {
         if !(gone.is_empty() && new.is_empty()) {
             self.claims.change(gone, new);
         }
     }
 
     /// Whether anything claims a text.
-    pub(super) fn is_claimed(&self, text: Text) -> bool {
+    pub(super) fn is_claimed(&self, text: NameHash) -> bool {
         self.claims.has(text)
     }
 
     /// What decides about a text now.
-    pub(super) fn contest(&self, text: Text) -> Contest {
-        let mut contest = Contest { alias: Holder::Nobody, qualified: Holder::Nobody, plain: Holder::Nobody };
-        for (kind, id) in self.claims.of(text) {
+    pub(super) fn contest(&self, text: NameHash) -> Contest {
+        let mut contest =
+            Contest { alias: ClaimHolder::Nobody, qualified: ClaimHolder::Nobody, plain: ClaimHolder::Nobody };
+        for (kind, id) in self.claims.claims_on(text) {
             let holder = match kind {
-                Kind::Alias => &mut contest.alias,
-                Kind::Qualified => &mut contest.qualified,
-                Kind::Plain => &mut contest.plain,
-                Kind::Original | Kind::Unique => break,
+                ClaimKind::Alias => &mut contest.alias,
+                ClaimKind::Qualified => &mut contest.qualified,
+                ClaimKind::Plain => &mut contest.plain,
+                ClaimKind::Original | ClaimKind::Unique => break,
             };
-            *holder = if *holder == Holder::Nobody { Holder::One(id.clone()) } else { Holder::Several };
+            *holder = if *holder == ClaimHolder::Nobody { ClaimHolder::One(id.clone()) } else { ClaimHolder::Several };
             // Plain claims come last; a second one settles it, however many follow.
-            if contest.plain == Holder::Several {
+            if contest.plain == ClaimHolder::Several {
                 break;
             }
         }
@@ -135,31 +141,31 @@ impl Names {
             NamingStyle::Always => None,
         };
         if let Some(wanted) = wanted.filter(|name| !name.is_reserved()) {
-            let contest = self.contest(Text::of(wanted.as_str()));
+            let contest = self.contest(NameHash::from_text(wanted.as_str()));
             let won = if alias.is_some() {
                 contest.alias.is(id)
             } else {
-                contest.alias == Holder::Nobody && contest.plain.is(id)
+                contest.alias == ClaimHolder::Nobody && contest.plain.is(id)
             };
             if won && contest.qualified.leaves_free_for(id) {
                 return wanted;
             }
         }
         let qualified = PublishedName::qualified(id);
-        let Contest { alias, qualified: own, plain } = self.contest(Text::of(qualified.as_str()));
+        let Contest { alias, qualified: own, plain } = self.contest(NameHash::from_text(qualified.as_str()));
         let undisputed = [alias, own, plain].iter().all(|holder| holder.leaves_free_for(id));
         if undisputed { qualified } else { PublishedName::unique(id) }
     }
 
     /// Every tool that may be meant by a text, by kind, then in order; a tool may come twice.
     pub(super) fn claimants(&self, text: &str) -> impl Iterator<Item = &ToolId> {
-        self.claims.of(Text::of(text)).map(|(_, id)| id)
+        self.claims.claims_on(NameHash::from_text(text)).map(|(_, id)| id)
     }
 
     /// The tools other than `id` that claim a text in this way, in order.
-    pub(super) fn rivals(&self, text: &str, kind: Kind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
+    pub(super) fn rivals(&self, text: &str, kind: ClaimKind, id: &ToolId) -> impl Iterator<Item = &ToolId> {
         // The rare kinds stand in front, so little is passed over.
-        let claims = self.claims.of(Text::of(text));
+        let claims = self.claims.claims_on(NameHash::from_text(text));
         let claims = claims.skip_while(move |claim| claim.0 < kind).take_while(move |claim| claim.0 == kind);
         claims.map(|(_, id)| id).filter(move |other| *other != id)
     }

@@ -9,8 +9,8 @@ use imbl::{OrdMap, Vector};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{Catalog, Past};
-use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, Turn};
+use super::{Catalog, RevisionHistory};
+use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, StateTransition};
 
 /// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many of them happen learns that it
 /// missed some.
@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// Grows by one with each snapshot of this process.
     pub sequence: u64,
     /// The latest changes of state.
-    pub turns: Turns,
+    pub transitions: StateTransitions,
     /// Set while the daemon takes itself to be cut off.
     pub isolated: Option<Isolated>,
     /// How the daemon stands to its configuration, when it follows it.
@@ -39,14 +39,14 @@ pub struct Snapshot {
 
 /// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they hold.
 #[derive(Debug, Clone, Default)]
-pub struct Turns {
+pub struct StateTransitions {
     total: u64,
-    recent: Vector<Arc<Turn>>,
+    recent: Vector<Arc<StateTransition>>,
 }
 
-impl Turns {
+impl StateTransitions {
     /// Adds the newest.
-    pub fn push(&mut self, turn: Turn) {
+    pub fn push(&mut self, turn: StateTransition) {
         self.total += 1;
         self.recent.push_back(Arc::new(turn));
         if self.recent.len() > TURNS {
@@ -55,7 +55,7 @@ impl Turns {
     }
 
     /// What happened since `earlier`, a former state of the same. `None` when some of it is not remembered any more.
-    pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<Turn>>> {
+    pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<StateTransition>>> {
         let missed = usize::try_from(self.total.checked_sub(earlier.total)?).ok()?;
         if missed > self.recent.len() {
             return None;
@@ -71,7 +71,7 @@ impl Turns {
 #[derive(Debug)]
 pub struct CatalogWriter {
     current: Arc<ArcSwap<Snapshot>>,
-    past: Arc<ArcSwap<Past>>,
+    past: Arc<ArcSwap<RevisionHistory>>,
     published: watch::Sender<u64>,
 }
 
@@ -79,14 +79,14 @@ pub struct CatalogWriter {
 #[derive(Debug, Clone)]
 pub struct CatalogReader {
     current: Arc<ArcSwap<Snapshot>>,
-    past: Arc<ArcSwap<Past>>,
+    past: Arc<ArcSwap<RevisionHistory>>,
     published: watch::Receiver<u64>,
 }
 
 /// A store that holds `first`.
 pub fn catalog_store(first: Snapshot) -> (CatalogWriter, CatalogReader) {
     let (sender, receiver) = watch::channel(first.sequence);
-    let (current, past) = (Arc::new(ArcSwap::from_pointee(first)), Arc::<ArcSwap<Past>>::default());
+    let (current, past) = (Arc::new(ArcSwap::from_pointee(first)), Arc::<ArcSwap<RevisionHistory>>::default());
     let writer = CatalogWriter { current: Arc::clone(&current), past: Arc::clone(&past), published: sender };
     (writer, CatalogReader { current, past, published: receiver })
 }
@@ -96,8 +96,8 @@ impl CatalogWriter {
     pub fn publish(&mut self, snapshot: Snapshot) {
         let sequence = snapshot.sequence;
         // First the past: whoever has a list finds it in the one or the other.
-        if Past::differ(&self.current.load().catalog, &snapshot.catalog) {
-            let mut past = Past::clone(&self.past.load());
+        if RevisionHistory::differ(&self.current.load().catalog, &snapshot.catalog) {
+            let mut past = RevisionHistory::clone(&self.past.load());
             past.remember(&self.current.load().catalog, &snapshot.catalog);
             self.past.store(Arc::new(past));
         }
@@ -118,7 +118,7 @@ impl CatalogReader {
     }
 
     /// The catalogs before the present one. Taken after a snapshot, it holds every list that was given out until then and is remembered.
-    pub fn past(&self) -> Arc<Past> {
+    pub fn history(&self) -> Arc<RevisionHistory> {
         self.past.load_full()
     }
 

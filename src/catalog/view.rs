@@ -5,27 +5,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::lens::Lens;
-use super::{Catalog, Entry};
+use super::scoped_catalog::ScopedCatalog;
+use super::{Catalog, CatalogEntry};
 use crate::model::{ToolId, ViewTool};
 
 pub mod absence;
-mod budget;
+mod absences;
 mod candidate;
-pub mod carried;
 mod choose;
+mod estimator;
 mod filter;
+mod placement;
 mod query;
-mod room;
-mod sight;
+pub mod sticky;
 
 pub use absence::{Absence, LeftOut};
-pub use budget::{Estimator, Generic};
-pub use carried::{Carried, Mark};
+pub use estimator::{Estimator, Generic};
 pub use filter::Part;
 pub use query::{Defer, ViewQuery};
+pub use sticky::{StickyTools, ToolMark};
 
-use filter::Filter;
+use filter::ViewFilter;
 
 /// The result.
 #[derive(Debug, Clone, Default)]
@@ -114,9 +114,9 @@ impl View {
 
     /// The same, for a list that costs what `target` says.
     pub fn select_for(catalog: &Catalog, query: &ViewQuery, target: &dyn Estimator) -> Self {
-        let lens = Lens::of(catalog, query);
-        let filter = Filter::of(catalog, query);
-        let take = |entry: &Arc<Entry>| entry.is_published().then(|| filter.part(&lens, entry)).flatten();
+        let lens = ScopedCatalog::for_query(catalog, query);
+        let filter = ViewFilter::for_query(catalog, query);
+        let take = |entry: &Arc<CatalogEntry>| entry.is_published().then(|| filter.part(&lens, entry)).flatten();
         let parts = if query.scenarios.is_empty() {
             catalog.entries().filter_map(take).collect()
         } else {

@@ -5,33 +5,33 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::by_id::{self, asker, json_text, whole};
-use super::client::{Answer, Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::{Failure, Remote, output};
+use super::by_id::{self, caller, complete_id, json_text};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
 use crate::model::ApprovalState;
 use crate::runtime::Clock;
 
 /// Arguments of `approvals`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Approvals {
+pub(super) struct ApprovalsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ApprovalsCommand>,
     #[command(flatten)]
-    list: List,
+    list: ListApprovalsArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ApprovalsCommand {
     /// Say yes: runs exactly that call, once, and shows what came of it.
-    Approve(Approve),
+    Approve(ApproveArgs),
     /// Say no: it is never run.
-    Reject(Reject),
+    Reject(RejectArgs),
 }
 
 #[derive(Debug, Args)]
-struct List {
+struct ListApprovalsArgs {
     /// Show everything about this one, with its arguments and its answer.
     id: Option<String>,
     /// Only those in this state.
@@ -41,22 +41,22 @@ struct List {
     #[arg(long, conflicts_with_all = ["id", "state"])]
     all: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
-struct Approve {
+struct ApproveArgs {
     /// Which one; the beginning of its id is enough.
     id: String,
     /// Who decides.
     #[arg(long, env = "USER", value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
-struct Reject {
+struct RejectArgs {
     /// Which one; the beginning of its id is enough.
     id: String,
     /// Why, for whoever asked.
@@ -66,21 +66,21 @@ struct Reject {
     #[arg(long, env = "USER", value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 fn states() -> PossibleValuesParser {
     PossibleValuesParser::new(ApprovalState::ALL.map(ApprovalState::as_str))
 }
 
-impl Approvals {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl ApprovalsArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
             None => self.list.run().await,
-            Some(Command::Approve(Approve { id, by, remote })) => {
+            Some(ApprovalsCommand::Approve(ApproveArgs { id, by, remote })) => {
                 decide(&remote, &id, "approve", &json!({"by": by})).await
             }
-            Some(Command::Reject(Reject { id, reason, by, remote })) => {
+            Some(ApprovalsCommand::Reject(RejectArgs { id, reason, by, remote })) => {
                 decide(&remote, &id, "reject", &json!({"by": by, "reason": reason})).await
             }
         }
@@ -88,23 +88,23 @@ impl Approvals {
 }
 
 /// Says yes or no, and prints what came of it.
-async fn decide(remote: &Remote, id: &str, verdict: &str, body: &Value) -> Result<(), Failure> {
-    let daemon = Daemon::for_operator(remote)?;
-    let id = whole(&daemon, "approvals", id).await?;
+async fn decide(remote: &RemoteArgs, id: &str, verdict: &str, body: &Value) -> Result<(), CommandError> {
+    let daemon = DaemonClient::for_operator(remote)?;
+    let id = complete_id(&daemon, "approvals", id).await?;
     let path = ["approvals", &id, verdict];
-    shown(&daemon.send(http::Method::POST, &path, Query::new(), Some(body), "state").await?, remote);
+    print_one(&daemon.send(http::Method::POST, &path, QueryPairs::new(), Some(body), "state").await?, remote);
     Ok(())
 }
 
-impl List {
-    async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl ListApprovalsArgs {
+    async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         if let Some(id) = &self.id {
-            let id = whole(&daemon, "approvals", id).await?;
-            shown(&daemon.get(&["approvals", &id], Query::new(), "state").await?, &self.remote);
+            let id = complete_id(&daemon, "approvals", id).await?;
+            print_one(&daemon.get(&["approvals", &id], QueryPairs::new(), "state").await?, &self.remote);
             return Ok(());
         }
-        let mut query: Query<'_> = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let mut query: QueryPairs<'_> = self.state.iter().map(|state| ("state", state.clone())).collect();
         if query.is_empty() && !self.all {
             query.push(("state", "waiting,started".to_owned()));
         }
@@ -125,14 +125,14 @@ impl List {
 
 fn table(rows: &[Value], now: Timestamp) {
     let columns = [
-        ("ID", Fit::Whole),
-        ("TOOL", Fit::Whole),
-        ("STATE", Fit::Whole),
-        ("EXPIRES", Fit::Rank(1)),
-        ("ASKED BY", Fit::Rank(2)),
-        ("ARGUMENTS", Fit::Cut),
+        ("ID", ColumnFit::Whole),
+        ("TOOL", ColumnFit::Whole),
+        ("STATE", ColumnFit::Whole),
+        ("EXPIRES", ColumnFit::Rank(1)),
+        ("ASKED BY", ColumnFit::Rank(2)),
+        ("ARGUMENTS", ColumnFit::Cut),
     ];
-    let mut sheet = Sheet::new(&columns);
+    let mut sheet = TextTable::new(&columns);
     for row in rows {
         let text = |pointer| output::text(row, pointer);
         let expires =
@@ -140,14 +140,14 @@ fn table(rows: &[Value], now: Timestamp) {
         let arguments = if row["arguments"].is_null() {
             format!("{} bytes", output::number(row, "/arguments_bytes"))
         } else {
-            output::plain(&row["arguments"].to_string())
+            output::sanitize(&row["arguments"].to_string())
         };
         sheet.row([
-            cell(by_id::short(row)),
+            cell(by_id::short_id(row)),
             cell(by_id::tool(row)),
             cell(text("/state")),
             cell(&expires),
-            cell(asker(row)),
+            cell(caller(row)),
             cell(&arguments),
         ]);
     }
@@ -155,7 +155,7 @@ fn table(rows: &[Value], now: Timestamp) {
 }
 
 /// Prints everything about one.
-fn shown(answer: &Answer, remote: &Remote) {
+fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);
     }
@@ -169,7 +169,7 @@ fn shown(answer: &Answer, remote: &Remote) {
         ("id", text("/id")),
         ("tool", by_id::tool(one)),
         ("state", text("/state")),
-        ("asked by", asker(one)),
+        ("asked by", caller(one)),
         ("asked", output::when(one, "/asked_at", now)),
         ("expires", if text("/state") == "waiting" { output::when(one, "/expires_at", now) } else { String::new() }),
         ("decided", decided),
@@ -180,5 +180,5 @@ fn shown(answer: &Answer, remote: &Remote) {
         ("code", text("/answer/code")),
         ("operation", text("/answer/operation_id")),
     ];
-    by_id::page(&rows);
+    by_id::print_details(&rows);
 }

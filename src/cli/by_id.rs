@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
-use super::{Failure, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, output};
 
 /// Characters of an id that a table shows.
 const SHOWN: usize = 12;
 
 /// The id that begins so; ids are long, and only few wait at a time.
-pub(super) async fn whole(daemon: &Daemon, kind: &'static str, id: &str) -> Result<String, Failure> {
-    let listed = daemon.get(&[kind], Query::new(), kind).await?;
+pub(super) async fn complete_id(daemon: &DaemonClient, kind: &'static str, id: &str) -> Result<String, CommandError> {
+    let listed = daemon.get(&[kind], QueryPairs::new(), kind).await?;
     let ids = output::list(&listed.value, kind).iter().filter_map(|one| one["id"].as_str());
     let mut meant: Vec<&str> = ids.filter(|known| !id.is_empty() && known.starts_with(id)).collect();
     match meant[..] {
@@ -20,13 +20,13 @@ pub(super) async fn whole(daemon: &Daemon, kind: &'static str, id: &str) -> Resu
         _ => {
             meant.truncate(5);
             let message = format!("several of the {kind} have ids that begin with `{id}`");
-            Err(Failure::Usage { message, hint: format!("write more of it: {}", meant.join(", ")) })
+            Err(CommandError::Usage { message, hint: format!("write more of it: {}", meant.join(", ")) })
         }
     }
 }
 
 /// The beginning of its id, enough to name it by.
-pub(super) fn short(row: &Value) -> String {
+pub(super) fn short_id(row: &Value) -> String {
     output::text(row, "/id").chars().take(SHOWN).collect()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn tool(row: &Value) -> String {
 }
 
 /// Who asked, in a few words.
-pub(super) fn asker(row: &Value) -> String {
+pub(super) fn caller(row: &Value) -> String {
     let part = |name: &str, pointer| match output::text(row, pointer) {
         text if text.is_empty() => None,
         text => Some(format!("{name} {text}")),
@@ -49,12 +49,12 @@ pub(super) fn asker(row: &Value) -> String {
 pub(super) fn json_text(row: &Value, pointer: &str) -> String {
     match row.pointer(pointer) {
         None | Some(Value::Null) => String::new(),
-        Some(value) => output::plain(&value.to_string()),
+        Some(value) => output::sanitize(&value.to_string()),
     }
 }
 
 /// Prints what is known of one, a line for each thing.
-pub(super) fn page(rows: &[(&str, String)]) {
+pub(super) fn print_details(rows: &[(&str, String)]) {
     for (key, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         output::line(&format!("{key:>11}  {value}"));
     }

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
 
-use super::{Failure, Remote, output, sse};
+use super::{CommandError, RemoteArgs, output, sse};
 use crate::config::{self, LoadOptions};
 use crate::model::Secret;
 
@@ -26,7 +26,7 @@ const REVISION: &str = "callsheet-revision";
 
 /// A daemon to speak to.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(super) struct DaemonClient {
     base: Url,
     http: reqwest::Client,
     /// Shown with what an operator does.
@@ -34,11 +34,11 @@ pub(super) struct Daemon {
 }
 
 /// The query of a request, in order.
-pub(super) type Query<'a> = Vec<(&'a str, String)>;
+pub(super) type QueryPairs<'a> = Vec<(&'a str, String)>;
 
 /// What a daemon answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct DaemonAnswer {
     /// As it came.
     pub(super) body: Vec<u8>,
     /// Its content.
@@ -53,33 +53,33 @@ pub(super) struct Answer {
 
 /// Events as they come.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct DaemonEventStream {
     response: reqwest::Response,
-    reader: sse::Reader,
+    reader: sse::SseParser,
 }
 
-impl Stream {
+impl DaemonEventStream {
     /// The next event; nothing when the stream ended, in whatever way. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<sse::Received> {
+    pub(super) async fn next(&mut self) -> Option<sse::SseEvent> {
         loop {
             if let Some(received) = self.reader.next() {
                 return Some(received);
             }
             let chunk = self.response.chunk().await.ok()??;
             self.reader.push(&chunk);
-            if self.reader.waiting() > MAX_ANSWER {
+            if self.reader.buffered() > MAX_ANSWER {
                 return None;
             }
         }
     }
 }
 
-impl Daemon {
+impl DaemonClient {
     /// The daemon that the arguments, the environment or the configuration name.
-    pub(super) fn of(remote: &Remote) -> Result<Self, Failure> {
+    pub(super) fn from_args(remote: &RemoteArgs) -> Result<Self, CommandError> {
         // An empty variable is one that is not set.
         let base = match remote.url.as_deref().filter(|url| !url.is_empty()) {
-            Some(url) => read_url(url)?,
+            Some(url) => parse_url(url)?,
             None => configured(remote)?,
         };
         Self::at(base)
@@ -88,8 +88,8 @@ impl Daemon {
     /// The same for what an operator does: the token that this may need is that of the
     /// configuration, as the daemon's is. A daemon that is named by its address needs no
     /// configuration here.
-    pub(super) fn for_operator(remote: &Remote) -> Result<Self, Failure> {
-        let daemon = Self::of(remote)?;
+    pub(super) fn for_operator(remote: &RemoteArgs) -> Result<Self, CommandError> {
+        let daemon = Self::from_args(remote)?;
         let mut options = LoadOptions::from_process();
         options.file.clone_from(&remote.config);
         let token = config::load(&options).ok().and_then(|loaded| loaded.config.operator_token().cloned());
@@ -97,7 +97,7 @@ impl Daemon {
     }
 
     /// The daemon at this address.
-    pub(super) fn at(base: Url) -> Result<Self, Failure> {
+    pub(super) fn at(base: Url) -> Result<Self, CommandError> {
         crate::transports::http::tls::choose_tls();
         let http = reqwest::Client::builder()
             // A daemon on this machine is not behind the proxy that the environment names for the web.
@@ -113,32 +113,37 @@ impl Daemon {
     }
 
     /// Its version, if it is a callsheet daemon that answers there.
-    pub(super) async fn version(&self) -> Result<String, Failure> {
+    pub(super) async fn version(&self) -> Result<String, CommandError> {
         let request = self.http.get(self.base.clone()).header(ACCEPT, "application/json");
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
-        let about = self.read(&body)?;
+        let about = self.parse_json(&body)?;
         match (about["name"].as_str(), about["version"].as_str()) {
-            (Some("callsheet"), Some(version)) => Ok(output::plain(version)),
-            _ => Err(self.strange("it does not say that it is one")),
+            (Some("callsheet"), Some(version)) => Ok(output::sanitize(version)),
+            _ => Err(self.unexpected_answer("it does not say that it is one")),
         }
     }
 
     /// Asks for a JSON object that has `member`.
-    pub(super) async fn get(&self, path: &[&str], query: Query<'_>, member: &str) -> Result<Answer, Failure> {
+    pub(super) async fn get(
+        &self,
+        path: &[&str],
+        query: QueryPairs<'_>,
+        member: &str,
+    ) -> Result<DaemonAnswer, CommandError> {
         self.send(http::Method::GET, path, query, None, member).await
     }
 
     /// Asks for the list of tools, in whatever format.
-    pub(super) async fn list(&self, query: Query<'_>) -> Result<Answer, Failure> {
+    pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
         let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
         if !headers.contains_key(REVISION) {
-            return Err(self.strange("its list of tools tells no revision"));
+            return Err(self.unexpected_answer("its list of tools tells no revision"));
         }
         let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
         let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);
         let (selection, notes) = (text("callsheet-selection"), text("callsheet-notes"));
-        Ok(Answer { value: self.read(&body)?, body, left_out, selection, notes })
+        Ok(DaemonAnswer { value: self.parse_json(&body)?, body, left_out, selection, notes })
     }
 
     /// Sends something that changes state; the answer is a JSON object that has `member`.
@@ -146,43 +151,43 @@ impl Daemon {
         &self,
         method: http::Method,
         path: &[&str],
-        query: Query<'_>,
+        query: QueryPairs<'_>,
         body: Option<&Value>,
         member: &str,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<DaemonAnswer, CommandError> {
         let (_, body) = self.exchange(method, path, query, body).await?;
-        let value = self.read(&body)?;
+        let value = self.parse_json(&body)?;
         if value.get(member).is_none() {
-            return Err(self.strange(&format!("its answer has no `{member}`")));
+            return Err(self.unexpected_answer(&format!("its answer has no `{member}`")));
         }
-        Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
+        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
     }
 
     /// Has a tool run. It may take as long as the daemon allows.
-    pub(super) async fn execute(&self, body: &Value) -> Result<Answer, Failure> {
+    pub(super) async fn execute(&self, body: &Value) -> Result<DaemonAnswer, CommandError> {
         let url = self.address(&["tools", "execute"])?;
         let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
         let response = request.body(body.to_string()).send().await.map_err(|error| self.unreachable(&error))?;
         let (_, body) = self.receive(response).await?;
-        let value = self.read(&body)?;
+        let value = self.parse_json(&body)?;
         if value.get("success").is_none() && value.get("status").is_none() {
-            return Err(self.strange("its answer to a call has neither `success` nor `status`"));
+            return Err(self.unexpected_answer("its answer to a call has neither `success` nor `status`"));
         }
-        Ok(Answer { body, value, left_out: 0, selection: None, notes: None })
+        Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
     }
 
     /// Reads JSON that it wrote.
-    pub(super) fn read(&self, body: &[u8]) -> Result<Value, Failure> {
-        serde_json::from_slice(body).map_err(|error| self.strange(&format!("its answer is no JSON: {error}")))
+    pub(super) fn parse_json(&self, body: &[u8]) -> Result<Value, CommandError> {
+        serde_json::from_slice(body).map_err(|error| self.unexpected_answer(&format!("its answer is no JSON: {error}")))
     }
 
     async fn exchange(
         &self,
         method: http::Method,
         path: &[&str],
-        query: Query<'_>,
+        query: QueryPairs<'_>,
         body: Option<&Value>,
-    ) -> Result<(http::HeaderMap, Vec<u8>), Failure> {
+    ) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         let mut url = self.address(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -199,14 +204,14 @@ impl Daemon {
     }
 
     /// Reads a whole answer.
-    async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), Failure> {
+    async fn receive(&self, mut response: reqwest::Response) -> Result<(http::HeaderMap, Vec<u8>), CommandError> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > MAX_ANSWER {
-                return Err(self.strange("its answer is larger than 1 GiB"));
+                return Err(self.unexpected_answer("its answer is larger than 1 GiB"));
             }
         }
         if status.is_success() {
@@ -214,12 +219,16 @@ impl Daemon {
         }
         match headers.get(CONTENT_TYPE) {
             Some(kind) if kind == "application/problem+json" => Err(refused(status, &bytes)),
-            _ => Err(self.strange(&format!("it answered {status}"))),
+            _ => Err(self.unexpected_answer(&format!("it answered {status}"))),
         }
     }
 
     /// Follows the daemon's events from behind `last` on, the id of the last one that is known.
-    pub(super) async fn follow(&self, query: &Query<'_>, last: Option<&str>) -> Result<Stream, Failure> {
+    pub(super) async fn follow(
+        &self,
+        query: &QueryPairs<'_>,
+        last: Option<&str>,
+    ) -> Result<DaemonEventStream, CommandError> {
         let mut url = self.address(&["events"])?;
         url.query_pairs_mut().extend_pairs(query);
         // It lasts as long as both sides do.
@@ -230,17 +239,17 @@ impl Daemon {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let kind = response.headers().get(CONTENT_TYPE);
         if response.status().is_success() && kind.is_some_and(|kind| kind == "text/event-stream") {
-            return Ok(Stream { response, reader: sse::Reader::default() });
+            return Ok(DaemonEventStream { response, reader: sse::SseParser::default() });
         }
         self.receive(response).await?;
-        Err(self.strange("it has no events"))
+        Err(self.unexpected_answer("it has no events"))
     }
 
     /// The address of a route. Names that a URL cannot carry as a part of its path are refused: it would mean another route.
-    fn address(&self, path: &[&str]) -> Result<Url, Failure> {
+    fn address(&self, path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
             let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
-            return Err(Failure::Usage { message: format!("`{name}` is no name of a scenario or tool"), hint });
+            return Err(CommandError::Usage { message: format!("`{name}` is no name of a scenario or tool"), hint });
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -250,28 +259,28 @@ impl Daemon {
     }
 
     /// Its address.
-    pub(super) fn shown(&self) -> &str {
+    pub(super) fn address_text(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    fn unreachable(&self, error: &reqwest::Error) -> CommandError {
         let cause = anyhow::Chain::new(error).last().map(ToString::to_string).unwrap_or_default();
-        Failure::Unreachable {
-            message: format!("no daemon answers at {}: {cause}", self.shown()),
+        CommandError::Unreachable {
+            message: format!("no daemon answers at {}: {cause}", self.address_text()),
             hint: "start one with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`".into(),
         }
     }
 
-    fn strange(&self, what: &str) -> Failure {
-        Failure::Unreachable {
-            message: format!("what answers at {} is no callsheet daemon: {what}", self.shown()),
+    fn unexpected_answer(&self, what: &str) -> CommandError {
+        CommandError::Unreachable {
+            message: format!("what answers at {} is no callsheet daemon: {what}", self.address_text()),
             hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
         }
     }
 }
 
 /// What the daemon says of a request it refuses (`application/problem+json`), in the words of the command line.
-fn refused(status: http::StatusCode, body: &[u8]) -> Failure {
+fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
     let told = told.map_or_else(|| format!("the daemon answered {status}"), as_commands);
@@ -286,7 +295,7 @@ fn refused(status: http::StatusCode, body: &[u8]) -> Failure {
         ["candidates", "known"].iter().flat_map(|key| output::list(&problem, key)).filter_map(Value::as_str).collect();
     let unsaid = !names.is_empty() && names.iter().any(|name| !told.contains(name));
     let hint = if unsaid { Some(format!("one of: {}", names.join(", "))) } else { next.map(str::to_owned) };
-    Failure::Refused { message: message.to_owned(), hint }
+    CommandError::Refused { message: message.to_owned(), hint }
 }
 
 /// The text with the routes and parameters that it quotes replaced by the commands and flags that stand for them.
@@ -319,10 +328,10 @@ fn command(literal: &str) -> Option<String> {
 }
 
 /// Reads the address of a daemon as people write it.
-pub(super) fn read_url(text: &str) -> Result<Url, Failure> {
+pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-        _ => Err(Failure::Usage {
+        _ => Err(CommandError::Usage {
             message: format!("`{text}` is no address of a daemon"),
             hint: "write it like http://127.0.0.1:7400".into(),
         }),
@@ -330,12 +339,12 @@ pub(super) fn read_url(text: &str) -> Result<Url, Failure> {
 }
 
 /// The address that a daemon with this configuration listens on.
-fn configured(remote: &Remote) -> Result<Url, Failure> {
+fn configured(remote: &RemoteArgs) -> Result<Url, CommandError> {
     let mut options = LoadOptions::from_process();
     options.file.clone_from(&remote.config);
     let listen = config::load(&options)?.config.server.listen;
     if listen.port() == 0 {
-        return Err(Failure::Usage {
+        return Err(CommandError::Usage {
             message: format!("the configured address {listen} does not tell the port"),
             hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
         });
@@ -344,12 +353,12 @@ fn configured(remote: &Remote) -> Result<Url, Failure> {
 }
 
 /// The address at which what listens there is reached from this machine.
-pub(super) fn address_of(mut listen: SocketAddr) -> Result<Url, Failure> {
+pub(super) fn address_of(mut listen: SocketAddr) -> Result<Url, CommandError> {
     if listen.ip().is_unspecified() {
         let loopback: IpAddr = if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
         listen.set_ip(loopback);
     }
-    read_url(&format!("http://{listen}"))
+    parse_url(&format!("http://{listen}"))
 }
 
 #[cfg(test)]
@@ -373,9 +382,9 @@ mod tests {
     fn names_that_the_text_leaves_out_are_the_hint() {
         let said = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`; did you mean b?","candidates":["b"]}"#);
         assert!(
-            matches!(said, Failure::Refused { message, hint } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
+            matches!(said, CommandError::Refused { message, hint } if message == "no `a`" && hint.as_deref() == Some("did you mean b?"))
         );
         let unsaid = refused(http::StatusCode::NOT_FOUND, br#"{"error":"no `a`","candidates":["b", "c"]}"#);
-        assert!(matches!(unsaid, Failure::Refused { hint, .. } if hint.as_deref() == Some("one of: b, c")));
+        assert!(matches!(unsaid, CommandError::Refused { hint, .. } if hint.as_deref() == Some("one of: b, c")));
     }
 }

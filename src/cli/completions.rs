@@ -7,12 +7,12 @@ use super::{Cli, output};
 
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
-pub(super) struct Completions {
+pub(super) struct CompletionsArgs {
     /// For which shell.
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub(super) fn run(self) {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "callsheet", &mut script);

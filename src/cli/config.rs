@@ -5,24 +5,24 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Failure, output};
+use super::{CommandError, output};
 use crate::config::{self, LoadOptions};
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
-pub(super) struct Config {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Print every value in force, or what is wrong with the configuration.
-    Show(Show),
+    Show(ShowConfigArgs),
 }
 
 #[derive(Debug, Args)]
-struct Show {
+struct ShowConfigArgs {
     /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -34,9 +34,9 @@ struct Show {
     json: bool,
 }
 
-impl Config {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        let Command::Show(show) = self.command;
+impl ConfigArgs {
+    pub(super) fn run(self) -> Result<(), CommandError> {
+        let ConfigCommand::Show(show) = self.command;
         let mut options = LoadOptions::from_process();
         options.file = show.config;
         let loaded = config::load(&options)?;

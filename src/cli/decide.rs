@@ -3,47 +3,47 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
-use super::{Failure, Remote, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, output};
 
 /// Arguments of `trust`.
 #[derive(Debug, Args)]
-pub(super) struct Trust {
+pub(super) struct TrustArgs {
     #[command(flatten)]
-    decide: Decide,
+    decide: BlockArgs,
     /// Only if this is where it is (`origin` in `callsheet scenarios NAME`).
     #[arg(long, value_name = "ORIGIN", conflicts_with = "undo")]
     at: Option<String>,
 }
 
-impl Trust {
+impl TrustArgs {
     /// Says yes, or takes it back.
-    pub(super) async fn run(self) -> Result<(), Failure> {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         self.decide.send("trust", self.at.into_iter().map(|at| ("origin", at)).collect()).await
     }
 }
 
 /// Arguments of `block`.
 #[derive(Debug, Args)]
-pub(super) struct Decide {
+pub(super) struct BlockArgs {
     /// Which scenario.
     name: String,
     /// Take this decision back.
     #[arg(long)]
     undo: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Decide {
+impl BlockArgs {
     /// Says no, or takes it back.
-    pub(super) async fn block(self) -> Result<(), Failure> {
-        self.send("block", Query::new()).await
+    pub(super) async fn block(self) -> Result<(), CommandError> {
+        self.send("block", QueryPairs::new()).await
     }
 
     /// Takes the decision that the daemon knows as `action`, or takes it back, and tells what came of it.
-    async fn send(self, action: &str, query: Query<'_>) -> Result<(), Failure> {
-        let daemon = Daemon::for_operator(&self.remote)?;
+    async fn send(self, action: &str, query: QueryPairs<'_>) -> Result<(), CommandError> {
+        let daemon = DaemonClient::for_operator(&self.remote)?;
         let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
         let answer = daemon.send(method, &["scenarios", &self.name, action], query, None, "state").await?;
         if self.remote.json {
@@ -51,7 +51,7 @@ impl Decide {
         } else {
             let text = |pointer| output::text(&answer.value, pointer);
             output::line(&format!("{} is {}: {}", text("/name"), text("/state"), text("/reason")));
-            output::line(&for_whom(&answer.value, action, self.undo));
+            output::line(&decision_subject(&answer.value, action, self.undo));
         }
         Ok(())
     }
@@ -59,19 +59,19 @@ impl Decide {
 
 /// Arguments of `forget`.
 #[derive(Debug, Args)]
-pub(super) struct Forget {
+pub(super) struct ForgetArgs {
     /// Which scenario.
     name: String,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Forget {
+impl ForgetArgs {
     /// Has it forgotten, and tells what came of it.
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
-        let answer = daemon.send(http::Method::POST, &path, Query::new(), None, "was").await?;
+        let answer = daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "was").await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else {
@@ -82,7 +82,7 @@ impl Forget {
 }
 
 /// What was decided for whom: a decision holds for more, and for less, than a name.
-fn for_whom(scenario: &Value, action: &str, undo: bool) -> String {
+fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     let text = |pointer| output::text(scenario, pointer);
     let what = match (action, undo) {
         ("trust", false) => "trusted",

@@ -24,7 +24,7 @@ pub(super) const USAGE: u8 = 2;
 
 /// Why a command failed. Each kind has its exit code.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// The daemon said no, or there is no such thing. Code 1.
     Refused {
         /// What the daemon said.
@@ -61,7 +61,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl CommandError {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         match self {
@@ -74,31 +74,31 @@ impl Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
         Self::Config(Box::new(error))
     }
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
         Self::Daemon { error, hint: None }
     }
 }
 
-impl From<StartError> for Failure {
+impl From<StartError> for CommandError {
     fn from(error: StartError) -> Self {
         anyhow::Error::from(error).into()
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         anyhow::Error::from(error).into()
     }
 }
 
 /// The runtime every command runs on.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }

@@ -3,13 +3,13 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::{Failure, Remote, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
-pub(super) struct Explain {
+pub(super) struct ExplainArgs {
     /// Published name, or `scenario/tool`.
     name: String,
     /// With the preferences of this profile.
@@ -19,14 +19,14 @@ pub(super) struct Explain {
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Explain {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl ExplainArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let scope = [("profile", self.profile), ("chat_id", self.chat)];
-        let query: Query = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        let query: QueryPairs = scope.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         let mut path = vec!["tools"];
         // An identity is two segments; its tool may hold further slashes, which are part of the second.
         match self.name.split_once('/') {
@@ -47,7 +47,8 @@ impl Explain {
 fn show(answer: &Value) {
     let listed = if answer["listed"] == Value::Bool(true) { "in the list" } else { "not in the list" };
     output::line(&format!("{} ({}): {listed}\n", output::text(answer, "/name"), output::text(answer, "/id")));
-    let mut sheet = Sheet::new(&[("DECISION", Fit::Whole), ("OUTCOME", Fit::Wrap), ("FROM", Fit::Whole)]);
+    let mut sheet =
+        TextTable::new(&[("DECISION", ColumnFit::Whole), ("OUTCOME", ColumnFit::Wrap), ("FROM", ColumnFit::Whole)]);
     for step in output::list(answer, "steps") {
         sheet.row(["/subject", "/outcome", "/source"].map(|pointer| cell(output::text(step, pointer))));
     }

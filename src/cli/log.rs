@@ -9,20 +9,20 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::Failure;
+use super::CommandError;
 
 /// What is logged when nobody says otherwise.
 const DEFAULT: &str = "info";
 
 /// Arguments about the log.
 #[derive(Debug, Args)]
-pub(super) struct Log {
+pub(super) struct LogArgs {
     /// What to log on standard error, such as `warn` or `callsheet=debug`.
     #[arg(long, env = "CALLSHEET_LOG", hide_env_values = true, value_name = "FILTER", default_value = DEFAULT)]
     log: String,
     /// How to log: lines for people, or one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
-    log_format: Format,
+    log_format: LogFormat,
     /// Address of an OpenTelemetry collector (OTLP over HTTP) that gets traces, such as `http://127.0.0.1:4318`.
     #[cfg(feature = "otlp")]
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true, value_name = "URL")]
@@ -32,37 +32,37 @@ pub(super) struct Log {
 /// What was started, to be finished at the end.
 #[derive(Debug, Default)]
 #[must_use = "what was gathered is lost unless it is finished"]
-pub(super) struct Started {
+pub(super) struct LogGuard {
     #[cfg(feature = "otlp")]
     traces: Option<super::otlp::Traces>,
 }
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum LogFormat {
     /// For people.
     Human,
     /// For machines: `timestamp`, `level`, `target`, `message`, the fields, and in `span` those of what it belongs to.
     Json,
 }
 
-impl Log {
+impl LogArgs {
     /// Logs from here on.
-    pub(super) fn start(&self) -> Result<Started, Failure> {
+    pub(super) fn start(&self) -> Result<LogGuard, CommandError> {
         // An empty variable is one that is not set.
         let filter = if self.log.is_empty() { DEFAULT } else { &self.log };
-        let filter = EnvFilter::try_new(filter).map_err(|error| Failure::Usage {
+        let filter = EnvFilter::try_new(filter).map_err(|error| CommandError::Usage {
             message: format!("`--log` or `CALLSHEET_LOG` cannot be `{filter}`: {error}"),
             hint: "write a level such as `info`, or parts with levels such as `warn,callsheet::engine=debug`".into(),
         })?;
         let lines = fmt::layer().with_writer(std::io::stderr);
         let lines = match self.log_format {
-            Format::Human => {
+            LogFormat::Human => {
                 // The same judgement as for everything else that is printed.
                 let choice = anstream::AutoStream::choice(&std::io::stderr());
                 lines.with_ansi(choice != anstream::ColorChoice::Never).boxed()
             }
-            Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+            LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
         };
         let started = self.started()?;
         let all = tracing_subscriber::registry().with(lines.with_filter(filter));
@@ -74,19 +74,19 @@ impl Log {
     }
 
     #[cfg(feature = "otlp")]
-    fn started(&self) -> Result<Started, Failure> {
+    fn started(&self) -> Result<LogGuard, CommandError> {
         let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
-        Ok(Started { traces: collector.map(super::otlp::Traces::to).transpose()? })
+        Ok(LogGuard { traces: collector.map(super::otlp::Traces::to_collector).transpose()? })
     }
 
     #[cfg(not(feature = "otlp"))]
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same call with and without traces")]
-    fn started(&self) -> Result<Started, Failure> {
-        Ok(Started::default())
+    fn started(&self) -> Result<LogGuard, CommandError> {
+        Ok(LogGuard::default())
     }
 }
 
-impl Started {
+impl LogGuard {
     /// Sends what is left.
     #[cfg_attr(not(feature = "otlp"), expect(clippy::unused_async, reason = "the same call with and without traces"))]
     pub(super) async fn finish(self) {

@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man as Page;
 
-use super::{Cli, Failure, output};
+use super::{Cli, CommandError, output};
 
 /// What the pages belong to, at the head of each.
 const MANUAL: &str = "callsheet manual";
 
 /// Arguments of `man`.
 #[derive(Debug, Args)]
-pub(super) struct Man {
+pub(super) struct ManArgs {
     /// Write a page for each command into this folder, instead of printing the first.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
-impl Man {
-    pub(super) fn run(self) -> Result<(), Failure> {
+impl ManArgs {
+    pub(super) fn run(self) -> Result<(), CommandError> {
         // `help COMMAND` is no command of its own.
         let mut command = Cli::command().disable_help_subcommand(true);
         command.build();
@@ -30,7 +30,7 @@ impl Man {
             output::raw(&rendered(&command)?);
             return Ok(());
         };
-        write_all(&command, folder).map_err(|error| Failure::Usage {
+        write_all(&command, folder).map_err(|error| CommandError::Usage {
             message: format!("the pages cannot be written to {}: {error}", folder.display()),
             hint: "name a folder that this user may write to".into(),
         })

@@ -40,7 +40,7 @@ mod table;
 mod tools;
 mod watch;
 
-pub use exit::Failure;
+pub use exit::CommandError;
 
 /// One always-current list of every tool that your AI agents may call.
 #[derive(Debug, Parser)]
@@ -55,49 +55,49 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the daemon until it is told to stop.
-    Serve(serve::Serve),
+    Serve(serve::ServeArgs),
     /// Run three sample scenarios and the daemon, and show what it makes of them.
-    Demo(demo::Demo),
+    Demo(demo::DemoArgs),
     /// List the tools, as a table or as an LLM request needs them.
-    Tools(tools::Tools),
+    Tools(tools::ToolsArgs),
     /// Find the tools that fit a text best.
-    Search(search::Search),
+    Search(search::SearchArgs),
     /// List the scenarios with their health.
-    Scenarios(scenarios::Scenarios),
+    Scenarios(scenarios::ScenariosArgs),
     /// Tell why a tool is or is not in the list.
-    Explain(explain::Explain),
+    Explain(explain::ExplainArgs),
     /// Run a tool.
-    Call(call::Call),
+    Call(call::CallArgs),
     /// Show, set and reset preferences.
-    Prefs(prefs::Prefs),
+    Prefs(prefs::PrefsArgs),
     /// List calls that wait for a human's yes, and decide them.
-    Approvals(approvals::Approvals),
+    Approvals(approvals::ApprovalsArgs),
     /// List what long-running tools do, and call it off.
-    Operations(operations::Operations),
+    Operations(operations::OperationsArgs),
     /// Ask scenarios for their tools now.
-    Refresh(refresh::Refresh),
+    Refresh(refresh::RefreshArgs),
     /// Keep a scenario out, or let it in again.
-    Block(decide::Decide),
+    Block(decide::BlockArgs),
     /// Let in a scenario that was found by a source that does not vouch for it.
-    Trust(decide::Trust),
+    Trust(decide::TrustArgs),
     /// End what is known of a scenario that is removed or down.
-    Forget(decide::Forget),
+    Forget(decide::ForgetArgs),
     /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
-    Check(check::Check),
+    Check(check::CheckArgs),
     /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
-    Doctor(doctor::Doctor),
+    Doctor(doctor::DoctorArgs),
     /// Show the configuration in force.
-    Config(config::Config),
+    Config(config::ConfigArgs),
     /// Print a completion script for a shell.
-    Completions(completions::Completions),
+    Completions(completions::CompletionsArgs),
     /// Print manual pages.
     #[command(hide = true)]
-    Man(man::Man),
+    Man(man::ManArgs),
 }
 
 /// Which daemon to speak to, and how to print.
 #[derive(Debug, Args)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteArgs {
     /// Address of the daemon; the configured listen address by default.
     #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
     url: Option<String>,
@@ -142,7 +142,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 impl Command {
-    async fn run(self) -> Result<(), Failure> {
+    async fn run(self) -> Result<(), CommandError> {
         match self {
             Self::Serve(command) => command.run().await,
             Self::Demo(command) => command.run().await,

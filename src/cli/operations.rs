@@ -4,73 +4,73 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::by_id::{self, asker, json_text, whole};
-use super::client::{Answer, Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::{Failure, Remote, output};
+use super::by_id::{self, caller, complete_id, json_text};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
 use crate::model::OperationState;
 use crate::runtime::Clock;
 
 /// Arguments of `operations`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Operations {
+pub(super) struct OperationsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<OperationsCommand>,
     #[command(flatten)]
-    list: List,
+    list: ListOperationsArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum OperationsCommand {
     /// Call one off, by the tool that its scenario has for that.
-    Cancel(Cancel),
+    Cancel(CancelArgs),
 }
 
 #[derive(Debug, Args)]
-struct List {
+struct ListOperationsArgs {
     /// Show everything about this one, with its result.
     id: Option<String>,
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "id", value_parser = states())]
     state: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]
-struct Cancel {
+struct CancelArgs {
     /// Which one; the beginning of its id is enough.
     id: String,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 fn states() -> PossibleValuesParser {
     PossibleValuesParser::new(OperationState::ALL.map(OperationState::as_str))
 }
 
-impl Operations {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl OperationsArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
             None => self.list.run().await,
-            Some(Command::Cancel(Cancel { id, remote })) => {
-                let daemon = Daemon::for_operator(&remote)?;
-                let id = whole(&daemon, "operations", &id).await?;
+            Some(OperationsCommand::Cancel(CancelArgs { id, remote })) => {
+                let daemon = DaemonClient::for_operator(&remote)?;
+                let id = complete_id(&daemon, "operations", &id).await?;
                 let path = ["operations", &id];
-                shown(&daemon.send(http::Method::DELETE, &path, Query::new(), None, "state").await?, &remote);
+                print_one(&daemon.send(http::Method::DELETE, &path, QueryPairs::new(), None, "state").await?, &remote);
                 Ok(())
             }
         }
     }
 }
 
-impl List {
-    async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl ListOperationsArgs {
+    async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         if let Some(id) = &self.id {
-            let id = whole(&daemon, "operations", id).await?;
-            shown(&daemon.get(&["operations", &id], Query::new(), "state").await?, &self.remote);
+            let id = complete_id(&daemon, "operations", id).await?;
+            print_one(&daemon.get(&["operations", &id], QueryPairs::new(), "state").await?, &self.remote);
             return Ok(());
         }
         let query = self.state.iter().map(|state| ("state", state.clone())).collect();
@@ -92,19 +92,19 @@ impl List {
 fn table(rows: &[Value]) {
     let now = Clock::system().wall();
     let columns = [
-        ("ID", Fit::Whole),
-        ("TOOL", Fit::Whole),
-        ("STATE", Fit::Whole),
-        ("PROGRESS", Fit::Rank(1)),
-        ("STARTED", Fit::Rank(2)),
-        ("NOTE", Fit::Cut),
+        ("ID", ColumnFit::Whole),
+        ("TOOL", ColumnFit::Whole),
+        ("STATE", ColumnFit::Whole),
+        ("PROGRESS", ColumnFit::Rank(1)),
+        ("STARTED", ColumnFit::Rank(2)),
+        ("NOTE", ColumnFit::Cut),
     ];
-    let mut sheet = Sheet::new(&columns);
+    let mut sheet = TextTable::new(&columns);
     for row in rows {
         let text = |pointer| output::text(row, pointer);
         let note = [text("/error"), text("/note"), text("/progress/message")];
         sheet.row([
-            cell(by_id::short(row)),
+            cell(by_id::short_id(row)),
             cell(by_id::tool(row)),
             cell(text("/state")),
             cell(progress(row)),
@@ -126,7 +126,7 @@ fn progress(row: &Value) -> String {
 }
 
 /// Prints everything about one.
-fn shown(answer: &Answer, remote: &Remote) {
+fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);
     }
@@ -136,7 +136,7 @@ fn shown(answer: &Answer, remote: &Remote) {
         ("id", text("/id")),
         ("tool", by_id::tool(one)),
         ("state", text("/state")),
-        ("asked by", asker(one)),
+        ("asked by", caller(one)),
         ("its own id", json_text(one, "/reference")),
         ("status", text("/status")),
         ("progress", progress(one)),
@@ -149,5 +149,5 @@ fn shown(answer: &Answer, remote: &Remote) {
         ("error", text("/error")),
         ("result", json_text(one, "/result")),
     ];
-    by_id::page(&rows);
+    by_id::print_details(&rows);
 }

@@ -21,7 +21,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::Failure;
+use super::CommandError;
 use crate::runtime::Tasks;
 use crate::transports::http::{body, tls};
 
@@ -38,7 +38,7 @@ pub(super) struct Traces(SdkTracerProvider);
 
 /// Sends batches from the exporter's own thread, which has no runtime.
 #[derive(Debug)]
-struct Sender {
+struct OtlpClient {
     client: reqwest::Client,
     runtime: Handle,
     tasks: Tasks,
@@ -46,19 +46,19 @@ struct Sender {
 
 impl Traces {
     /// Sends to the collector at this address, such as `http://127.0.0.1:4318`.
-    pub(super) fn to(collector: &str) -> Result<Self, Failure> {
+    pub(super) fn to_collector(collector: &str) -> Result<Self, CommandError> {
         tls::choose_tls();
         // A proxy from the environment would see the traces, and a redirect would send them elsewhere.
         let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = builder.timeout(TIMEOUT).build().context("the client for traces cannot be set up")?;
-        let sender = Sender { client, runtime: Handle::current(), tasks: Tasks::new() };
+        let sender = OtlpClient { client, runtime: Handle::current(), tasks: Tasks::new() };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(sender)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(format!("{}{PATH}", collector.trim_end_matches('/')))
             .build()
-            .map_err(|error| Failure::Usage {
+            .map_err(|error| CommandError::Usage {
                 message: format!("`--otlp` cannot be used: {error}"),
                 hint: "write the address of a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318"
                     .into(),
@@ -88,7 +88,7 @@ impl Traces {
     }
 }
 
-impl HttpClient for Sender {
+impl HttpClient for OtlpClient {
     fn send_bytes<'s, 'a>(&'s self, request: Request<Bytes>) -> BoxFuture<'a, Result<Response<Bytes>, HttpError>>
     where
         's: 'a,

@@ -9,7 +9,7 @@ use comfy_table::{Cell, Color};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Failure;
+use super::CommandError;
 
 /// Whether nobody reads what is printed any more.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -52,19 +52,21 @@ pub(super) fn json(value: &Value) {
 }
 
 /// Prints why a command failed, to standard error: `error: ...` and, where there is a next step, `  hint: ...`.
-pub(super) fn failure(failure: &Failure) {
+pub(super) fn failure(failure: &CommandError) {
     match failure {
-        Failure::Found | Failure::FoundConfig => {}
-        Failure::Refused { message, hint } => error(message, hint.as_deref()),
-        Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => error(message, Some(hint)),
-        Failure::Config(config) => {
+        CommandError::Found | CommandError::FoundConfig => {}
+        CommandError::Refused { message, hint } => error(message, hint.as_deref()),
+        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
+            error(message, Some(hint))
+        }
+        CommandError::Config(config) => {
             for problem in &config.problems {
                 let text = problem.to_string();
                 let (message, hint) = text.split_once("\n  hint: ").unzip();
                 error(message.unwrap_or(&text), hint);
             }
         }
-        Failure::Daemon { error: chain, hint } => {
+        CommandError::Daemon { error: chain, hint } => {
             // The chain is printed here, once; each level tells only its own.
             let chain = format!("{chain:#}");
             let (message, next) = next_step(&chain);
@@ -78,9 +80,9 @@ pub(super) fn failure(failure: &Failure) {
 
 fn error(message: &str, hint: Option<&str>) {
     let mut out = anstream::stderr().lock();
-    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {}", plain(message));
+    let _ = writeln!(out, "\u{1b}[1;31merror:\u{1b}[0m {}", sanitize(message));
     if let Some(hint) = hint {
-        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {}", plain(hint));
+        let _ = writeln!(out, "  \u{1b}[1mhint:\u{1b}[0m {}", sanitize(hint));
     }
 }
 
@@ -94,14 +96,14 @@ pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
 }
 
 /// A text without what steers terminals: control characters (line ends become blanks) and marks that turn the direction of writing.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
 /// The same for a text of several lines, which stay.
 pub(super) fn lines(text: &str) -> String {
-    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+    text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
 
 /// The severity of a finding with its colour.
@@ -126,13 +128,13 @@ pub(super) fn state(text: &str) -> Cell {
 
 /// A text of an answer, fit for a terminal; empty when it has none.
 pub(super) fn text(value: &Value, pointer: &str) -> String {
-    plain(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
+    sanitize(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
 }
 
 /// The first line of a text of an answer, fit for a terminal.
 pub(super) fn first_line(value: &Value, pointer: &str) -> String {
     let text = value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    plain(text.trim_start().lines().next().unwrap_or_default())
+    sanitize(text.trim_start().lines().next().unwrap_or_default())
 }
 
 /// What is special about a tool, in words.
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn nothing_steers_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
+        assert_eq!(sanitize("a\u{1b}[2Jb\u{9b}31mc\u{202e}d\ne\tf\u{7}"), "a[2Jb31mcd e f");
     }
 
     #[test]

@@ -3,29 +3,29 @@
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::client::{Answer, Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::{Failure, Remote, output};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
 
 /// Arguments of `prefs`.
 #[derive(Debug, Args)]
-pub(super) struct Prefs {
+pub(super) struct PrefsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PrefsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PrefsCommand {
     /// List preferences.
-    List(List),
+    List(ListPrefsArgs),
     /// Set one or more settings; the others stay as they are.
-    Set(Set),
+    Set(SetPrefsArgs),
     /// Make settings inherit again.
-    Reset(Reset),
+    Reset(ResetPrefsArgs),
 }
 
 #[derive(Debug, Args)]
-struct List {
+struct ListPrefsArgs {
     /// Only those of this scope: `global`, `profile:<name>` or `chat:<id>`.
     #[arg(long)]
     scope: Option<String>,
@@ -33,12 +33,12 @@ struct List {
     #[arg(long)]
     target: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 /// What a preference speaks of, and where it holds.
 #[derive(Debug, Args)]
-struct Place {
+struct PreferenceKeyArgs {
     /// `tool:<scenario>/<tool>`, `scenario:<name>`, `category:<id>` or `tag:<tag>`.
     target: String,
     /// Where it holds: `global`, `profile:<name>` or `chat:<id>`.
@@ -52,15 +52,15 @@ struct Place {
     override_usage = "callsheet prefs set [OPTIONS] <TARGET> <--enabled|--approval|--alias|--priority|--pinned>...",
     after_help = EXAMPLES,
 )]
-struct Set {
+struct SetPrefsArgs {
     #[command(flatten)]
-    place: Place,
+    place: PreferenceKeyArgs,
     /// Whether the tools are in the list.
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     enabled: Option<bool>,
     /// Whether calls need a human's yes.
     #[arg(long, group = "settings", help_heading = SETTINGS)]
-    approval: Option<Approval>,
+    approval: Option<ApprovalArg>,
     /// The name to publish a single tool under.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "NAME")]
     alias: Option<String>,
@@ -71,7 +71,7 @@ struct Set {
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     pinned: Option<bool>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 const SETTINGS: &str = "Settings";
@@ -83,24 +83,24 @@ Examples:
   callsheet prefs set scenario:mail --approval require --scope profile:intern";
 
 #[derive(Debug, Args)]
-struct Reset {
+struct ResetPrefsArgs {
     #[command(flatten)]
-    place: Place,
+    place: PreferenceKeyArgs,
     /// Only this setting; all of them by default.
     #[arg(long)]
-    setting: Option<Setting>,
+    setting: Option<SettingArg>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Approval {
+enum ApprovalArg {
     Require,
     Skip,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Setting {
+enum SettingArg {
     Enabled,
     Approval,
     Alias,
@@ -108,21 +108,21 @@ enum Setting {
     Pinned,
 }
 
-impl Prefs {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl PrefsArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         match self.command {
-            Command::List(command) => command.run().await,
-            Command::Set(command) => command.run().await,
-            Command::Reset(command) => command.run().await,
+            PrefsCommand::List(command) => command.run().await,
+            PrefsCommand::Set(command) => command.run().await,
+            PrefsCommand::Reset(command) => command.run().await,
         }
     }
 }
 
-impl List {
-    async fn run(self) -> Result<(), Failure> {
+impl ListPrefsArgs {
+    async fn run(self) -> Result<(), CommandError> {
         let filter = [("scope", self.scope), ("target", self.target)];
         let query = filter.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        let answer = Daemon::of(&self.remote)?.get(&["preferences"], query, "preferences").await?;
+        let answer = DaemonClient::from_args(&self.remote)?.get(&["preferences"], query, "preferences").await?;
         let list = output::list(&answer.value, "preferences");
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -135,8 +135,8 @@ impl List {
     }
 }
 
-impl Set {
-    async fn run(self) -> Result<(), Failure> {
+impl SetPrefsArgs {
+    async fn run(self) -> Result<(), CommandError> {
         let mut body = json!({ "scope": self.place.scope, "target": self.place.target });
         let approval = self.approval.and_then(|approval| name(&approval));
         let settings = [
@@ -151,18 +151,19 @@ impl Set {
                 body[key] = value;
             }
         }
-        let daemon = Daemon::for_operator(&self.remote)?;
-        let answer = daemon.send(http::Method::PUT, &["preferences"], Query::new(), Some(&body), "preference").await?;
+        let daemon = DaemonClient::for_operator(&self.remote)?;
+        let answer =
+            daemon.send(http::Method::PUT, &["preferences"], QueryPairs::new(), Some(&body), "preference").await?;
         done(&answer, self.remote.json);
         Ok(())
     }
 }
 
-impl Reset {
-    async fn run(self) -> Result<(), Failure> {
+impl ResetPrefsArgs {
+    async fn run(self) -> Result<(), CommandError> {
         let mut query = vec![("scope", self.place.scope), ("target", self.place.target)];
         query.extend(self.setting.and_then(|setting| name(&setting)).map(|name| ("setting", name)));
-        let daemon = Daemon::for_operator(&self.remote)?;
+        let daemon = DaemonClient::for_operator(&self.remote)?;
         let answer = daemon.send(http::Method::DELETE, &["preferences"], query, None, "preference").await?;
         done(&answer, self.remote.json);
         Ok(())
@@ -174,7 +175,7 @@ fn name(choice: &impl ValueEnum) -> Option<String> {
     Some(choice.to_possible_value()?.get_name().to_owned())
 }
 
-fn done(answer: &Answer, json: bool) {
+fn done(answer: &DaemonAnswer, json: bool) {
     let preference = &answer.value["preference"];
     if json {
         output::answer(&answer.body, &answer.value);
@@ -188,11 +189,11 @@ fn done(answer: &Answer, json: bool) {
 
 fn show(list: &[Value]) {
     let columns = ["SCOPE", "TARGET", "ENABLED", "APPROVAL", "ALIAS", "PRIORITY", "PINNED"];
-    let mut sheet = Sheet::new(&columns.map(|heading| (heading, Fit::Whole)));
+    let mut sheet = TextTable::new(&columns.map(|heading| (heading, ColumnFit::Whole)));
     for preference in list {
         let shown = |key: &str| match &preference[key] {
             Value::Null => cell("inherit"),
-            Value::String(text) => cell(output::plain(text)),
+            Value::String(text) => cell(output::sanitize(text)),
             other => cell(other.to_string()),
         };
         sheet.row(["scope", "target"].into_iter().chain(NAMES).map(shown));

@@ -4,25 +4,25 @@ use clap::Args;
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::client::{Daemon, Query};
-use super::{Failure, Remote, output, scenarios};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, output, scenarios};
 use crate::runtime::Clock;
 
 /// Arguments of `refresh`.
 #[derive(Debug, Args)]
-pub(super) struct Refresh {
+pub(super) struct RefreshArgs {
     /// Which scenarios; all by default.
     names: Vec<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Refresh {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl RefreshArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = if self.names.is_empty() {
-            daemon.send(http::Method::POST, &["tools", "sync"], Query::new(), None, "total_tools").await?;
-            daemon.get(&["scenarios"], Query::new(), "scenarios").await?.value
+            daemon.send(http::Method::POST, &["tools", "sync"], QueryPairs::new(), None, "total_tools").await?;
+            daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?.value
         } else {
             // The slowest of them is waited for, not each after the other.
             let asked = self.names.iter().map(|name| one(&daemon, name));
@@ -38,13 +38,13 @@ impl Refresh {
 }
 
 /// Asks one scenario; its health after that.
-async fn one(daemon: &Daemon, name: &str) -> Result<Value, Failure> {
+async fn one(daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
     let path = ["scenarios", name, "refresh"];
-    Ok(daemon.send(http::Method::POST, &path, Query::new(), None, "state").await?.value)
+    Ok(daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "state").await?.value)
 }
 
 /// A script wants to know whether everyone answered. Those that an operator keeps out, or has not let in, and those that were removed, were not asked.
-fn failed(answer: &Value) -> Result<(), Failure> {
+fn failed(answer: &Value) -> Result<(), CommandError> {
     let asked =
         |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending" | "removed");
     let failed: Vec<String> = output::list(answer, "scenarios")
@@ -55,7 +55,7 @@ fn failed(answer: &Value) -> Result<(), Failure> {
         .collect();
     match failed.first() {
         None => Ok(()),
-        Some(first) => Err(Failure::Refused {
+        Some(first) => Err(CommandError::Refused {
             message: format!("no good answer from {}", failed.join(", ")),
             hint: Some(format!("`callsheet scenarios {first}` tells more")),
         }),

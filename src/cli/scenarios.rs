@@ -6,16 +6,16 @@ use comfy_table::{Cell, CellAlignment};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::watch::{self, Follow};
-use super::{Failure, Remote, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::watch::{self, EventFollower};
+use super::{CommandError, RemoteArgs, output};
 use crate::model::ScenarioState;
 use crate::runtime::Clock;
 
 /// Arguments of `scenarios`.
 #[derive(Debug, Args)]
-pub(super) struct Scenarios {
+pub(super) struct ScenariosArgs {
     /// Show everything that is known of this one.
     name: Option<String>,
     /// Only those in this state.
@@ -25,16 +25,16 @@ pub(super) struct Scenarios {
     #[arg(short, long, conflicts_with = "state", help_heading = "Output")]
     watch: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 fn states() -> PossibleValuesParser {
     PossibleValuesParser::new(ScenarioState::ALL.map(ScenarioState::as_str))
 }
 
-impl Scenarios {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl ScenariosArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         if self.watch {
             return self.watch(&daemon).await;
         }
@@ -42,9 +42,9 @@ impl Scenarios {
     }
 
     /// What there is now.
-    async fn list(&self, daemon: &Daemon) -> Result<(), Failure> {
+    async fn list(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let answer = if let Some(name) = &self.name {
-            daemon.get(&["scenarios", name], Query::new(), "state").await?
+            daemon.get(&["scenarios", name], QueryPairs::new(), "state").await?
         } else {
             let query = self.state.iter().map(|state| ("state", state.clone())).collect();
             daemon.get(&["scenarios"], query, "scenarios").await?
@@ -61,12 +61,12 @@ impl Scenarios {
     }
 
     /// What there is, then what changes of it.
-    async fn watch(&self, daemon: &Daemon) -> Result<(), Failure> {
+    async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = vec![("kind", "scenario".to_owned())];
         query.extend(self.name.iter().map(|name| ("scenario", name.clone())));
         // Followed first and listed then, so that no change falls between the two.
-        let mut follow = Follow::start(daemon, query).await?;
-        let mut printed: Option<watch::Scenarios> = None;
+        let mut follow = EventFollower::start(daemon, query).await?;
+        let mut printed: Option<watch::StateChanges> = None;
         while let Some(heard) = follow.next().await? {
             if self.remote.json {
                 heard.print_json();
@@ -77,7 +77,7 @@ impl Scenarios {
                 continue;
             }
             self.list(daemon).await?;
-            printed = Some(watch::Scenarios::knowing(&heard.data));
+            printed = Some(watch::StateChanges::from_snapshot(&heard.data));
         }
         Ok(())
     }
@@ -98,16 +98,16 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         return;
     }
     // The highest rank is left out first where room is short.
-    let mut sheet = Sheet::new(&[
-        ("SCENARIO", Fit::Whole),
-        ("STATE", Fit::Whole),
-        ("TOOLS", Fit::Rank(1)),
-        ("OFF", Fit::Rank(3)),
-        ("BAD", Fit::Rank(4)),
-        ("LAST ANSWER", Fit::Rank(2)),
-        ("NEXT ASK", Fit::Rank(5)),
-        ("FROM", Fit::Rank(6)),
-        ("WHY", Fit::Cut),
+    let mut sheet = TextTable::new(&[
+        ("SCENARIO", ColumnFit::Whole),
+        ("STATE", ColumnFit::Whole),
+        ("TOOLS", ColumnFit::Rank(1)),
+        ("OFF", ColumnFit::Rank(3)),
+        ("BAD", ColumnFit::Rank(4)),
+        ("LAST ANSWER", ColumnFit::Rank(2)),
+        ("NEXT ASK", ColumnFit::Rank(5)),
+        ("FROM", ColumnFit::Rank(6)),
+        ("WHY", ColumnFit::Cut),
     ]);
     for scenario in scenarios {
         let number = |pointer| Cell::new(output::number(scenario, pointer)).set_alignment(CellAlignment::Right);

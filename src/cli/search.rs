@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::{Failure, Remote, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::{CommandError, RemoteArgs, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
 /// Arguments of `search`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Search {
+pub(super) struct SearchArgs {
     /// What the tool is to do.
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
@@ -45,12 +45,12 @@ pub(super) struct Search {
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Search {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl SearchArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let answer = daemon.get(&["tools", "search"], self.query(), "results").await?;
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
@@ -62,8 +62,8 @@ impl Search {
         Ok(())
     }
 
-    fn query(&self) -> Query<'static> {
-        let mut query = Query::from([("q", self.words.join(" "))]);
+    fn query(&self) -> QueryPairs<'static> {
+        let mut query = QueryPairs::from([("q", self.words.join(" "))]);
         let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
         for (key, values) in many {
             query.extend(values.iter().map(|value| (key, value.clone())));
@@ -80,12 +80,12 @@ impl Search {
 /// Prints the results as a table, best first.
 fn show(answer: &Value) {
     let results = output::list(answer, "results");
-    let mut sheet = Sheet::new(&[
-        ("TOOL", Fit::Whole),
-        ("SCENARIO", Fit::Rank(1)),
-        ("FOUND IN", Fit::Rank(2)),
-        ("NOTE", Fit::Whole),
-        ("DESCRIPTION", Fit::Cut),
+    let mut sheet = TextTable::new(&[
+        ("TOOL", ColumnFit::Whole),
+        ("SCENARIO", ColumnFit::Rank(1)),
+        ("FOUND IN", ColumnFit::Rank(2)),
+        ("NOTE", ColumnFit::Whole),
+        ("DESCRIPTION", ColumnFit::Cut),
     ]);
     for result in results {
         let fields: Vec<&str> = output::list(result, "fields").iter().filter_map(Value::as_str).collect();

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use super::{Failure, log};
+use super::{CommandError, log};
 use crate::app::Callsheet;
 use crate::config::{self, LoadOptions};
 use crate::runtime::open_files;
@@ -17,7 +17,7 @@ use crate::server::ServeError;
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -28,11 +28,11 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
-    log: log::Log,
+    log: log::LogArgs,
 }
 
-impl Serve {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl ServeArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         let log = self.log.start()?;
         let options = self.options();
         let loaded = config::load(&options)?;
@@ -79,7 +79,7 @@ impl Serve {
 }
 
 /// Takes the address, or tells what stands in the way.
-pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(listen).await.map_err(|error| {
         let why = match error.kind() {
             ErrorKind::AddrInUse => "another program listens there, perhaps a callsheet daemon; stop that one, or",
@@ -89,6 +89,6 @@ pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
         };
         let hint = format!("{why} use `--listen` for another address, where port 0 takes a free one");
         let error = anyhow::Error::new(error).context(format!("cannot listen on {listen}"));
-        Failure::Daemon { error, hint: Some(hint.trim_start().to_owned()) }
+        CommandError::Daemon { error, hint: Some(hint.trim_start().to_owned()) }
     })
 }

@@ -2,7 +2,7 @@
 
 /// An event as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Received {
+pub(super) struct SseEvent {
     /// The latest id that the stream gave; empty when none.
     pub(super) id: String,
     /// Its name.
@@ -13,24 +13,24 @@ pub(super) struct Received {
 
 /// Takes bytes in, gives events out.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct SseParser {
     buffer: Vec<u8>,
-    next: Received,
+    next: SseEvent,
 }
 
-impl Reader {
+impl SseParser {
     /// Takes bytes in.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// How many bytes wait for the end of their line.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn buffered(&self) -> usize {
         self.buffer.len() + self.next.data.len()
     }
 
     /// The next whole event.
-    pub(super) fn next(&mut self) -> Option<Received> {
+    pub(super) fn next(&mut self) -> Option<SseEvent> {
         let mut used = 0;
         let mut whole = None;
         while let Some(length) = self.buffer[used..].iter().position(|byte| *byte == b'\n') {
@@ -45,10 +45,10 @@ impl Reader {
         whole
     }
 
-    fn line(&mut self, line: &str) -> Option<Received> {
+    fn line(&mut self, line: &str) -> Option<SseEvent> {
         if line.is_empty() {
             let id = self.next.id.clone();
-            let whole = std::mem::replace(&mut self.next, Received { id, ..Received::default() });
+            let whole = std::mem::replace(&mut self.next, SseEvent { id, ..SseEvent::default() });
             return (!whole.data.is_empty()).then_some(whole);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -73,15 +73,15 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn received(id: &str, event: &str, data: &str) -> Received {
-        Received { id: id.into(), event: event.into(), data: data.into() }
+    fn received(id: &str, event: &str, data: &str) -> SseEvent {
+        SseEvent { id: id.into(), event: event.into(), data: data.into() }
     }
 
     #[test]
     fn events_come_whole_however_the_bytes_are_cut() {
         let text = "retry: 1000\n\n: alive\n\nid: a.1\r\nevent: catalog\ndata: {\"ä\":1}\ndata:2\n\nevent: end\ndata: x\n\nid: b";
         for cut in 1..text.len() {
-            let mut reader = Reader::default();
+            let mut reader = SseParser::default();
             let mut all = Vec::new();
             for bytes in text.as_bytes().chunks(cut) {
                 reader.push(bytes);
@@ -89,7 +89,7 @@ mod tests {
             }
             let expected = [received("a.1", "catalog", "{\"ä\":1}\n2"), received("a.1", "end", "x")];
             assert_eq!(all, expected, "{cut}");
-            assert_eq!(reader.waiting(), 5);
+            assert_eq!(reader.buffered(), 5);
         }
     }
 }

@@ -20,7 +20,7 @@ const LONGEST: usize = 400;
 
 /// What may be done with a column when room is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum ColumnFit {
     /// Always shown whole.
     Whole,
     /// Left out; those with the highest rank first.
@@ -32,16 +32,16 @@ pub(super) enum Fit {
 }
 
 /// A table that is being filled.
-pub(super) struct Sheet {
-    fits: Vec<Fit>,
+pub(super) struct TextTable {
+    fits: Vec<ColumnFit>,
     /// Whether a column has any content.
     used: Vec<bool>,
     table: Table,
 }
 
-impl Sheet {
+impl TextTable {
     /// An empty table with these headings.
-    pub(super) fn new(columns: &[(&str, Fit)]) -> Self {
+    pub(super) fn new(columns: &[(&str, ColumnFit)]) -> Self {
         let mut table = Table::new();
         table
             .load_style(comfy_table::presets::NOTHING)
@@ -60,7 +60,7 @@ impl Sheet {
             *used |= !cell.content().is_empty();
         }
         let mut row = Row::from(cells);
-        if !self.fits.contains(&Fit::Wrap) {
+        if !self.fits.contains(&ColumnFit::Wrap) {
             row.max_height(1);
         }
         self.table.add_row(row);
@@ -69,7 +69,7 @@ impl Sheet {
     /// Prints it, without the blanks at line ends.
     pub(super) fn print(mut self) {
         let natural = self.table.column_max_content_widths();
-        let widths = widths(&natural, &self.fits, &self.used, room());
+        let widths = widths(&natural, &self.fits, &self.used, terminal_width());
         let last = widths.iter().rposition(Option::is_some).unwrap_or(0);
         for (at, width) in widths.into_iter().enumerate() {
             let Some(column) = self.table.column_mut(at) else { continue };
@@ -91,7 +91,7 @@ pub(super) fn cell(text: impl AsRef<str>) -> Cell {
 }
 
 /// The characters a line may have: `COLUMNS` where that is set, else the width of the terminal. Nothing limits a pipe.
-fn room() -> Option<u16> {
+fn terminal_width() -> Option<u16> {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
     // A terminal that does not know its width says 0.
@@ -99,19 +99,20 @@ fn room() -> Option<u16> {
 }
 
 /// The width of each column, or nothing for one that is left out.
-fn widths(natural: &[u16], fits: &[Fit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
-    let mut shown: Vec<bool> = used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, Fit::Rank(_))).collect();
+fn widths(natural: &[u16], fits: &[ColumnFit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
+    let mut shown: Vec<bool> =
+        used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, ColumnFit::Rank(_))).collect();
     let Some(room) = room.map(u32::from) else {
         return natural.iter().zip(shown).map(|(width, shown)| shown.then_some(*width)).collect();
     };
-    let flexible = |at: usize| matches!(fits[at], Fit::Cut | Fit::Wrap);
+    let flexible = |at: usize| matches!(fits[at], ColumnFit::Cut | ColumnFit::Wrap);
     let needed = |shown: &[bool], readable: u16| -> u32 {
         let visible = (0..fits.len()).filter(|at| shown[*at]);
         let width = |at: usize| if flexible(at) { natural[at].min(readable) } else { natural[at] };
         visible.map(|at| u32::from(width(at)) + u32::from(GAP)).sum::<u32>().saturating_sub(GAP.into())
     };
     while needed(&shown, READABLE) > room {
-        let rank = |at: &usize| if let Fit::Rank(rank) = fits[*at] { Some(rank) } else { None };
+        let rank = |at: &usize| if let ColumnFit::Rank(rank) = fits[*at] { Some(rank) } else { None };
         let Some(first) = (0..fits.len()).filter(|at| shown[*at] && rank(at).is_some()).max_by_key(rank) else { break };
         shown[first] = false;
     }
@@ -120,9 +121,9 @@ fn widths(natural: &[u16], fits: &[Fit], used: &[bool], room: Option<u16>) -> Ve
     let readable = READABLE / u16::try_from(texts.len()).unwrap_or(1).max(1);
     let left = share(left, texts);
     let width = |at: usize| match fits[at] {
-        Fit::Whole | Fit::Rank(_) => Some(natural[at]),
-        Fit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
-        Fit::Wrap => Some(natural[at].min(left.max(readable))),
+        ColumnFit::Whole | ColumnFit::Rank(_) => Some(natural[at]),
+        ColumnFit::Cut => Some(natural[at].min(left)).filter(|width| *width >= USELESS.min(natural[at])),
+        ColumnFit::Wrap => Some(natural[at].min(left.max(readable))),
     };
     (0..fits.len()).map(|at| if shown[at] { width(at) } else { None }).collect()
 }
@@ -144,7 +145,7 @@ fn share(mut room: u16, mut texts: Vec<u16>) -> u16 {
 mod tests {
     use super::*;
 
-    const FITS: [Fit; 4] = [Fit::Whole, Fit::Rank(1), Fit::Rank(2), Fit::Cut];
+    const FITS: [ColumnFit; 4] = [ColumnFit::Whole, ColumnFit::Rank(1), ColumnFit::Rank(2), ColumnFit::Cut];
 
     #[test]
     fn without_a_limit_everything_is_whole() {
@@ -168,14 +169,14 @@ mod tests {
 
     #[test]
     fn a_text_that_wraps_keeps_a_readable_width() {
-        let fits = [Fit::Whole, Fit::Wrap];
+        let fits = [ColumnFit::Whole, ColumnFit::Wrap];
         assert_eq!(widths(&[10, 300], &fits, &[true; 2], Some(80)), [Some(10), Some(68)]);
         assert_eq!(widths(&[70, 300], &fits, &[true; 2], Some(80)), [Some(70), Some(24)]);
     }
 
     #[test]
     fn texts_share_the_room_that_short_ones_leave() {
-        let fits = [Fit::Whole, Fit::Wrap, Fit::Wrap, Fit::Wrap];
+        let fits = [ColumnFit::Whole, ColumnFit::Wrap, ColumnFit::Wrap, ColumnFit::Wrap];
         let shared = |natural: [u16; 4]| widths(&natural, &fits, &[true; 4], Some(106));
         assert_eq!(shared([10, 300, 20, 300]), [10, 35, 20, 35].map(Some));
         assert_eq!(shared([10, 300, 300, 300]), [10, 30, 30, 30].map(Some));

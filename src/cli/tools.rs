@@ -4,20 +4,20 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 
-use super::client::{Answer, Daemon, Query};
-use super::table::{Fit, Sheet, cell};
-use super::watch::{self, Follow};
-use super::{Failure, Remote, output};
+use super::client::{DaemonAnswer, DaemonClient, QueryPairs};
+use super::table::{ColumnFit, TextTable, cell};
+use super::watch::{self, EventFollower};
+use super::{CommandError, RemoteArgs, output};
 use crate::formats::FORMATS;
 
 /// Arguments of `tools`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
-pub(super) struct Tools {
+pub(super) struct ToolsArgs {
     #[command(flatten)]
-    filter: Filter,
+    filter: FilterArgs,
     #[command(flatten)]
-    choice: Choice,
+    choice: BudgetArgs,
     /// Print the list as programs need it: the very bytes of the daemon's answer.
     #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
     format: Option<String>,
@@ -34,12 +34,12 @@ pub(super) struct Tools {
     #[arg(long, requires = "format", help_heading = "Output")]
     cache: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
 /// What to list.
 #[derive(Debug, Args)]
-struct Filter {
+struct FilterArgs {
     /// Only tools of this scenario; may be given more than once.
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
@@ -69,7 +69,7 @@ struct Filter {
 /// Which of them, when there are too many.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Choice")]
-struct Choice {
+struct BudgetArgs {
     /// At most so many tokens, by estimate.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
@@ -81,8 +81,8 @@ struct Choice {
     sticky: Option<String>,
 }
 
-impl Choice {
-    fn add_to(&self, query: &mut Query<'static>) {
+impl BudgetArgs {
+    fn add_to(&self, query: &mut QueryPairs<'static>) {
         query.extend(self.max_tokens.map(|most| ("max_tokens", most.to_string())));
         let texts = [("defer", &self.defer), ("sticky", &self.sticky)];
         query.extend(texts.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))));
@@ -93,9 +93,9 @@ fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|format| format.id()))
 }
 
-impl Tools {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.remote)?;
+impl ToolsArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let daemon = DaemonClient::from_args(&self.remote)?;
         if self.watch {
             return self.watch(&daemon).await;
         }
@@ -129,12 +129,12 @@ impl Tools {
     }
 
     /// The list, then what changes of it.
-    async fn watch(&self, daemon: &Daemon) -> Result<(), Failure> {
+    async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = self.filter.query();
         query.push(("kind", "catalog".into()));
         // Followed first and listed then, so that no change falls between the two.
-        let mut follow = Follow::start(daemon, query).await?;
-        let mut printed: Option<watch::Tools> = None;
+        let mut follow = EventFollower::start(daemon, query).await?;
+        let mut printed: Option<watch::ToolChanges> = None;
         while let Some(heard) = follow.next().await? {
             if self.remote.json {
                 heard.print_json();
@@ -147,13 +147,13 @@ impl Tools {
             let answer = daemon.list(self.filter.query()).await?;
             show(&answer.value);
             note_left_out(&answer);
-            printed = Some(watch::Tools::knowing(&heard.data));
+            printed = Some(watch::ToolChanges::from_snapshot(&heard.data));
         }
         Ok(())
     }
 }
 
-fn note_left_out(answer: &Answer) {
+fn note_left_out(answer: &DaemonAnswer) {
     if answer.left_out > 0 {
         let tools = output::count(answer.left_out, "tool");
         output::note(&format!(
@@ -162,9 +162,9 @@ fn note_left_out(answer: &Answer) {
     }
 }
 
-impl Filter {
-    fn query(&self) -> Query<'static> {
-        let mut query = Query::new();
+impl FilterArgs {
+    fn query(&self) -> QueryPairs<'static> {
+        let mut query = QueryPairs::new();
         let many = [("scenario", &self.scenario), ("category", &self.category), ("tag", &self.tag)];
         for (key, values) in many {
             query.extend(values.iter().map(|value| (key, value.clone())));
@@ -193,13 +193,13 @@ impl Filter {
 /// Prints what was decided about each tool.
 fn show_report(answer: &Value) {
     let report = &answer["report"];
-    let mut sheet = Sheet::new(&[
-        ("TOOL", Fit::Whole),
-        ("LISTED", Fit::Whole),
-        ("RANK", Fit::Rank(2)),
-        ("SCORE", Fit::Rank(1)),
-        ("TOKENS", Fit::Whole),
-        ("WHY", Fit::Cut),
+    let mut sheet = TextTable::new(&[
+        ("TOOL", ColumnFit::Whole),
+        ("LISTED", ColumnFit::Whole),
+        ("RANK", ColumnFit::Rank(2)),
+        ("SCORE", ColumnFit::Rank(1)),
+        ("TOKENS", ColumnFit::Whole),
+        ("WHY", ColumnFit::Cut),
     ]);
     let number = |value: &Value| if value.is_null() { String::new() } else { value.to_string() };
     for tool in output::list(report, "listed") {
@@ -231,12 +231,12 @@ fn show_report(answer: &Value) {
 pub(super) fn show(list: &Value) {
     let tools = output::list(list, "tools");
     // The highest rank is left out first where room is short.
-    let mut sheet = Sheet::new(&[
-        ("TOOL", Fit::Whole),
-        ("SCENARIO", Fit::Rank(1)),
-        ("CATEGORY", Fit::Rank(2)),
-        ("NOTE", Fit::Whole),
-        ("DESCRIPTION", Fit::Cut),
+    let mut sheet = TextTable::new(&[
+        ("TOOL", ColumnFit::Whole),
+        ("SCENARIO", ColumnFit::Rank(1)),
+        ("CATEGORY", ColumnFit::Rank(2)),
+        ("NOTE", ColumnFit::Whole),
+        ("DESCRIPTION", ColumnFit::Cut),
     ]);
     for tool in tools {
         sheet.row([

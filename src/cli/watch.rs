@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::client::{Daemon, Query, Stream};
-use super::{Failure, output};
+use super::client::{DaemonClient, DaemonEventStream, QueryPairs};
+use super::{CommandError, output};
 use crate::runtime::{Clock, signal};
 
 /// The first and the longest wait before the daemon is looked for again.
-const WAITS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
+const RECONNECT_BACKOFF: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
 
 /// Follows one daemon.
-pub(super) struct Follow<'a> {
-    daemon: &'a Daemon,
-    query: Query<'a>,
+pub(super) struct EventFollower<'a> {
+    daemon: &'a DaemonClient,
+    query: QueryPairs<'a>,
     /// The stream at hand; none while the daemon is away.
-    stream: Option<Stream>,
+    stream: Option<DaemonEventStream>,
     /// The id of the last event.
     last: Option<String>,
     wait: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Follow<'a> {
 }
 
 /// An event of the daemon.
-pub(super) struct Heard {
+pub(super) struct WatchedEvent {
     /// Its name.
     pub(super) event: String,
     id: String,
@@ -36,22 +36,22 @@ pub(super) struct Heard {
     pub(super) data: Value,
 }
 
-impl<'a> Follow<'a> {
+impl<'a> EventFollower<'a> {
     /// Begins to follow what `query` asks for. Fails when no daemon is there or it refuses.
-    pub(super) async fn start(daemon: &'a Daemon, query: Query<'a>) -> Result<Self, Failure> {
-        let stopped = Box::pin(signal::asked_to_stop()?);
+    pub(super) async fn start(daemon: &'a DaemonClient, query: QueryPairs<'a>) -> Result<Self, CommandError> {
+        let stopped = Box::pin(signal::stop_signal()?);
         let stream = Some(daemon.follow(&query, None).await?);
-        Ok(Self { daemon, query, stream, last: None, wait: WAITS[0], clock: Clock::system(), stopped })
+        Ok(Self { daemon, query, stream, last: None, wait: RECONNECT_BACKOFF[0], clock: Clock::system(), stopped })
     }
 
     /// The next event; nothing after Ctrl-C, or when nobody reads what is printed any more.
-    pub(super) async fn next(&mut self) -> Result<Option<Heard>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<WatchedEvent>, CommandError> {
         loop {
             if output::is_closed() {
                 return Ok(None);
             }
             let Some(stream) = &mut self.stream else {
-                if !self.look_again().await {
+                if !self.reconnect().await {
                     return Ok(None);
                 }
                 continue;
@@ -63,10 +63,10 @@ impl<'a> Follow<'a> {
             };
             match received {
                 Some(received) if received.event != "end" => {
-                    let data = self.daemon.read(received.data.as_bytes())?;
+                    let data = self.daemon.parse_json(received.data.as_bytes())?;
                     self.last = Some(received.id.clone()).filter(|id| !id.is_empty());
-                    self.wait = WAITS[0];
-                    return Ok(Some(Heard { event: received.event, id: received.id, data }));
+                    self.wait = RECONNECT_BACKOFF[0];
+                    return Ok(Some(WatchedEvent { event: received.event, id: received.id, data }));
                 }
                 ended => {
                     let said: Value = ended.and_then(|end| serde_json::from_str(&end.data).ok()).unwrap_or_default();
@@ -82,10 +82,10 @@ impl<'a> Follow<'a> {
     }
 
     /// Waits, then tries to connect again. Whether to go on.
-    async fn look_again(&mut self) -> bool {
+    async fn reconnect(&mut self) -> bool {
         // Many followers of one daemon do not come back in one moment.
         let wait = self.wait.mul_f64(0.5 + fastrand::f64() / 2.0);
-        self.wait = WAITS[1].min(self.wait * 2);
+        self.wait = RECONNECT_BACKOFF[1].min(self.wait * 2);
         tokio::select! {
             biased;
             _ = &mut self.stopped => return false,
@@ -103,7 +103,7 @@ impl<'a> Follow<'a> {
     }
 }
 
-impl Heard {
+impl WatchedEvent {
     /// Prints it as one line of JSON, for machines.
     pub(super) fn print_json(&self) {
         output::line(&json!({"event": self.event, "id": self.id, "data": self.data}).to_string());
@@ -112,22 +112,22 @@ impl Heard {
 
 /// Prints what changes in a list of tools.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct ToolChanges {
     names: BTreeSet<String>,
 }
 
-impl Tools {
+impl ToolChanges {
     /// Begins with a snapshot whose tools were printed otherwise.
-    pub(super) fn knowing(snapshot: &Value) -> Self {
+    pub(super) fn from_snapshot(snapshot: &Value) -> Self {
         Self { names: texts(snapshot, "names").into_iter().collect() }
     }
 
     /// Prints an event, a line for each change.
-    pub(super) fn print(&mut self, heard: &Heard) {
+    pub(super) fn print(&mut self, heard: &WatchedEvent) {
         match heard.event.as_str() {
             "snapshot" => {
                 // What happened meanwhile was not heard; what came of it is told.
-                let now = Self::knowing(&heard.data);
+                let now = Self::from_snapshot(&heard.data);
                 self.names.difference(&now.names).for_each(|name| change('-', name, ""));
                 now.names.difference(&self.names).for_each(|name| change('+', name, ""));
                 *self = now;
@@ -148,31 +148,36 @@ impl Tools {
 
 /// Prints changes of scenarios' states.
 #[derive(Default)]
-pub(super) struct Scenarios {
+pub(super) struct StateChanges {
     states: BTreeMap<String, String>,
 }
 
-impl Scenarios {
+impl StateChanges {
     /// Begins with a snapshot whose scenarios were printed otherwise.
-    pub(super) fn knowing(snapshot: &Value) -> Self {
+    pub(super) fn from_snapshot(snapshot: &Value) -> Self {
         let state = |scenario: &Value| (output::text(scenario, "/name"), output::text(scenario, "/state"));
         Self { states: output::list(snapshot, "scenarios").iter().map(state).collect() }
     }
 
     /// Prints an event, a line for each change.
-    pub(super) fn print(&mut self, heard: &Heard) {
+    pub(super) fn print(&mut self, heard: &WatchedEvent) {
         match heard.event.as_str() {
             "snapshot" => {
-                let now = Self::knowing(&heard.data);
+                let now = Self::from_snapshot(&heard.data);
                 for scenario in output::list(&heard.data, "scenarios") {
                     let (name, state) = (output::text(scenario, "/name"), output::text(scenario, "/state"));
                     let before = self.states.get(&name);
                     if before != Some(&state) {
-                        turn(&name, before.map(String::as_str), Some(&state), &output::text(scenario, "/reason"));
+                        print_transition(
+                            &name,
+                            before.map(String::as_str),
+                            Some(&state),
+                            &output::text(scenario, "/reason"),
+                        );
                     }
                 }
                 for (name, state) in self.states.iter().filter(|(name, _)| !now.states.contains_key(*name)) {
-                    turn(name, Some(state), None, "the daemon does not know it any more");
+                    print_transition(name, Some(state), None, "the daemon does not know it any more");
                 }
                 *self = now;
             }
@@ -180,7 +185,7 @@ impl Scenarios {
                 let [name, from, to, reason] =
                     ["/name", "/from", "/to", "/reason"].map(|member| output::text(&heard.data, member));
                 let known = |state: &str| Some(state.to_owned()).filter(|state| !state.is_empty());
-                turn(&name, known(&from).as_deref(), known(&to).as_deref(), &reason);
+                print_transition(&name, known(&from).as_deref(), known(&to).as_deref(), &reason);
                 match known(&to) {
                     Some(state) => self.states.insert(name, state),
                     None => self.states.remove(&name),
@@ -192,18 +197,18 @@ impl Scenarios {
 }
 
 fn texts(value: &Value, member: &str) -> Vec<String> {
-    output::list(value, member).iter().filter_map(Value::as_str).map(output::plain).collect()
+    output::list(value, member).iter().filter_map(Value::as_str).map(output::sanitize).collect()
 }
 
 fn change(sign: char, name: &str, reason: &str) {
-    let reason = if reason.is_empty() { String::new() } else { format!("  ({})", output::plain(reason)) };
+    let reason = if reason.is_empty() { String::new() } else { format!("  ({})", output::sanitize(reason)) };
     output::line(&format!("{}  {sign} {name}{reason}", time()));
 }
 
 /// Prints a change of state.
-pub(super) fn turn(name: &str, from: Option<&str>, to: Option<&str>, reason: &str) {
+pub(super) fn print_transition(name: &str, from: Option<&str>, to: Option<&str>, reason: &str) {
     let (from, to) = (from.unwrap_or("unknown"), to.unwrap_or("forgotten"));
-    output::line(&format!("{}  {name}: {from} -> {to} ({})", time(), output::plain(reason)));
+    output::line(&format!("{}  {name}: {from} -> {to} ({})", time(), output::sanitize(reason)));
 }
 
 /// The time of day, in UTC.

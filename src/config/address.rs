@@ -3,19 +3,19 @@
 use url::Url;
 
 use super::origin::refused_address;
-use super::units::Wrong;
+use super::units::ValueError;
 
 /// The address of a scenario. What is refused is shown without what may be secret in it.
-pub(super) fn address(text: &str) -> Result<Url, Wrong> {
+pub(super) fn address(text: &str) -> Result<Url, ValueError> {
     let whole = "write it whole, such as \"http://127.0.0.1:15000\"";
     let url = Url::parse(text)
-        .map_err(|error| Wrong::new(format!("{:?} is no address: {error}", refused_address(text)), whole))?;
+        .map_err(|error| ValueError::new(format!("{:?} is no address: {error}", refused_address(text)), whole))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Wrong::new(format!("{:?} is neither http nor https", refused_address(text)), whole));
+        return Err(ValueError::new(format!("{:?} is neither http nor https", refused_address(text)), whole));
     }
     for (part, present, mark) in [("query", url.query().is_some(), '?'), ("fragment", url.fragment().is_some(), '#')] {
         if present {
-            return Err(Wrong::new(
+            return Err(ValueError::new(
                 format!("the address of a scenario has no {part}"),
                 format!("leave out everything from the `{mark}` on"),
             ));

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Cache, Calls, Config, Discovery, Environment, Events, HealthRules, Mdns, Modules, ProtocolRules, Refresh, Server,
-    State, Views, Vrooli,
+    CacheConfig, CallsConfig, Config, DiscoveryConfig, EnvironmentConfig, EventsConfig, HealthConfig, MdnsConfig,
+    ModulesConfig, ProtocolConfig, RefreshConfig, ServerConfig, StateConfig, ViewsConfig, VrooliConfig,
 };
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, UnknownLevel};
+use crate::model::{AcceptedVersions, UnknownLevel};
 
 /// `config/default.toml`: every key with its default and a sentence on what it does.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -22,29 +22,29 @@ impl Config {
     /// Nothing is read: `discovery.vrooli.path`, which depends on the home folder, is absent. Nothing is sent either unless the program
     /// wants it: `discovery.mdns.enabled`, which is on for the daemon, is off here.
     pub fn for_state(state: impl Into<PathBuf>) -> Self {
-        let mut discovery = Discovery::default();
+        let mut discovery = DiscoveryConfig::default();
         discovery.mdns.enabled = false;
         Self {
-            server: Server::default(),
+            server: ServerConfig::default(),
             scenarios: Vec::new(),
-            modules: Modules::default(),
+            modules: ModulesConfig::default(),
             unknown_level: UnknownLevel::default(),
             profiles: BTreeMap::new(),
             discovery,
-            refresh: Refresh::default(),
-            cache: Cache::default(),
-            protocol: ProtocolRules::default(),
-            health: HealthRules::default(),
+            refresh: RefreshConfig::default(),
+            cache: CacheConfig::default(),
+            protocol: ProtocolConfig::default(),
+            health: HealthConfig::default(),
             naming: NamingStyle::OnCollision,
-            state: State { path: state.into() },
-            views: Views::default(),
-            events: Events::default(),
-            calls: Calls::default(),
+            state: StateConfig { path: state.into() },
+            views: ViewsConfig::default(),
+            events: EventsConfig::default(),
+            calls: CallsConfig::default(),
         }
     }
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7400)),
@@ -59,15 +59,15 @@ impl Default for Server {
     }
 }
 
-impl Default for Discovery {
+impl Default for DiscoveryConfig {
     fn default() -> Self {
         let vrooli =
-            Vrooli { enabled: true, path: None, max_scenarios: 1000, rescan_interval: Duration::from_secs(60) };
-        Self { vrooli, environment: Environment { enabled: true, remote: false }, mdns: Mdns::default() }
+            VrooliConfig { enabled: true, path: None, max_scenarios: 1000, rescan_interval: Duration::from_secs(60) };
+        Self { vrooli, environment: EnvironmentConfig { enabled: true, remote: false }, mdns: MdnsConfig::default() }
     }
 }
 
-impl Default for Refresh {
+impl Default for RefreshConfig {
     fn default() -> Self {
         Self {
             min_interval: Duration::from_secs(60),
@@ -89,17 +89,17 @@ impl Default for Refresh {
     }
 }
 
-impl Default for ProtocolRules {
+impl Default for ProtocolConfig {
     fn default() -> Self {
         Self {
-            accept: Accept::default(),
+            accept: AcceptedVersions::default(),
             incompatible_interval: Duration::from_secs(10 * 60),
             incompatible_grace: Duration::from_secs(24 * 60 * 60),
         }
     }
 }
 
-impl Default for HealthRules {
+impl Default for HealthConfig {
     fn default() -> Self {
         Self {
             grace: Duration::from_secs(5 * 60),
@@ -113,13 +113,13 @@ impl Default for HealthRules {
     }
 }
 
-impl Default for Views {
+impl Default for ViewsConfig {
     fn default() -> Self {
         Self { max_bytes: 64 * u64::from(MIB) }
     }
 }
 
-impl Default for Events {
+impl Default for EventsConfig {
     fn default() -> Self {
         Self {
             ring: 1024,
@@ -132,7 +132,7 @@ impl Default for Events {
     }
 }
 
-impl Default for Calls {
+impl Default for CallsConfig {
     fn default() -> Self {
         Self {
             max_timeout: Duration::from_secs(10 * 60),

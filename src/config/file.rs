@@ -7,44 +7,44 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 use toml_edit::Document;
 
-use super::error::Problem;
-use super::origin::{Origin, Position};
-use super::path::{KeyPath, Step};
+use super::error::Diagnostic;
+use super::origin::{Position, ValueOrigin};
+use super::path::{KeyPath, PathStep};
 
 /// A file that could be read as TOML.
 #[derive(Debug)]
-pub(super) struct SourceFile {
+pub(super) struct ConfigFile {
     path: PathBuf,
     /// The text with the spans of its keys and values.
     document: Document<String>,
-    lines: Lines,
+    lines: LineStarts,
 }
 
 /// Where the lines of a text begin.
 #[derive(Debug)]
-struct Lines(Vec<usize>);
+struct LineStarts(Vec<usize>);
 
 /// Which end of `key = value` is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum KeyOrValue {
     /// Where the key begins.
     Key,
     /// Where the value begins.
     Value,
 }
 
-impl SourceFile {
+impl ConfigFile {
     /// Reads the file at `path`, which has to be there, and its values.
-    pub(super) fn read(path: &Path) -> Result<(Self, Table), Problem> {
-        let text = std::fs::read_to_string(path).map_err(|error| Problem {
-            origin: Origin::File { path: path.to_owned(), position: None },
+    pub(super) fn read(path: &Path) -> Result<(Self, Table), Diagnostic> {
+        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic {
+            origin: ValueOrigin::File { path: path.to_owned(), position: None },
             key: None,
             message: format!("the configuration cannot be read: {error}"),
             hint: "make it a readable text file, or name another one with `--config`".to_owned(),
         })?;
-        let lines = Lines::new(&text);
-        let refused = |message: &str, span: Option<Range<usize>>| Problem {
-            origin: Origin::File {
+        let lines = LineStarts::new(&text);
+        let refused = |message: &str, span: Option<Range<usize>>| Diagnostic {
+            origin: ValueOrigin::File {
                 path: path.to_owned(),
                 position: span.map(|span| lines.position(&text, span.start)),
             },
@@ -58,27 +58,27 @@ impl SourceFile {
     }
 
     /// The place of `path`, or of the nearest table around it when it is not written.
-    pub(super) fn origin(&self, path: &KeyPath, end: End) -> Origin {
+    pub(super) fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         let position = self.span(path, end).map(|span| self.lines.position(self.document.raw(), span.start));
-        Origin::File { path: self.path.clone(), position }
+        ValueOrigin::File { path: self.path.clone(), position }
     }
 
     /// The bytes of the key or value at `path`, or of the nearest table around it.
-    fn span(&self, path: &KeyPath, end: End) -> Option<Range<usize>> {
+    fn span(&self, path: &KeyPath, end: KeyOrValue) -> Option<Range<usize>> {
         let (mut item, mut found) = (self.document.as_item(), None);
         for step in path.steps() {
             let below = match step {
-                Step::Key(name) => {
+                PathStep::Key(name) => {
                     let entry = item.as_table_like().and_then(|table| table.get_key_value(name));
                     entry.map(|(key, value)| (key.span(), value))
                 }
-                Step::Index(index) => item.get(*index).map(|element| (None, element)),
+                PathStep::Index(index) => item.get(*index).map(|element| (None, element)),
             };
             let Some((key, next)) = below else { break };
             // A table made by a dotted key or a longer header has no span of its own.
             found = match end {
-                End::Key => key.or(next.span()),
-                End::Value => next.span().or(key),
+                KeyOrValue::Key => key.or(next.span()),
+                KeyOrValue::Value => next.span().or(key),
             }
             .or(found);
             item = next;
@@ -87,7 +87,7 @@ impl SourceFile {
     }
 }
 
-impl Lines {
+impl LineStarts {
     /// The lines of `text`.
     fn new(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');

@@ -6,16 +6,16 @@
 
 use std::sync::LazyLock;
 
-use super::read::Reader;
 use super::rules::{bearer, naming_style, operator_token, scenario_name, socket_address, state_path, versions};
 use super::shape::Shape;
-use super::units::{duration, positive};
+use super::units::{duration, positive_duration};
+use super::value_reader::ValueReader;
 use super::web::{host, web_origin};
 use super::{Config, cache, mdns, modules, profiles, scenarios};
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct ConfigKey {
     /// Its path as in `config/default.toml`. A list of tables is one key.
     pub path: &'static str,
     /// When another value takes effect.
@@ -23,7 +23,7 @@ pub struct Key {
     /// What may be written.
     pub(super) shape: Shape,
     /// Puts what is written into the configuration.
-    pub(super) read: fn(&mut Reader<'_>, &mut Config),
+    pub(super) read: fn(&mut ValueReader<'_>, &mut Config),
     /// Whether two configurations have the same value.
     pub(super) same: fn(&Config, &Config) -> bool,
     /// Puts the value of the first configuration into the second one.
@@ -41,12 +41,12 @@ pub enum Reload {
 
 /// Bounds on what runs at once and on what is kept: more than is needed, and far below the number at
 /// which a semaphore or a table of this size fails.
-const MOST_AT_ONCE: u64 = 10_000;
-const MOST: u64 = 1_000_000;
+const MAX_CONCURRENT: u64 = 10_000;
+const MAX_KEPT: u64 = 1_000_000;
 /// Bodies are held in memory whole.
-const LARGEST_BODY: u64 = 1024 * 1024 * 1024;
+const MAX_BODY: u64 = 1024 * 1024 * 1024;
 /// The largest size that the database can hold.
-const LARGEST: u64 = i64::MAX.unsigned_abs();
+const MAX_STORED_SIZE: u64 = i64::MAX.unsigned_abs();
 
 /// Writes [`KEYS`]. Each row names a method of [`Reader`], which gets the field and what stands in
 /// the brackets; a `custom` row names its shape and a function instead.
@@ -82,103 +82,103 @@ keys! {
     "server.listen"                          Restart text(socket_address)         server.listen;
     "server.allowed_hosts"                   Restart texts(host)                  server.allowed_hosts;
     "server.allowed_origins"                 Restart texts(web_origin)            server.allowed_origins;
-    "server.max_body"                        Restart size(1..=LARGEST_BODY)       server.max_body;
-    "server.max_connections"                 Restart number(1..=MOST)             server.max_connections;
+    "server.max_body"                        Restart size(1..=MAX_BODY)       server.max_body;
+    "server.max_connections"                 Restart number(1..=MAX_KEPT)             server.max_connections;
     "server.stop_timeout"                    Restart text(duration)               server.stop_timeout;
     "server.ready_timeout"                   Restart text(duration)               server.ready_timeout;
     "server.operator_token"                  Live    secret(operator_token)       server.operator_token;
     "scenarios"                              Live    custom(scenarios::SHAPE, scenarios::read) scenarios;
     "modules"                                Live    custom(Shape::Map(&Shape::Text), modules::services) modules.services;
     "module_settings.slow_modules"           Live    words(scenario_name)         modules.slow;
-    "module_settings.tool_execution_timeout" Live    text(positive)               modules.slow_timeout;
-    "module_settings.default_timeout"        Live    text(positive)               modules.timeout;
+    "module_settings.tool_execution_timeout" Live    text(positive_duration)               modules.slow_timeout;
+    "module_settings.default_timeout"        Live    text(positive_duration)               modules.timeout;
     "module_settings.token"                  Live    secret(bearer)               modules.token;
     "module_settings.tokens"                 Live    custom(Shape::Map(&Shape::Secret), modules::tokens) modules.tokens;
     "profiles"                               Live    custom(profiles::SHAPE, profiles::read) profiles;
     "permissions.unknown"                    Live    text(profiles::unknown_level) unknown_level;
     "discovery.vrooli.enabled"               Live    switch()                     discovery.vrooli.enabled;
     "discovery.vrooli.path"                  Live    path()                       discovery.vrooli.path;
-    "discovery.vrooli.max_scenarios"         Live    number(1..=MOST)             discovery.vrooli.max_scenarios;
-    "discovery.vrooli.rescan_interval"       Live    text(positive)               discovery.vrooli.rescan_interval;
+    "discovery.vrooli.max_scenarios"         Live    number(1..=MAX_KEPT)             discovery.vrooli.max_scenarios;
+    "discovery.vrooli.rescan_interval"       Live    text(positive_duration)               discovery.vrooli.rescan_interval;
     "discovery.environment.enabled"          Live    switch()                     discovery.environment.enabled;
     "discovery.environment.remote"           Live    switch()                     discovery.environment.remote;
     "discovery.mdns.enabled"                 Live    switch()                     discovery.mdns.enabled;
     "discovery.mdns.trust"                   Live    custom(Shape::Words, mdns::read_trust) discovery.mdns.trust;
     "discovery.mdns.types"                   Live    texts(mdns::service_type)    discovery.mdns.types;
-    "discovery.mdns.max_instances"           Live    number(1..=MOST_AT_ONCE)     discovery.mdns.max_instances;
+    "discovery.mdns.max_instances"           Live    number(1..=MAX_CONCURRENT)     discovery.mdns.max_instances;
     "discovery.mdns.port"                    Live    number(1..=u64::from(u16::MAX)) discovery.mdns.port;
     "discovery.mdns.interfaces"              Live    texts(mdns::interface)       discovery.mdns.interfaces;
     "discovery.mdns.announce"                Live    switch()                     discovery.mdns.announce;
     "discovery.mdns.name"                    Live    text(mdns::instance_name)    discovery.mdns.name;
     "discovery.mdns.id"                      Restart text(mdns::id)               discovery.mdns.id;
-    "refresh.min_interval"                   Live    text(positive)               refresh.min_interval;
-    "refresh.max_interval"                   Live    text(positive)               refresh.max_interval;
+    "refresh.min_interval"                   Live    text(positive_duration)               refresh.min_interval;
+    "refresh.max_interval"                   Live    text(positive_duration)               refresh.max_interval;
     "refresh.default_lifetime"               Live    text(duration)               refresh.default_lifetime;
     "refresh.forced_gap"                     Live    text(duration)               refresh.forced_gap;
-    "refresh.timeout"                        Live    text(positive)               refresh.timeout;
-    "refresh.connect_timeout"                Live    text(positive)               refresh.connect_timeout;
-    "refresh.concurrency"                    Live    number(1..=MOST_AT_ONCE)     refresh.concurrency;
-    "refresh.max_body"                       Live    size(1..=LARGEST_BODY)       refresh.max_body;
-    "refresh.max_pending_body"               Live    size(1..=LARGEST_BODY)       refresh.max_pending_body;
+    "refresh.timeout"                        Live    text(positive_duration)               refresh.timeout;
+    "refresh.connect_timeout"                Live    text(positive_duration)               refresh.connect_timeout;
+    "refresh.concurrency"                    Live    number(1..=MAX_CONCURRENT)     refresh.concurrency;
+    "refresh.max_body"                       Live    size(1..=MAX_BODY)       refresh.max_body;
+    "refresh.max_pending_body"               Live    size(1..=MAX_BODY)       refresh.max_pending_body;
     "refresh.max_redirects"                  Live    number(0..=20)               refresh.max_redirects;
-    "refresh.max_tools"                      Live    number(1..=MOST)             refresh.max_tools;
-    "refresh.max_tool"                       Live    size(1..=LARGEST_BODY)       refresh.max_tool;
-    "refresh.backoff_base"                   Live    text(positive)               refresh.backoff_base;
-    "refresh.backoff_max"                    Live    text(positive)               refresh.backoff_max;
-    "refresh.max_scenarios"                  Live    number(1..=MOST)             refresh.max_scenarios;
+    "refresh.max_tools"                      Live    number(1..=MAX_KEPT)             refresh.max_tools;
+    "refresh.max_tool"                       Live    size(1..=MAX_BODY)       refresh.max_tool;
+    "refresh.backoff_base"                   Live    text(positive_duration)               refresh.backoff_base;
+    "refresh.backoff_max"                    Live    text(positive_duration)               refresh.backoff_max;
+    "refresh.max_scenarios"                  Live    number(1..=MAX_KEPT)             refresh.max_scenarios;
     "cache.scope"                            Live    text(cache::scope)           cache.scope;
     "cache.last_good"                        Live    switch()                     cache.last_good;
     "protocol.accept"                        Live    text(versions)               protocol.accept;
-    "protocol.incompatible_interval"         Live    text(positive)               protocol.incompatible_interval;
+    "protocol.incompatible_interval"         Live    text(positive_duration)               protocol.incompatible_interval;
     "protocol.incompatible_grace"            Live    text(duration)               protocol.incompatible_grace;
     "health.grace"                           Live    text(duration)               health.grace;
     "health.failures"                        Live    number(1..=1000)             health.failures;
     "health.forget"                          Live    text(duration)               health.forget;
-    "health.isolation_count"                 Live    number(2..=MOST)             health.isolation_count;
+    "health.isolation_count"                 Live    number(2..=MAX_KEPT)             health.isolation_count;
     "health.isolation_share"                 Live    number(1..=99)               health.isolation_share;
-    "health.isolation_window"                Live    text(positive)               health.isolation_window;
+    "health.isolation_window"                Live    text(positive_duration)               health.isolation_window;
     "health.isolation_max"                   Live    text(duration)               health.isolation_max;
     "naming.style"                           Live    text(naming_style)           naming;
     "state.path"                             Restart custom(Shape::Text, state_path) state.path;
-    "views.max_bytes"                        Restart size(0..=LARGEST)            views.max_bytes;
-    "events.ring"                            Live    number(1..=MOST)             events.ring;
-    "events.ring_bytes"                      Live    size(1..=LARGEST_BODY)       events.ring_bytes;
-    "events.reader_queue"                    Live    number(1..=MOST)             events.reader_queue;
-    "events.max_subscribers"                 Restart number(0..=MOST)             events.max_subscribers;
-    "events.keep_alive"                      Live    text(positive)               events.keep_alive;
+    "views.max_bytes"                        Restart size(0..=MAX_STORED_SIZE)            views.max_bytes;
+    "events.ring"                            Live    number(1..=MAX_KEPT)             events.ring;
+    "events.ring_bytes"                      Live    size(1..=MAX_BODY)       events.ring_bytes;
+    "events.reader_queue"                    Live    number(1..=MAX_KEPT)             events.reader_queue;
+    "events.max_subscribers"                 Restart number(0..=MAX_KEPT)             events.max_subscribers;
+    "events.keep_alive"                      Live    text(positive_duration)               events.keep_alive;
     "events.linger"                          Live    text(duration)               events.linger;
-    "calls.max_timeout"                      Live    text(positive)               calls.max_timeout;
-    "calls.max_body"                         Live    size(1..=LARGEST_BODY)       calls.max_body;
-    "calls.concurrency"                      Live    number(1..=MOST_AT_ONCE)     calls.concurrency;
-    "calls.queue"                            Live    number(0..=MOST)             calls.queue;
+    "calls.max_timeout"                      Live    text(positive_duration)               calls.max_timeout;
+    "calls.max_body"                         Live    size(1..=MAX_BODY)       calls.max_body;
+    "calls.concurrency"                      Live    number(1..=MAX_CONCURRENT)     calls.concurrency;
+    "calls.queue"                            Live    number(0..=MAX_KEPT)             calls.queue;
     "calls.queue_timeout"                    Live    text(duration)               calls.queue_timeout;
     "calls.retries"                          Live    number(0..=10)               calls.retries;
     "calls.reroute_wait"                     Live    text(duration)               calls.reroute_wait;
     "calls.breaker_failures"                 Live    number(1..=1000)             calls.breaker_failures;
-    "calls.breaker_open"                     Live    text(positive)               calls.breaker_open;
-    "calls.check_timeout"                    Live    text(positive)               calls.check_timeout;
-    "calls.check_queue"                      Live    number(1..=MOST)             calls.check_queue;
-    "calls.validators"                       Live    number(1..=MOST)             calls.validators;
-    "calls.validators_bytes"                 Live    size(1..=LARGEST_BODY)       calls.validators_bytes;
-    "calls.approval_expiry"                  Live    text(positive)               calls.approval_expiry;
+    "calls.breaker_open"                     Live    text(positive_duration)               calls.breaker_open;
+    "calls.check_timeout"                    Live    text(positive_duration)               calls.check_timeout;
+    "calls.check_queue"                      Live    number(1..=MAX_KEPT)             calls.check_queue;
+    "calls.validators"                       Live    number(1..=MAX_KEPT)             calls.validators;
+    "calls.validators_bytes"                 Live    size(1..=MAX_BODY)       calls.validators_bytes;
+    "calls.approval_expiry"                  Live    text(positive_duration)               calls.approval_expiry;
     "calls.approval_token"                   Live    secret(operator_token)       calls.approval_token;
-    "calls.approvals_max"                    Live    number(1..=MOST_AT_ONCE)     calls.approvals_max;
-    "calls.operations_max"                   Live    number(1..=MOST_AT_ONCE)     calls.operations_max;
-    "calls.kept_bytes"                       Live    size(1..=LARGEST_BODY)       calls.kept_bytes;
+    "calls.approvals_max"                    Live    number(1..=MAX_CONCURRENT)     calls.approvals_max;
+    "calls.operations_max"                   Live    number(1..=MAX_CONCURRENT)     calls.operations_max;
+    "calls.kept_bytes"                       Live    size(1..=MAX_BODY)       calls.kept_bytes;
     "calls.keep"                             Live    text(duration)               calls.keep;
-    "calls.poll_min"                         Live    text(positive)               calls.poll_min;
-    "calls.poll_max"                         Live    text(positive)               calls.poll_max;
-    "calls.poll_longest"                     Live    text(positive)               calls.poll_longest;
-    "calls.usage_interval"                   Live    text(positive)               calls.usage_interval;
+    "calls.poll_min"                         Live    text(positive_duration)               calls.poll_min;
+    "calls.poll_max"                         Live    text(positive_duration)               calls.poll_max;
+    "calls.poll_longest"                     Live    text(positive_duration)               calls.poll_longest;
+    "calls.usage_interval"                   Live    text(positive_duration)               calls.usage_interval;
     "calls.tool_metrics"                     Live    switch()                     calls.tool_metrics;
     "calls.audit"                            Live    path_or_none()               calls.audit;
     "calls.audit_arguments"                  Live    switch()                     calls.audit_arguments;
-    "calls.audit_max_size"                   Live    size(1..=LARGEST)            calls.audit_max_size;
+    "calls.audit_max_size"                   Live    size(1..=MAX_STORED_SIZE)            calls.audit_max_size;
     "calls.audit_keep"                       Live    number(0..=1000)             calls.audit_keep;
 }
 
 /// The shape of a whole configuration, put together from [`KEYS`].
-pub(super) static WHOLE: LazyLock<Shape> = LazyLock::new(|| section(""));
+pub(super) static ROOT_SHAPE: LazyLock<Shape> = LazyLock::new(|| section(""));
 
 /// The shape of the table whose keys have paths that begin with `prefix`.
 fn section(prefix: &str) -> Shape {

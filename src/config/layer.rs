@@ -7,27 +7,27 @@
 use toml::{Table, Value};
 
 use super::defaults::DEFAULT_TOML;
-use super::error::Problem;
-use super::file::{End, SourceFile};
-use super::keys::{KEYS, WHOLE};
-use super::origin::{Origin, masked};
+use super::error::Diagnostic;
+use super::file::{ConfigFile, KeyOrValue};
+use super::keys::{KEYS, ROOT_SHAPE};
+use super::origin::{ValueOrigin, masked};
 use super::path::KeyPath;
 use super::shape::Shape;
 use super::suggest::nearest;
-use super::units::Wrong;
+use super::units::ValueError;
 
 /// Where a layer comes from, and its values.
 #[derive(Debug)]
-pub(super) struct Layer {
-    pub(super) source: Source,
+pub(super) struct ConfigLayer {
+    pub(super) source: LayerSource,
     pub(super) values: Table,
 }
 
 /// Where a layer comes from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum LayerSource {
     Default,
-    File(Box<SourceFile>),
+    File(Box<ConfigFile>),
     /// One variable, as it was named.
     Environment(String),
     /// One flag, as it was typed.
@@ -36,60 +36,60 @@ pub(super) enum Source {
 
 /// What was found wrong so far.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) problems: Vec<Problem>,
+pub(super) struct Diagnostics {
+    pub(super) problems: Vec<Diagnostic>,
     /// Keys that are spoken for: a further complaint about them, or about what is below, would only repeat the first.
-    pub(super) settled: Vec<KeyPath>,
+    pub(super) reported: Vec<KeyPath>,
 }
 
-impl Source {
+impl LayerSource {
     /// The place of a key in this layer.
-    pub(super) fn origin(&self, path: &KeyPath, end: End) -> Origin {
+    pub(super) fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         match self {
-            Self::Default => Origin::Default,
+            Self::Default => ValueOrigin::Default,
             Self::File(file) => file.origin(path, end),
-            Self::Environment(variable) => Origin::Environment(variable.clone()),
-            Self::Flag(flag) => Origin::Flag(flag.clone()),
+            Self::Environment(variable) => ValueOrigin::Environment(variable.clone()),
+            Self::Flag(flag) => ValueOrigin::Flag(flag.clone()),
         }
     }
 
     /// A name that no other layer has.
     pub(super) fn name(&self) -> String {
-        self.origin(&KeyPath::default(), End::Key).to_string()
+        self.origin(&KeyPath::default(), KeyOrValue::Key).to_string()
     }
 }
 
-impl Findings {
+impl Diagnostics {
     /// Whether something about the key, or about what it stands in, was said already.
-    pub(super) fn speak_of(&self, path: &KeyPath) -> bool {
-        self.settled.iter().any(|settled| path.is_within(settled))
+    pub(super) fn covers(&self, path: &KeyPath) -> bool {
+        self.reported.iter().any(|settled| path.is_within(settled))
     }
 
     /// Notes a problem.
-    pub(super) fn add(&mut self, origin: Origin, path: &KeyPath, wrong: Wrong) {
-        self.settled.push(path.clone());
-        let Wrong { message, hint } = wrong;
-        self.problems.push(Problem { origin, key: Some(path.to_string()), message, hint });
+    pub(super) fn add(&mut self, origin: ValueOrigin, path: &KeyPath, wrong: ValueError) {
+        self.reported.push(path.clone());
+        let ValueError { message, hint } = wrong;
+        self.problems.push(Diagnostic { origin, key: Some(path.to_string()), message, hint });
     }
 }
 
-impl Layer {
+impl ConfigLayer {
     /// The layer of `values`, without what does not fit.
-    pub(super) fn fitting(source: Source, values: Table, found: &mut Findings) -> Self {
-        let mut fit = Fit { source: &source, found };
-        let values = fit.value(Value::Table(values), *WHOLE, &KeyPath::default());
+    pub(super) fn checked(source: LayerSource, values: Table, found: &mut Diagnostics) -> Self {
+        let mut fit = ShapeCheck { source: &source, found };
+        let values = fit.value(Value::Table(values), *ROOT_SHAPE, &KeyPath::default());
         let values = if let Some(Value::Table(values)) = values { values } else { Table::new() };
         Self { source, values }
     }
 }
 
 /// Compares one layer with the shapes of the keys.
-struct Fit<'a> {
-    source: &'a Source,
-    found: &'a mut Findings,
+struct ShapeCheck<'a> {
+    source: &'a LayerSource,
+    found: &'a mut Diagnostics,
 }
 
-impl Fit<'_> {
+impl ShapeCheck<'_> {
     /// The value with all that fits; `None` if it does not fit at all.
     fn value(&mut self, value: Value, shape: Shape, path: &KeyPath) -> Option<Value> {
         match (shape, value) {
@@ -113,8 +113,8 @@ impl Fit<'_> {
                     _ if shape.may_hold_a_secret() => format!("{expected}, found {}", kind(&value)),
                     _ => format!("{expected}, found {}", described(&value)),
                 };
-                let wrong = Wrong::new(message, how_to_write(self.source, shape, path));
-                self.found.add(self.source.origin(path, End::Value), path, wrong);
+                let wrong = ValueError::new(message, how_to_write(self.source, shape, path));
+                self.found.add(self.source.origin(path, KeyOrValue::Value), path, wrong);
                 None
             }
         }
@@ -130,9 +130,9 @@ impl Fit<'_> {
             } else {
                 let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
                 let meant = nearest(&key, names.iter().copied());
-                self.found.settled.extend(meant.map(|name| path.key(name)));
-                let wrong = Wrong::new("unknown key", did_you_mean(&key, meant, &names));
-                self.found.add(self.source.origin(&below, End::Key), &below, wrong);
+                self.found.reported.extend(meant.map(|name| path.key(name)));
+                let wrong = ValueError::new("unknown key", did_you_mean(&key, meant, &names));
+                self.found.add(self.source.origin(&below, KeyOrValue::Key), &below, wrong);
             }
         }
         fitting
@@ -183,8 +183,8 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// The hint for a value of the wrong shape.
-fn how_to_write(source: &Source, shape: Shape, path: &KeyPath) -> String {
-    let in_file = matches!(source, Source::File(_) | Source::Default);
+fn how_to_write(source: &LayerSource, shape: Shape, path: &KeyPath) -> String {
+    let in_file = matches!(source, LayerSource::File(_) | LayerSource::Default);
     let hint = match shape {
         Shape::Table(_) | Shape::Map(_) | Shape::List(_) if !in_file => {
             "write a list as `[a, b]`, a table as `{key = value}`"

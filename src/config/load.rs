@@ -12,17 +12,17 @@ use toml::{Table, Value};
 
 use super::check;
 use super::defaults::DEFAULT_TOML;
-use super::error::{ConfigError, Problem};
-use super::file::{End, SourceFile};
-use super::keys::{KEYS, WHOLE};
-use super::layer::{Findings, Layer, Source};
+use super::error::{ConfigError, Diagnostic};
+use super::file::{ConfigFile, KeyOrValue};
+use super::keys::{KEYS, ROOT_SHAPE};
+use super::layer::{ConfigLayer, Diagnostics, LayerSource};
 use super::options::LoadOptions;
-use super::origin::{Origin, ShownValue};
+use super::origin::{EffectiveValue, ValueOrigin};
 use super::path::KeyPath;
-use super::read::Complaint;
 use super::shape::Shape;
 use super::suggest::nearest;
-use super::{Config, shown};
+use super::value_reader::RuleViolation;
+use super::{Config, effective_values};
 
 const PREFIX: &str = "CALLSHEET_";
 /// Variables with the prefix that are no keys: the log filter, the daemon a command speaks to, the file, the tests' corpus.
@@ -30,34 +30,34 @@ const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHE
 
 /// A configuration that can be used, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// What was decided.
     pub config: Config,
     /// Every effective value, in the order of `config/default.toml`. A key without a value is left
     /// out, such as a path that needs a home folder where there is none.
-    pub values: Vec<ShownValue>,
+    pub values: Vec<EffectiveValue>,
     /// The file that was read, absolute.
     pub file: Option<PathBuf>,
 }
 
 /// Loads the configuration. The error holds every problem there is, not just the first.
-pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
-    let mut found = Findings::default();
+pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
+    let mut found = Diagnostics::default();
     let file = options.find_file();
-    let merged = match Merged::new(layers(options, file.as_deref(), &mut found)) {
+    let merged = match MergedLayers::new(layers(options, file.as_deref(), &mut found)) {
         Ok(merged) => merged,
         Err(problem) => return Err(ConfigError { problems: found.problems.into_iter().chain([problem]).collect() }),
     };
 
     let mut config = Config::for_state(options.state_path().unwrap_or_default());
     config.discovery.vrooli.path = options.vrooli_path();
-    let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, End::Value));
+    let to_path = |key: &KeyPath, text: &str| options.absolute(text, &merged.origin(key, KeyOrValue::Value));
     for complaint in check::apply(&merged.values, &mut config, &to_path) {
         merged.report(complaint, &mut found);
     }
     if found.problems.is_empty() {
-        let values = shown::values(&merged.values, &config, &|path| merged.origin(path, End::Key));
-        return Ok(Loaded { config, values, file });
+        let values = effective_values::values(&merged.values, &config, &|path| merged.origin(path, KeyOrValue::Key));
+        return Ok(LoadedConfig { config, values, file });
     }
     let mut problems = found.problems;
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
@@ -66,12 +66,12 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
 
 /// Loads the configuration of a daemon that runs with what was read in `before`. Other than at the start, a file that is gone is a
 /// problem: without it everything that it named would be withdrawn because somebody moved a file.
-pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded, ConfigError> {
+pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
     let found = options.find_file();
     let gone = before.filter(|before| found.as_deref() != Some(*before) && !before.try_exists().unwrap_or(true));
     let Some(path) = gone else { return load(options) };
-    let problem = Problem {
-        origin: Origin::File { path: path.to_owned(), position: None },
+    let problem = Diagnostic {
+        origin: ValueOrigin::File { path: path.to_owned(), position: None },
         key: None,
         message: "the configuration is not there any more".to_owned(),
         hint: "put it back, or restart the daemon to run without it".to_owned(),
@@ -80,13 +80,13 @@ pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<Loaded
 }
 
 /// The layers that fit, lowest first.
-fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Findings) -> Vec<Layer> {
+fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Diagnostics) -> Vec<ConfigLayer> {
     // That the built-in text parses is for a test to prove; were it not to, `Config::for_state` says the same.
     let defaults = DEFAULT_TOML.parse().unwrap_or_default();
-    let mut layers = vec![Layer::fitting(Source::Default, defaults, found)];
-    match file.map(SourceFile::read) {
+    let mut layers = vec![ConfigLayer::checked(LayerSource::Default, defaults, found)];
+    match file.map(ConfigFile::read) {
         Some(Ok((file, values))) => {
-            layers.push(Layer::fitting(Source::File(Box::new(file)), values, found));
+            layers.push(ConfigLayer::checked(LayerSource::File(Box::new(file)), values, found));
         }
         Some(Err(problem)) => found.problems.push(problem),
         None => {}
@@ -95,14 +95,14 @@ fn layers(options: &LoadOptions, file: Option<&Path>, found: &mut Findings) -> V
     for (key, value, flag) in &options.flags {
         let path = KeyPath::dotted(key);
         // A flag for an unknown key is refused with the rest of its layer.
-        let values = nested(&path, typed(value, WHOLE.at(&path).unwrap_or(Shape::Text)));
-        layers.push(Layer::fitting(Source::Flag(flag.clone()), values, found));
+        let values = nested(&path, parse_as(value, ROOT_SHAPE.at(&path).unwrap_or(Shape::Text)));
+        layers.push(ConfigLayer::checked(LayerSource::Flag(flag.clone()), values, found));
     }
     layers
 }
 
 /// One layer for each environment variable, by name, so that a value can be traced to its variable.
-fn variables(options: &LoadOptions, found: &mut Findings) -> Vec<Layer> {
+fn variables(options: &LoadOptions, found: &mut Diagnostics) -> Vec<ConfigLayer> {
     let mut layers = Vec::new();
     let mut variables: Vec<_> = options.env.iter().collect();
     variables.sort();
@@ -112,12 +112,12 @@ fn variables(options: &LoadOptions, found: &mut Findings) -> Vec<Layer> {
             continue;
         }
         let path = KeyPath::dotted(&key.to_lowercase().replace("__", "."));
-        let source = Source::Environment(name.clone());
-        if let Some(shape) = WHOLE.at(&path) {
-            layers.push(Layer::fitting(source, nested(&path, typed(value, shape)), found));
+        let source = LayerSource::Environment(name.clone());
+        if let Some(shape) = ROOT_SHAPE.at(&path) {
+            layers.push(ConfigLayer::checked(source, nested(&path, parse_as(value, shape)), found));
         } else {
-            found.problems.push(Problem {
-                origin: source.origin(&path, End::Key),
+            found.problems.push(Diagnostic {
+                origin: source.origin(&path, KeyOrValue::Key),
                 key: None,
                 message: "there is no such key".to_owned(),
                 hint: near_variable(name),
@@ -128,7 +128,7 @@ fn variables(options: &LoadOptions, found: &mut Findings) -> Vec<Layer> {
 }
 
 /// A value given as text, as what its key takes. Text that cannot be that stays text, which then does not fit.
-fn typed(text: &str, shape: Shape) -> Value {
+fn parse_as(text: &str, shape: Shape) -> Value {
     let value = match shape {
         Shape::Text | Shape::Secret | Shape::Size => None,
         Shape::Words if !text.trim_start().starts_with('[') => None,
@@ -170,9 +170,9 @@ fn near_variable(name: &str) -> String {
 }
 
 /// The merged layers.
-struct Merged {
+struct MergedLayers {
     /// Where each layer comes from, by the name that figment has for the layer.
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, LayerSource>,
     figment: Figment,
     /// The merged values with the tags by which figment knows their layers.
     tagged: figment::value::Value,
@@ -180,9 +180,9 @@ struct Merged {
     values: Table,
 }
 
-impl Merged {
+impl MergedLayers {
     /// Merges the layers, lowest first. A value that could not be merged is a problem: without it the defaults would be in force.
-    fn new(layers: Vec<Layer>) -> Result<Self, Problem> {
+    fn new(layers: Vec<ConfigLayer>) -> Result<Self, Diagnostic> {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         let tagged = figment.find_value("").map_err(|error| unmerged(&error))?;
         let values = merged_table(&tagged)?;
@@ -191,45 +191,45 @@ impl Merged {
     }
 
     /// Where the effective value at `path` comes from. One layer gives a list as a whole.
-    fn origin(&self, path: &KeyPath, end: End) -> Origin {
+    fn origin(&self, path: &KeyPath, end: KeyOrValue) -> ValueOrigin {
         let tables = path.tables();
         let value = tables.iter().try_fold(&self.tagged, |value, key| value.as_dict()?.get(*key));
         let metadata = value.and_then(|value| self.figment.get_metadata(value.tag()));
         let source = metadata.and_then(|metadata| self.sources.get(metadata.name.as_ref()));
-        source.map_or(Origin::Default, |source| source.origin(path, end))
+        source.map_or(ValueOrigin::Default, |source| source.origin(path, end))
     }
 
     /// Notes a broken rule, unless its value was refused already: then its default would be blamed. A rule about two values is told
     /// of the one that was written.
-    fn report(&self, complaint: Complaint, found: &mut Findings) {
-        let Complaint { path, other, wrong } = complaint;
-        if [Some(&path), other.as_ref()].into_iter().flatten().any(|path| found.speak_of(path)) {
+    fn report(&self, complaint: RuleViolation, found: &mut Diagnostics) {
+        let RuleViolation { path, other, wrong } = complaint;
+        if [Some(&path), other.as_ref()].into_iter().flatten().any(|path| found.covers(path)) {
             return;
         }
-        let origin = self.origin(&path, End::Value);
+        let origin = self.origin(&path, KeyOrValue::Value);
         match (origin, other) {
-            (Origin::Default, Some(other)) => found.add(self.origin(&other, End::Value), &other, wrong),
+            (ValueOrigin::Default, Some(other)) => found.add(self.origin(&other, KeyOrValue::Value), &other, wrong),
             (origin, _) => found.add(origin, &path, wrong),
         }
     }
 }
 
 /// The merged values as a table.
-fn merged_table(tagged: &figment::value::Value) -> Result<Table, Problem> {
+fn merged_table(tagged: &figment::value::Value) -> Result<Table, Diagnostic> {
     Table::try_from(tagged).map_err(|error| unmerged(&error))
 }
 
 /// The problem of layers that cannot be merged. The error names kinds of values and no value.
-fn unmerged(error: &dyn std::fmt::Display) -> Problem {
-    Problem {
-        origin: Origin::Default,
+fn unmerged(error: &dyn std::fmt::Display) -> Diagnostic {
+    Diagnostic {
+        origin: ValueOrigin::Default,
         key: None,
         message: format!("the layers of the configuration cannot be merged: {error}"),
         hint: "take out the value that was changed last".to_owned(),
     }
 }
 
-impl figment::Provider for &Layer {
+impl figment::Provider for &ConfigLayer {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.source.name())
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::Config;
-use super::read::Reader;
-use super::units::Wrong;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
 
 /// Bytes of an instance name at most (RFC 6763 section 4.1.1: one DNS label).
 const NAME_MAX: usize = 63;
@@ -14,7 +14,7 @@ const ID_MAX: usize = 100;
 
 /// Announcements on the local network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mdns {
+pub struct MdnsConfig {
     /// `enabled`
     pub enabled: bool,
     /// `trust`: whose announcements need no operator's yes.
@@ -52,19 +52,19 @@ pub enum MdnsTrust {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustPattern {
     /// By address.
-    Network(Network),
+    Network(Subnet),
     /// By name, where `*` stands for any characters. Anybody can give himself any name.
     Name(String),
 }
 
 /// A range of addresses: `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct Subnet {
     address: IpAddr,
     prefix: u8,
 }
 
-impl Default for Mdns {
+impl Default for MdnsConfig {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -80,7 +80,7 @@ impl Default for Mdns {
     }
 }
 
-impl Network {
+impl Subnet {
     /// The range of the addresses that share their first `prefix` bits with `address`; nothing when that has fewer bits.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         (prefix <= width(address)).then_some(Self { address, prefix })
@@ -133,7 +133,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// Reads `trust`: one word or a list.
-pub(super) fn read_trust(written: &mut Reader<'_>, config: &mut Config) {
+pub(super) fn read_trust(written: &mut ValueReader<'_>, config: &mut Config) {
     let field = &mut config.discovery.mdns.trust;
     if written.value.is_some_and(toml::Value::is_array) {
         let mut patterns = Vec::new();
@@ -145,12 +145,12 @@ pub(super) fn read_trust(written: &mut Reader<'_>, config: &mut Config) {
 }
 
 /// Reads `trust` where it is one word.
-fn trust(text: &str) -> Result<MdnsTrust, Wrong> {
+fn trust(text: &str) -> Result<MdnsTrust, ValueError> {
     match text {
         "none" => Ok(MdnsTrust::None),
         "local" => Ok(MdnsTrust::Local),
         "all" => Ok(MdnsTrust::All),
-        _ => Err(Wrong::new(
+        _ => Err(ValueError::new(
             format!("{text:?} is no rule of trust"),
             "write \"none\", \"local\" or \"all\", or a list such as [\"10.0.0.0/8\", \"name:lab-*\"]",
         )),
@@ -158,21 +158,21 @@ fn trust(text: &str) -> Result<MdnsTrust, Wrong> {
 }
 
 /// Reads one element of `trust` where it is a list.
-fn pattern(text: &str) -> Result<TrustPattern, Wrong> {
+fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
     if let Some(name) = text.strip_prefix("name:") {
         return if name.is_empty() {
-            Err(Wrong::new("this pattern names nobody", "write a name after `name:`, such as \"name:lab-*\""))
+            Err(ValueError::new("this pattern names nobody", "write a name after `name:`, such as \"name:lab-*\""))
         } else {
             Ok(TrustPattern::Name(name.to_owned()))
         };
     }
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
     let network = address.parse::<IpAddr>().ok().and_then(|address| match prefix {
-        None => Network::new(address, width(address)),
-        Some(prefix) => Network::new(address, prefix.parse().ok()?),
+        None => Subnet::new(address, width(address)),
+        Some(prefix) => Subnet::new(address, prefix.parse().ok()?),
     });
     network.map(TrustPattern::Network).ok_or_else(|| {
-        Wrong::new(
+        ValueError::new(
             format!("{text:?} is neither a network nor a name"),
             "write a network such as \"10.0.0.0/8\" or \"fd00::/8\", or a name such as \"name:lab-*\"",
         )
@@ -180,7 +180,7 @@ fn pattern(text: &str) -> Result<TrustPattern, Wrong> {
 }
 
 /// Reads a service type (RFC 6763 section 7): at most 15 letters, digits and hyphens, over TCP. The domain may be written.
-pub(super) fn service_type(text: &str) -> Result<String, Wrong> {
+pub(super) fn service_type(text: &str) -> Result<String, ValueError> {
     let bare = text.trim_end_matches('.').trim_end_matches(".local");
     let name = bare.strip_suffix("._tcp").and_then(|name| name.strip_prefix('_')).unwrap_or_default();
     let fits = (1..=15).contains(&name.len())
@@ -191,16 +191,16 @@ pub(super) fn service_type(text: &str) -> Result<String, Wrong> {
     if fits {
         return Ok(bare.to_owned());
     }
-    Err(Wrong::new(
+    Err(ValueError::new(
         format!("{text:?} is no service type"),
         "write an underscore, 1 to 15 letters, digits or hyphens, and `._tcp`, such as \"_vrooli-tools._tcp\"",
     ))
 }
 
 /// Reads the name of a network interface.
-pub(super) fn interface(text: &str) -> Result<String, Wrong> {
+pub(super) fn interface(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} is no name of a network interface"),
             "write a name as the system shows it, such as \"eth0\", or \"loopback\"",
         ));
@@ -209,9 +209,9 @@ pub(super) fn interface(text: &str) -> Result<String, Wrong> {
 }
 
 /// Reads the name of an announcement.
-pub(super) fn instance_name(text: &str) -> Result<String, Wrong> {
+pub(super) fn instance_name(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() || text.len() > NAME_MAX || text.contains(char::is_control) {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} cannot be the name of an announcement"),
             format!("use 1 to {NAME_MAX} bytes without control characters"),
         ));
@@ -220,11 +220,11 @@ pub(super) fn instance_name(text: &str) -> Result<String, Wrong> {
 }
 
 /// Reads the daemon's id.
-pub(super) fn id(text: &str) -> Result<String, Wrong> {
+pub(super) fn id(text: &str) -> Result<String, ValueError> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    Err(Wrong::new(
+    Err(ValueError::new(
         format!("{text:?} cannot be an id"),
         format!("use 1 to {ID_MAX} letters, digits, `.`, `_` or `-`, such as a UUID; without this key one is made"),
     ))
@@ -235,7 +235,7 @@ pub(crate) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
     }

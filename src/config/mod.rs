@@ -13,12 +13,13 @@ use std::time::Duration;
 use url::Url;
 
 use crate::catalog::NamingStyle;
-use crate::model::{Accept, Profile, ScenarioName, Secret, UnknownLevel};
+use crate::model::{AcceptedVersions, Profile, ScenarioName, Secret, UnknownLevel};
 
 mod address;
 mod cache;
 mod check;
 mod defaults;
+mod effective_values;
 mod error;
 mod file;
 mod keys;
@@ -30,68 +31,67 @@ mod options;
 mod origin;
 mod path;
 mod profiles;
-mod read;
 mod reload;
-mod renamed;
+mod renamed_keys;
 mod rules;
 mod scenarios;
 mod shape;
-mod shown;
 mod suggest;
 mod units;
+mod value_reader;
 mod web;
 
-pub use cache::Cache;
+pub use cache::CacheConfig;
 pub use defaults::DEFAULT_TOML;
-pub use error::{ConfigError, Problem};
-pub use keys::{KEYS, Key, Reload, keys};
-pub use load::{Loaded, load, load_again};
+pub use error::{ConfigError, Diagnostic};
+pub use keys::{ConfigKey, KEYS, Reload, keys};
+pub use load::{LoadedConfig, load, load_again};
 pub(crate) use mdns::is_id;
-pub use mdns::{Mdns, MdnsTrust, Network, TrustPattern};
+pub use mdns::{MdnsConfig, MdnsTrust, Subnet, TrustPattern};
 pub(crate) use modules::MODULE;
-pub use modules::Modules;
+pub use modules::ModulesConfig;
 pub use options::LoadOptions;
-pub use origin::{Origin, Position, ShownValue};
+pub use origin::{EffectiveValue, Position, ValueOrigin};
 pub use reload::Reloaded;
 
 /// Everything that can be configured. Each field stands in `config/default.toml` with its default and one sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// `[server]`
-    pub server: Server,
+    pub server: ServerConfig,
     /// `[[scenarios]]`, names unique, in the order written.
     pub scenarios: Vec<StaticScenario>,
     /// `[modules]` and `[module_settings]`
-    pub modules: Modules,
+    pub modules: ModulesConfig,
     /// `[permissions]`: how a level is read that nobody knows; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.
     pub profiles: BTreeMap<String, Profile>,
     /// `[discovery]`
-    pub discovery: Discovery,
+    pub discovery: DiscoveryConfig,
     /// `[refresh]`
-    pub refresh: Refresh,
+    pub refresh: RefreshConfig,
     /// `[cache]`
-    pub cache: Cache,
+    pub cache: CacheConfig,
     /// `[protocol]`
-    pub protocol: ProtocolRules,
+    pub protocol: ProtocolConfig,
     /// `[health]`
-    pub health: HealthRules,
+    pub health: HealthConfig,
     /// `[naming]`
     pub naming: NamingStyle,
     /// `[state]`
-    pub state: State,
+    pub state: StateConfig,
     /// `[views]`
-    pub views: Views,
+    pub views: ViewsConfig,
     /// `[events]`
-    pub events: Events,
+    pub events: EventsConfig,
     /// `[calls]`
-    pub calls: Calls,
+    pub calls: CallsConfig,
 }
 
 /// The HTTP face.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerConfig {
     /// `listen`: where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
     /// `allowed_hosts`: further `Host` names (without port) that are answered, besides loopback names and the listen address.
@@ -124,18 +124,18 @@ pub struct StaticScenario {
 
 /// Where scenarios are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Discovery {
+pub struct DiscoveryConfig {
     /// `[discovery.vrooli]`
-    pub vrooli: Vrooli,
+    pub vrooli: VrooliConfig,
     /// `[discovery.environment]`
-    pub environment: Environment,
+    pub environment: EnvironmentConfig,
     /// `[discovery.mdns]`
-    pub mdns: Mdns,
+    pub mdns: MdnsConfig,
 }
 
 /// The Vrooli process files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vrooli {
+pub struct VrooliConfig {
     /// `enabled`
     pub enabled: bool,
     /// `path`: the folder with one folder per scenario; `~/.vrooli/processes/scenarios` by default, absent when there is no home.
@@ -148,7 +148,7 @@ pub struct Vrooli {
 
 /// `<NAME>_API_URL` in the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
+pub struct EnvironmentConfig {
     /// `enabled`
     pub enabled: bool,
     /// `remote`: whether addresses of other hosts are taken. Programs that are no scenarios set such variables too, so those of
@@ -158,7 +158,7 @@ pub struct Environment {
 
 /// How scenarios are asked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refresh {
+pub struct RefreshConfig {
     /// `min_interval`: a scenario is not asked more often, except by a forced refresh.
     pub min_interval: Duration,
     /// `max_interval`: a scenario is asked at least this often, however long its answer may be used.
@@ -193,9 +193,9 @@ pub struct Refresh {
 
 /// Which protocol versions are accepted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProtocolRules {
+pub struct ProtocolConfig {
     /// `accept`: a semver range.
-    pub accept: Accept,
+    pub accept: AcceptedVersions,
     /// `incompatible_interval`: how often an incompatible scenario is asked.
     pub incompatible_interval: Duration,
     /// `incompatible_grace`: how long the last good tools of a scenario that became incompatible stay.
@@ -204,7 +204,7 @@ pub struct ProtocolRules {
 
 /// When a scenario counts as down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthRules {
+pub struct HealthConfig {
     /// `grace`: how long after the last good answer its tools stay.
     pub grace: Duration,
     /// `failures`: failures in a row before it may count as down.
@@ -223,21 +223,21 @@ pub struct HealthRules {
 
 /// What outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct StateConfig {
     /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or `~/.local/state/callsheet/state.db` by default.
     pub path: PathBuf,
 }
 
 /// Prepared answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Views {
+pub struct ViewsConfig {
     /// `max_bytes`: of prepared bodies kept.
     pub max_bytes: u64,
 }
 
 /// What is told to those who follow changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Events {
+pub struct EventsConfig {
     /// `ring`: events remembered for each filter that is followed, so that a reader can resume.
     pub ring: usize,
     /// `ring_bytes`: of what is remembered for each filter, roughly.
@@ -254,7 +254,7 @@ pub struct Events {
 
 /// How tools are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Calls {
+pub struct CallsConfig {
     /// `max_timeout`: the longest that a call may take, whatever its tool says.
     pub max_timeout: Duration,
     /// `max_body`: bytes of an answer.

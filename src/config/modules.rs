@@ -6,9 +6,9 @@ use std::time::Duration;
 use url::Url;
 
 use super::address::address;
-use super::read::Reader;
 use super::rules::{bearer, scenario_name};
-use super::units::Wrong;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
 use super::{Config, StaticScenario};
 use crate::model::{ScenarioName, Secret};
 use crate::protocols::module;
@@ -18,7 +18,7 @@ pub(crate) const MODULE: &str = module::ID;
 
 /// The modules, and how modules are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Modules {
+pub struct ModulesConfig {
     /// `[modules]`: where each answers, by name. No name is one of `[[scenarios]]` too.
     pub services: BTreeMap<ScenarioName, Url>,
     /// `slow_modules`: those whose tools may take `slow_timeout`.
@@ -33,7 +33,7 @@ pub struct Modules {
     pub tokens: BTreeMap<ScenarioName, Secret>,
 }
 
-impl Default for Modules {
+impl Default for ModulesConfig {
     fn default() -> Self {
         Self {
             services: BTreeMap::new(),
@@ -46,7 +46,7 @@ impl Default for Modules {
     }
 }
 
-impl Modules {
+impl ModulesConfig {
     /// How long one call of a tool of this module may take.
     pub fn timeout_of(&self, module: &ScenarioName) -> Duration {
         if self.slow.contains(module) { self.slow_timeout } else { self.timeout }
@@ -60,7 +60,7 @@ impl Modules {
 
 impl Config {
     /// Every scenario at a known address: those of `[[scenarios]]`, then those of `[modules]`.
-    pub fn at_known_addresses(&self) -> Vec<StaticScenario> {
+    pub fn static_scenarios(&self) -> Vec<StaticScenario> {
         let modules = self.modules.services.iter().map(|(name, url)| StaticScenario {
             name: name.clone(),
             url: url.clone(),
@@ -71,16 +71,16 @@ impl Config {
 }
 
 /// Reads the map of modules.
-pub(super) fn services(written: &mut Reader<'_>, config: &mut Config) {
+pub(super) fn services(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each_key(|text, mut at| {
         let mut url: Option<Url> = None;
         at.text(&mut url, address);
         match scenario_name(text) {
-            Err(wrong) => at.complain(wrong),
+            Err(wrong) => at.reject(wrong),
             Ok(name) => match config.scenarios.iter().position(|scenario| scenario.name == name) {
                 Some(first) => {
                     let message = format!("`{name}` is already the name of scenarios[{first}]");
-                    at.complain(Wrong::new(message, "give each scenario a name of its own"));
+                    at.reject(ValueError::new(message, "give each scenario a name of its own"));
                 }
                 None => config.modules.services.extend(url.map(|url| (name, url))),
             },
@@ -89,15 +89,15 @@ pub(super) fn services(written: &mut Reader<'_>, config: &mut Config) {
 }
 
 /// Reads the tokens of single modules.
-pub(super) fn tokens(written: &mut Reader<'_>, config: &mut Config) {
+pub(super) fn tokens(written: &mut ValueReader<'_>, config: &mut Config) {
     written.each_key(|text, mut at| {
         let mut token: Option<Secret> = None;
         at.secret(&mut token, bearer);
         match scenario_name(text) {
-            Err(wrong) => at.complain(wrong),
+            Err(wrong) => at.reject(wrong),
             Ok(name) if !is_module(&name, config) => {
                 let hint = "name it in `[modules]`, or take its token out";
-                at.complain(Wrong::new(format!("there is no module called `{name}`"), hint));
+                at.reject(ValueError::new(format!("there is no module called `{name}`"), hint));
             }
             Ok(name) => config.modules.tokens.extend(token.map(|token| (name, token))),
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::origin::Origin;
+use super::origin::ValueOrigin;
 
 /// Everything that loading looks at. [`LoadOptions::from_process`] takes it from the process; tests make their own.
 #[derive(Debug, Clone, Default)]
@@ -41,11 +41,11 @@ impl LoadOptions {
             return self.named_file();
         }
         // A place that cannot be looked at counts as there: reading it then says why it cannot be read.
-        self.places().into_iter().find(|path| path.try_exists().unwrap_or(true))
+        self.candidate_files().into_iter().find(|path| path.try_exists().unwrap_or(true))
     }
 
     /// The places where the file may be, absolute, the first one first: the one that is named, else the usual ones.
-    pub fn places(&self) -> Vec<PathBuf> {
+    pub fn candidate_files(&self) -> Vec<PathBuf> {
         if let Some(named) = self.named_file() {
             return vec![named];
         }
@@ -74,7 +74,7 @@ impl LoadOptions {
     }
 
     /// The absolute path that `text` means when it is written at `origin`; nothing if it needs a home folder and there is none.
-    pub(super) fn absolute(&self, text: &str, origin: &Origin) -> Option<PathBuf> {
+    pub(super) fn absolute(&self, text: &str, origin: &ValueOrigin) -> Option<PathBuf> {
         if text == "~" {
             return self.home();
         }
@@ -82,7 +82,7 @@ impl LoadOptions {
             return Some(self.home()?.join(below));
         }
         let folder = match origin {
-            Origin::File { path, .. } => path.parent().unwrap_or(&self.cwd),
+            ValueOrigin::File { path, .. } => path.parent().unwrap_or(&self.cwd),
             _ => &self.cwd,
         };
         Some(folder.join(text))

@@ -7,7 +7,7 @@ use url::Url;
 
 /// The layer, and the place within it, that gave a value. Ordered as problems are listed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// A file.
     File {
         /// Its absolute path.
@@ -34,13 +34,13 @@ pub struct Position {
 
 /// One effective value, as `config show` tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownValue {
+pub struct EffectiveValue {
     /// Its key, such as `server.listen` or `scenarios[0].url`.
     pub key: String,
     /// As TOML; credentials in addresses are masked.
     pub value: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// `text` with the user name and password of an address replaced by `***`. In a text that is no address, but has an `@`, everything
@@ -69,7 +69,7 @@ pub(super) fn refused_address(text: &str) -> String {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, position: Some(position) } => write!(f, "file {}:{}", path.display(), position.line),

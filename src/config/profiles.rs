@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Config;
-use super::read::Reader;
 use super::rules::scenario_name;
 use super::shape::Shape;
-use super::units::Wrong;
+use super::units::ValueError;
+use super::value_reader::ValueReader;
 use crate::model::{Permission, Profile, ScenarioName, Scope, UnknownLevel};
 
 /// The shape of the list.
@@ -18,11 +18,11 @@ pub(super) const SHAPE: Shape = Shape::List(&Shape::Table(&[
 ]));
 
 /// Reads the profiles, and takes those that keep the rules.
-pub(super) fn read(written: &mut Reader<'_>, config: &mut Config) {
+pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     let unknown = config.unknown_level;
     written.each(|_, mut at| {
         let (mut name, mut profile) = (None, Profile { unknown, ..Profile::default() });
-        at.require("name", Wrong::new("this profile has no name", "add `name = \"...\"` to it"));
+        at.require("name", ValueError::new("this profile has no name", "add `name = \"...\"` to it"));
         at.key("name").text(&mut name, |text| profile_name(text, &config.profiles));
         // One key under two names: what either says is allowed.
         for key in ["scenarios", "allowed_modules"] {
@@ -38,33 +38,33 @@ pub(super) fn read(written: &mut Reader<'_>, config: &mut Config) {
 }
 
 /// How a level is read that nobody knows.
-pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, Wrong> {
+pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, ValueError> {
     match text {
         "refuse" => Ok(UnknownLevel::Refuse),
         "guest" => Ok(UnknownLevel::Guest),
-        _ => Err(Wrong::new(format!("{text:?} is no such reading"), "write \"refuse\" or \"guest\"")),
+        _ => Err(ValueError::new(format!("{text:?} is no such reading"), "write \"refuse\" or \"guest\"")),
     }
 }
 
-fn level(text: &str, unknown: UnknownLevel) -> Result<Permission, Wrong> {
+fn level(text: &str, unknown: UnknownLevel) -> Result<Permission, ValueError> {
     match (text.parse::<Permission>(), unknown) {
         (Ok(level), _) => Ok(level),
         (Err(_), UnknownLevel::Guest) => Ok(Permission::Guest),
         (Err(wrong), UnknownLevel::Refuse) => {
-            Err(Wrong::new(wrong.to_string(), "without this key every permission is allowed"))
+            Err(ValueError::new(wrong.to_string(), "without this key every permission is allowed"))
         }
     }
 }
 
 /// A name that `profile:<name>` can hold and no other profile has.
-fn profile_name(text: &str, others: &BTreeMap<String, Profile>) -> Result<String, Wrong> {
+fn profile_name(text: &str, others: &BTreeMap<String, Profile>) -> Result<String, ValueError> {
     if others.contains_key(text) {
         let message = format!("`{text}` is already the name of another profile");
-        return Err(Wrong::new(message, "give each profile a name of its own"));
+        return Err(ValueError::new(message, "give each profile a name of its own"));
     }
     match format!("profile:{text}").parse() {
         Ok(Scope::Profile(name)) => Ok(name),
-        _ => Err(Wrong::new(
+        _ => Err(ValueError::new(
             format!("{text:?} cannot be the name of a profile"),
             "use 1 to 200 characters without control characters",
         )),

@@ -4,9 +4,9 @@
 //! that it had at the start: the address is bound, the database open, the cache of prepared lists made.
 
 use super::keys::{KEYS, Reload};
-use super::{Cache, Config};
+use super::{CacheConfig, Config};
 use crate::model::Bounds;
-use crate::transports::http::{Limits, Rules};
+use crate::transports::http::{CacheRules, ClientLimits};
 
 /// Another configuration, as far as a running daemon can take it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +39,8 @@ impl Config {
     }
 
     /// The limits of one request to a scenario.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn http_limits(&self) -> ClientLimits {
+        ClientLimits {
             connect: self.refresh.connect_timeout,
             whole: self.refresh.timeout,
             max_body: self.refresh.max_body,
@@ -49,13 +49,13 @@ impl Config {
     }
 
     /// How long the answers of scenarios may be used.
-    pub fn caching(&self) -> Rules {
-        let Cache { scope, last_good } = self.cache;
-        Rules { scope, default_lifetime: self.refresh.default_lifetime, last_good }
+    pub fn cache_rules(&self) -> CacheRules {
+        let CacheConfig { scope, last_good } = self.cache;
+        CacheRules { scope, default_lifetime: self.refresh.default_lifetime, last_good }
     }
 
     /// How much of a manifest is taken.
-    pub fn bounds(&self) -> Bounds {
+    pub fn manifest_bounds(&self) -> Bounds {
         Bounds { tools: self.refresh.max_tools, part: self.refresh.max_tool }
     }
 }

@@ -1,6 +1,6 @@
 //! What kind of value may stand at a key: its shape. Rules on the value itself are not part of it.
 
-use super::path::{KeyPath, Step};
+use super::path::{KeyPath, PathStep};
 
 /// What may stand at a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,10 @@ impl Shape {
     /// The shape at `path` below a value of this shape, if anything may stand there.
     pub(super) fn at(self, path: &KeyPath) -> Option<Self> {
         path.steps().iter().try_fold(self, |shape, step| match (shape, step) {
-            (Self::Table(keys), Step::Key(key)) => keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below),
-            (Self::List(each), Step::Index(_)) | (Self::Map(each), Step::Key(_)) => Some(*each),
+            (Self::Table(keys), PathStep::Key(key)) => {
+                keys.iter().find(|(name, _)| name == key).map(|(_, below)| *below)
+            }
+            (Self::List(each), PathStep::Index(_)) | (Self::Map(each), PathStep::Key(_)) => Some(*each),
             _ => None,
         })
     }

@@ -6,26 +6,26 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 /// A year. Deadlines are sums of clock readings and durations, and a duration without bounds would make such a sum overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const KIB: u64 = 1024;
 
 /// Why a value cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ValueError {
     /// What is wrong with it, in one clause.
     pub(super) message: String,
     /// What to write instead.
     pub(super) hint: String,
 }
 
-impl Wrong {
+impl ValueError {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }
 }
 
 /// Reads a duration: numbers with units from milliseconds to hours, such as `1h 30m`; zero to a year.
-pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
+pub(super) fn duration(text: &str) -> Result<Duration, ValueError> {
     let units = "write a number and a unit, such as \"250ms\", \"60s\", \"5m\" or \"24h\"";
     let Ok(signed) = text.parse::<SignedDuration>() else {
         let number = text.trim();
@@ -33,27 +33,27 @@ pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
             Ok(_) => format!("add the unit: \"{number}s\" is {number} seconds"),
             Err(_) => units.to_owned(),
         };
-        return Err(Wrong::new(format!("{text:?} is no duration"), hint));
+        return Err(ValueError::new(format!("{text:?} is no duration"), hint));
     };
     match Duration::try_from(signed) {
-        Ok(duration) if duration <= LONGEST => Ok(duration),
-        Ok(_) => Err(Wrong::new(format!("{text:?} is too long"), "write at most a year: \"8760h\"")),
-        Err(_) => Err(Wrong::new(format!("{text:?} is negative"), units)),
+        Ok(duration) if duration <= MAX_DURATION => Ok(duration),
+        Ok(_) => Err(ValueError::new(format!("{text:?} is too long"), "write at most a year: \"8760h\"")),
+        Err(_) => Err(ValueError::new(format!("{text:?} is negative"), units)),
     }
 }
 
 /// Reads a duration that zero would make senseless.
-pub(super) fn positive(text: &str) -> Result<Duration, Wrong> {
+pub(super) fn positive_duration(text: &str) -> Result<Duration, ValueError> {
     match duration(text)? {
-        Duration::ZERO => Err(Wrong::new("it must be longer than zero", "write at least \"1ms\"")),
+        Duration::ZERO => Err(ValueError::new("it must be longer than zero", "write at least \"1ms\"")),
         duration => Ok(duration),
     }
 }
 
 /// Reads a size: a whole number with `B`, `KiB`, `MiB` or `GiB`; without a unit it is bytes.
-pub(super) fn bytes(text: &str) -> Result<u64, Wrong> {
+pub(super) fn bytes(text: &str) -> Result<u64, ValueError> {
     in_bytes(text).ok_or_else(|| {
-        Wrong::new(
+        ValueError::new(
             format!("{text:?} is no size"),
             "write bytes as a number, or a whole number and one of B, KiB, MiB, GiB, such as \"8 MiB\"",
         )
@@ -75,10 +75,10 @@ fn in_bytes(text: &str) -> Option<u64> {
 }
 
 /// The number, if it is within `range`.
-pub(super) fn within<V: TryFrom<u64>>(number: u64, range: &RangeInclusive<u64>, unit: &str) -> Result<V, Wrong> {
+pub(super) fn within<V: TryFrom<u64>>(number: u64, range: &RangeInclusive<u64>, unit: &str) -> Result<V, ValueError> {
     let fits = if range.contains(&number) { V::try_from(number).ok() } else { None };
     fits.ok_or_else(|| {
         let hint = format!("write {} to {}{unit}", range.start(), range.end());
-        Wrong::new(format!("{number}{unit} is out of range"), hint)
+        ValueError::new(format!("{number}{unit} is out of range"), hint)
     })
 }

@@ -3,13 +3,13 @@
 use url::{Host, Url};
 
 use super::origin::refused_address;
-use super::units::Wrong;
+use super::units::ValueError;
 
 /// A host name as `Host` headers carry it: lower-case, without port.
-pub(super) fn host(text: &str) -> Result<String, Wrong> {
+pub(super) fn host(text: &str) -> Result<String, ValueError> {
     match Host::parse(text) {
         Ok(host) if !text.contains('*') => Ok(host.to_string()),
-        _ => Err(Wrong::new(
+        _ => Err(ValueError::new(
             format!("{:?} is no host name", refused_address(text)),
             "write a whole name or address without port, such as \"tools.example\" or \"[::1]\"",
         )),
@@ -17,9 +17,9 @@ pub(super) fn host(text: &str) -> Result<String, Wrong> {
 }
 
 /// A web origin as `Origin` headers carry it: `scheme://host[:port]`, lower-case, without the scheme's own port.
-pub(super) fn web_origin(text: &str) -> Result<String, Wrong> {
+pub(super) fn web_origin(text: &str) -> Result<String, ValueError> {
     let refused = || {
-        Wrong::new(
+        ValueError::new(
             format!("{:?} is no web origin", refused_address(text)),
             "write scheme, host and port only, such as \"https://chat.example\" or \"http://localhost:3000\"",
         )

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, announce, told_once};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, announce, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::Stop;
 
@@ -21,13 +21,13 @@ pub const NATIVE: &str = "native";
 pub struct Embedded(Vec<Box<dyn Source>>);
 
 /// Scenarios inside this process, told once.
-struct Inside(Vec<ScenarioName>);
+struct InProcessSource(Vec<ScenarioName>);
 
 impl Embedded {
     /// These sources, and the scenarios inside this process; nothing when there is neither.
-    pub fn of(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
+    pub fn from_sources(mut sources: Vec<Box<dyn Source>>, inside: Vec<ScenarioName>) -> Option<Self> {
         if !inside.is_empty() {
-            sources.insert(0, Box::new(Inside(inside)));
+            sources.insert(0, Box::new(InProcessSource(inside)));
         }
         (!sources.is_empty()).then_some(Self(sources))
     }
@@ -75,11 +75,11 @@ async fn changed(set: &mut watch::Receiver<EndpointSet>) {
 }
 
 fn joined(heard: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, String>) -> EndpointSet {
-    let mut whole = EndpointSet { settled: true, ..EndpointSet::default() };
+    let mut whole = EndpointSet { initial_scan_done: true, ..EndpointSet::default() };
     for (index, set) in heard.iter().enumerate() {
         let set = set.borrow();
         // One that failed before it had looked everywhere is waited for no longer.
-        whole.settled &= set.settled || failed.contains_key(&index);
+        whole.initial_scan_done &= set.initial_scan_done || failed.contains_key(&index);
         let own = |id: &EndpointId| EndpointId(format!("{index}/{id}").into());
         whole.endpoints.extend(set.endpoints.iter().map(|(id, endpoint)| (own(id), endpoint.clone())));
         whole.findings.extend(set.findings.iter().cloned());
@@ -91,7 +91,7 @@ fn joined(heard: &[watch::Receiver<EndpointSet>], failed: &BTreeMap<usize, Strin
     whole
 }
 
-impl Source for Inside {
+impl Source for InProcessSource {
     fn id(&self) -> SourceId {
         SourceId::Embedded
     }
@@ -104,10 +104,10 @@ impl Source for Inside {
         let endpoint = |name: &ScenarioName| {
             let url = format!("local:{name}").parse().ok()?;
             let protocol = Some(NATIVE.to_owned());
-            let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, Trust::Trusted) };
+            let endpoint = Endpoint { name: Some(name.clone()), protocol, ..Endpoint::at(url, SourceTrust::Trusted) };
             Some((EndpointId(Arc::from(name.as_str())), endpoint))
         };
         let endpoints = self.0.iter().filter_map(endpoint).collect();
-        Box::pin(told_once(EndpointSet { settled: true, endpoints, findings: Vec::new() }, out, stop))
+        Box::pin(told_once(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }, out, stop))
     }
 }

@@ -38,7 +38,7 @@ pub struct Endpoint {
     /// The protocol it is said to speak, by its id; probed when absent.
     pub protocol: Option<String>,
     /// Whether the source vouches for the address.
-    pub trust: Trust,
+    pub trust: SourceTrust,
     /// Changes when the source saw the scenario restart on the same address (a new process id, a new boot id).
     pub boot: Option<Arc<str>>,
     /// What the scenario says it is wherever it runs (the `id` of an mDNS announcement): the same identity is the same scenario,
@@ -48,19 +48,19 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// An endpoint of which only the address is known.
-    pub fn at(url: Url, trust: Trust) -> Self {
+    pub fn at(url: Url, trust: SourceTrust) -> Self {
         Self::new(Target::at(url), trust)
     }
 
     /// An endpoint of which only the target is known.
-    pub fn new(target: Target, trust: Trust) -> Self {
+    pub fn new(target: Target, trust: SourceTrust) -> Self {
         Self { name: None, target, protocol: None, trust, boot: None, identity: None }
     }
 }
 
 /// Whether a source vouches for an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trust {
+pub enum SourceTrust {
     /// The operator or this machine itself named it.
     Trusted,
     /// It was heard of; an operator has to say yes before its tools are published.
@@ -72,7 +72,7 @@ pub enum Trust {
 pub struct EndpointSet {
     /// Whether the source has looked everywhere at least once. An empty unsettled set says nothing; an empty settled one says
     /// "there are none".
-    pub settled: bool,
+    pub initial_scan_done: bool,
     /// The endpoints.
     pub endpoints: BTreeMap<EndpointId, Endpoint>,
     /// What is wrong with the source or with single entries now; a failing source says so here and keeps its last endpoints.
@@ -122,8 +122,11 @@ pub fn same_settings(source: SourceId, one: &Config, other: &Config) -> bool {
         SourceId::Vrooli => mine.vrooli == theirs.vrooli,
         // What it announces is no matter of the source.
         SourceId::Mdns => {
-            let listening =
-                |section: &config::Mdns| config::Mdns { announce: false, name: String::new(), ..section.clone() };
+            let listening = |section: &config::MdnsConfig| config::MdnsConfig {
+                announce: false,
+                name: String::new(),
+                ..section.clone()
+            };
             listening(&mine.mdns) == listening(&theirs.mdns)
         }
     }

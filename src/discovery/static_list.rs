@@ -6,8 +6,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
-use crate::config::{Config, MODULE, Modules, StaticScenario};
+use super::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
+use crate::config::{Config, MODULE, ModulesConfig, StaticScenario};
 use crate::model::{HttpTarget, SourceId};
 use crate::runtime::{Clock, Stop};
 
@@ -19,7 +19,7 @@ pub struct StaticList {
 
 /// The source, when any scenario is configured.
 pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
-    let scenarios = config.at_known_addresses();
+    let scenarios = config.static_scenarios();
     (!scenarios.is_empty()).then(|| Box::new(StaticList::new(scenarios).with(&config.modules)) as Box<dyn Source>)
 }
 
@@ -29,14 +29,14 @@ impl StaticList {
         let endpoints = scenarios.into_iter().map(|scenario| {
             let id = EndpointId(scenario.name.as_str().into());
             let StaticScenario { name, url, protocol } = scenario;
-            (id, Endpoint { name: Some(name), protocol, ..Endpoint::at(url, Trust::Trusted) })
+            (id, Endpoint { name: Some(name), protocol, ..Endpoint::at(url, SourceTrust::Trusted) })
         });
-        Self { set: EndpointSet { settled: true, endpoints: endpoints.collect(), findings: Vec::new() } }
+        Self { set: EndpointSet { initial_scan_done: true, endpoints: endpoints.collect(), findings: Vec::new() } }
     }
 
     /// Tells of the modules among them what they are to be shown, and how long a call may take. Of other scenarios nothing is known.
     #[must_use]
-    pub fn with(mut self, modules: &Modules) -> Self {
+    pub fn with(mut self, modules: &ModulesConfig) -> Self {
         for endpoint in self.set.endpoints.values_mut() {
             let Some(name) = endpoint.name.as_ref().filter(|_| endpoint.protocol.as_deref() == Some(MODULE)) else {
                 continue;

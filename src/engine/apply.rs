@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::effects::{Dirty, Effects, Notice, Settled, Whom};
+use super::effects::{ChangeKind, Dirty, Effects, Notice, PollSet};
 use super::error::EngineError;
 use super::now::Now;
-use super::persist::archive::Save;
+use super::persist::manifest_writer::SaveRequest;
 use super::run::Core;
-use super::scenario::handle::Input;
+use super::scenario::handle::ScenarioInput;
 use crate::model::ScenarioName;
 
 impl Core {
@@ -34,26 +34,26 @@ impl Core {
     }
 
     /// Hands something to the archive. When its queue is full, a known scenario says so in a finding, and tries again after its next answer.
-    fn store(&mut self, save: Save, now: Now) {
+    fn store(&mut self, save: SaveRequest, now: Now) {
         let of = match &save {
-            Save::Manifest(_, stored) => Some(stored.scenario.clone()),
-            Save::Claim(name, _) | Save::Forget(name) => Some(name.clone()),
-            Save::Revision(..) => None,
+            SaveRequest::Manifest(_, stored) => Some(stored.scenario.clone()),
+            SaveRequest::Claim(name, _) | SaveRequest::Forget(name) => Some(name.clone()),
+            SaveRequest::Revision(..) => None,
         };
         let queued = self.parts.saves.try_send(save).is_ok();
         if let Some(name) = of.filter(|name| self.fleet.get(name).is_some()) {
             self.publisher.queued(&name, queued);
             if !queued {
-                self.give(&name, Input::NotStored, now);
+                self.give(&name, ScenarioInput::NotStored, now);
             }
         }
     }
 
     /// Polls ahead of their schedule, spread so that it is no storm. Those that are due earlier, or being polled, are left as they are.
-    fn poll_soon(&mut self, whom: Whom, within: Duration, now: Now) {
+    fn poll_soon(&mut self, whom: PollSet, within: Duration, now: Now) {
         let names = match whom {
-            Whom::These(names) => names,
-            Whom::Trusted => {
+            PollSet::These(names) => names,
+            PollSet::Trusted => {
                 let trusted = self.fleet.scenarios().values().filter(|record| record.is_trusted());
                 trusted.map(|record| record.name.clone()).collect()
             }
@@ -61,7 +61,7 @@ impl Core {
         for name in &names {
             let Some(record) = self.fleet.get_mut(name) else { continue };
             if record.poll_by(now.mono + within.mul_f64(fastrand::f64()), now) {
-                self.touch(name, now, Settled::Same);
+                self.reevaluate(name, now, ChangeKind::Same);
             }
         }
     }
@@ -76,7 +76,7 @@ impl Core {
             }
             Notice::Reprieved(names, until) => {
                 for name in names {
-                    self.give(&name, Input::Reprieved(until), now);
+                    self.give(&name, ScenarioInput::Reprieved(until), now);
                 }
             }
         }
@@ -107,34 +107,34 @@ impl Core {
 
     fn publish(&mut self, dirty: Dirty, now: Now) {
         match dirty {
-            Dirty::Void(name) => self.publisher.forget(&name),
-            Dirty::Scenario(name, settled) => self.touch(&name, now, settled),
-            Dirty::Gone(turn) => self.publisher.turned(turn),
+            Dirty::Cleared(name) => self.publisher.forget(&name),
+            Dirty::Scenario(name, settled) => self.reevaluate(&name, now, settled),
+            Dirty::Gone(turn) => self.publisher.record_transition(turn),
             Dirty::Sources(findings) => self.publisher.source_findings(findings),
-            Dirty::Isolated(isolated) => self.publisher.isolated(isolated),
+            Dirty::Isolated(isolated) => self.publisher.set_isolated(isolated),
             Dirty::Times => self.publisher.mark_all_dirty(self.fleet.scenarios().keys()),
         }
     }
 
     /// After any change of a scenario: judges it, passes on to the catalog what changed for it, and plans when to look at it again.
-    pub(super) fn touch(&mut self, name: &ScenarioName, now: Now, settled: Settled) {
+    pub(super) fn reevaluate(&mut self, name: &ScenarioName, now: Now, settled: ChangeKind) {
         let Some(record) = self.fleet.get_mut(name) else { return };
-        let session = self.sessions.settle(name, record.session_spec(), now.mono);
+        let session = self.sessions.sync(name, record.session_spec(), now.mono);
         record.set_session(session);
-        let judgement = record.judged(&self.parts.config, self.partition.shown().is_some(), now);
+        let judgement = record.evaluate(&self.parts.config, self.partition.shown().is_some(), now);
         let turned = judgement.turn.is_some();
         if let Some(turn) = judgement.turn {
-            self.publisher.turned(turn);
+            self.publisher.record_transition(turn);
         }
         if let Some(offer) = &judgement.offer {
-            self.publisher.offer(name, offer);
+            self.publisher.set_offer(name, offer);
         }
-        if turned || judgement.is_news || settled != Settled::Same {
+        if turned || judgement.is_news || settled != ChangeKind::Same {
             self.publisher.scenario_findings(name, &record.findings());
         }
-        if turned || judgement.is_news || settled == Settled::Changed {
+        if turned || judgement.is_news || settled == ChangeKind::Changed {
             self.publisher.mark_dirty(name);
-        } else if settled == Settled::Confirmed {
+        } else if settled == ChangeKind::Confirmed {
             self.publisher.mark_dirty_later(name, now);
         }
         let is_quiet = record.is_steady() && !self.sessions.is_hinted(name);

@@ -31,19 +31,19 @@ pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
 }
 
 /// The address as people see it, without what may be secret in it.
-pub(super) fn shown(url: &Url) -> String {
-    crate::model::shown(url).trim_end_matches('/').to_owned()
+pub(super) fn redacted_address(url: &Url) -> String {
+    crate::model::redacted_url(url).trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::Trust;
+    use crate::discovery::SourceTrust;
 
     #[test]
     fn a_restart_is_another_address_or_another_boot_of_one_source() {
         let place = |source, url: &str, boot: Option<&str>| {
-            let endpoint = Endpoint::at(url.parse().unwrap(), Trust::Trusted);
+            let endpoint = Endpoint::at(url.parse().unwrap(), SourceTrust::Trusted);
             Assignment { source, endpoint: Arc::new(Endpoint { boot: boot.map(Into::into), ..endpoint }) }
         };
         let here = "http://127.0.0.1:1";

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::effects::{Dirty, Effects, Settled, Whom};
+use super::effects::{ChangeKind, Dirty, Effects, PollSet};
 use super::now::Now;
 use super::run::Core;
-use super::scenario::handle::Input;
-use super::scenario::schedule::{RELOAD_SPREAD, Rounds};
-use crate::config::{Config, Refresh};
+use super::scenario::handle::ScenarioInput;
+use super::scenario::schedule::{PollGrid, RELOAD_SPREAD};
+use crate::config::{Config, RefreshConfig};
 use crate::model::ConfigState;
 
 impl Core {
@@ -22,27 +22,27 @@ impl Core {
         let before = std::mem::replace(&mut self.parts.config, Arc::clone(&config));
         self.poller.configure(&before.refresh, &config.refresh);
         self.publisher.configure(&before, &config);
-        let pace = |refresh: &Refresh| (refresh.min_interval, refresh.max_interval);
+        let pace = |refresh: &RefreshConfig| (refresh.min_interval, refresh.max_interval);
         let slow = |config: &Config| config.protocol.incompatible_interval;
         if pace(&before.refresh) != pace(&config.refresh) || slow(&before) != slow(&config) {
-            self.rounds = Rounds::new(now.mono, &config.refresh);
+            self.rounds = PollGrid::new(now.mono, &config.refresh);
             for record in self.fleet.scenarios_mut() {
                 let (followed, random) = (self.sessions.is_followed(&record.name), fastrand::f64());
-                record.handle(Input::Replanned { followed, random }, &config, now);
+                record.handle(ScenarioInput::Replanned { followed, random }, &config, now);
             }
         }
-        if before.protocol.accept != config.protocol.accept || before.bounds() != config.bounds() {
+        if before.protocol.accept != config.protocol.accept || before.manifest_bounds() != config.manifest_bounds() {
             // What was refused or cut may not be any more, and the other way round: only the whole manifest can say.
             for record in self.fleet.scenarios_mut() {
-                record.handle(Input::Reread, &config, now);
+                record.handle(ScenarioInput::Reread, &config, now);
             }
-            let all = Effects { poll: vec![(Whom::Trusted, RELOAD_SPREAD)], ..Effects::default() };
+            let all = Effects { poll: vec![(PollSet::Trusted, RELOAD_SPREAD)], ..Effects::default() };
             self.apply(all, now);
         }
         self.parts.configured.send_replace(config);
         self.reconcile(now);
         // Every state and deadline is judged by the rules in force.
-        let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, Settled::Changed));
+        let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, ChangeKind::Changed));
         self.apply(Effects { publish: all.collect(), ..Effects::default() }, now);
     }
 }

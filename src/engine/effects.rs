@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::persist::archive::Save;
-use crate::model::{Finding, Isolated, ScenarioName, Turn};
+use super::persist::manifest_writer::SaveRequest;
+use crate::model::{Finding, Isolated, ScenarioName, StateTransition};
 
 /// What a part wants done, in the order in which it is done: closed, stored, notified, polled, published.
 #[derive(Default)]
@@ -13,17 +13,17 @@ pub(super) struct Effects {
     /// Scenarios whose session is closed: each is another process now, or not known any more.
     pub(super) close: Vec<ScenarioName>,
     /// To be stored behind the loop.
-    pub(super) store: Vec<Save>,
+    pub(super) store: Vec<SaveRequest>,
     /// To be notified, most of them once the rest is published.
     pub(super) notify: Vec<Notice>,
     /// To be polled ahead of their schedule, with the time over which that is spread.
-    pub(super) poll: Vec<(Whom, Duration)>,
+    pub(super) poll: Vec<(PollSet, Duration)>,
     /// To be published, in this order.
     pub(super) publish: Vec<Dirty>,
 }
 
 /// Which scenarios are to be polled.
-pub(super) enum Whom {
+pub(super) enum PollSet {
     /// These.
     These(Vec<ScenarioName>),
     /// All that are trusted.
@@ -33,11 +33,11 @@ pub(super) enum Whom {
 /// A part of what is published that has to be made anew.
 pub(super) enum Dirty {
     /// What is published under this name does not hold any more.
-    Void(ScenarioName),
+    Cleared(ScenarioName),
     /// A scenario has to be judged again.
-    Scenario(ScenarioName, Settled),
+    Scenario(ScenarioName, ChangeKind),
     /// A scenario is not known any more.
-    Gone(Turn),
+    Gone(StateTransition),
     /// The findings of the sources.
     Sources(Vec<Finding>),
     /// Whether the daemon is cut off.
@@ -58,7 +58,7 @@ pub(super) enum Notice {
 
 /// How much of a scenario changed besides what judging it may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Settled {
+pub(super) enum ChangeKind {
     /// Only time passed.
     Same,
     /// Only when it was polled and is polled next.
@@ -69,13 +69,13 @@ pub(super) enum Settled {
 
 impl Effects {
     /// That a scenario has to be judged again.
-    pub(super) fn scenario(name: &ScenarioName, settled: Settled) -> Self {
+    pub(super) fn scenario(name: &ScenarioName, settled: ChangeKind) -> Self {
         Self { publish: vec![Dirty::Scenario(name.clone(), settled)], ..Self::default() }
     }
 
     /// That these have to be polled within a time.
     pub(super) fn poll(names: Vec<ScenarioName>, within: Duration) -> Self {
-        Self { poll: vec![(Whom::These(names), within)], ..Self::default() }
+        Self { poll: vec![(PollSet::These(names), within)], ..Self::default() }
     }
 
     /// Both, these first.

@@ -8,28 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 use super::assignment::{Assignment, address_key};
-use super::effects::{Dirty, Effects, Settled};
+use super::effects::{ChangeKind, Dirty, Effects};
 use super::error::EngineError;
 use super::message::Forgotten;
 use super::now::Now;
 use super::partition::{self, Census};
-use super::persist::archive::Save;
+use super::persist::manifest_writer::SaveRequest;
 use super::persist::restore;
-use super::reconcile::{Holder, Known};
-use super::scenario::handle::{Input, World};
-use super::scenario::{Scenario, Scenarios, trust};
+use super::reconcile::{NameHolder, NameHolders};
+use super::scenario::handle::{AssignContext, ScenarioInput};
+use super::scenario::{Scenario, ScenarioMap, trust};
 use crate::config::Config;
-use crate::discovery::Trust;
+use crate::discovery::SourceTrust;
 use crate::model::{ScenarioName, ScenarioState, SourceId};
 use crate::protocols::Protocols;
-use crate::state::{Decision, Ruling};
+use crate::state::{Decision, TrustDecision};
 use crate::transports::Transports;
 
 /// All scenarios.
 pub(super) struct Fleet {
-    scenarios: Scenarios,
+    scenarios: ScenarioMap,
     /// Operators' decisions, also on scenarios that are not known now.
-    decisions: BTreeMap<ScenarioName, Ruling>,
+    decisions: BTreeMap<ScenarioName, TrustDecision>,
     /// Which scenario has to be looked at when; at most one entry for each.
     wakes: BTreeSet<(Instant, ScenarioName)>,
     /// How many scenarios began since the start, so that the generations of each are its own.
@@ -38,13 +38,13 @@ pub(super) struct Fleet {
 
 impl Fleet {
     /// What was restored, and those that an operator decided about and of which nothing is stored.
-    pub(super) fn new(mut scenarios: Scenarios, decisions: BTreeMap<ScenarioName, Ruling>, now: Now) -> Self {
+    pub(super) fn new(mut scenarios: ScenarioMap, decisions: BTreeMap<ScenarioName, TrustDecision>, now: Now) -> Self {
         restore::decided(&decisions, &mut scenarios, 0, now);
         Self { scenarios, decisions, wakes: BTreeSet::new(), begun: 0 }
     }
 
     /// All of them.
-    pub(super) fn scenarios(&self) -> &Scenarios {
+    pub(super) fn scenarios(&self) -> &ScenarioMap {
         &self.scenarios
     }
 
@@ -64,7 +64,13 @@ impl Fleet {
     }
 
     /// Gives an input to a scenario, if it is known.
-    pub(super) fn handle(&mut self, name: &ScenarioName, input: Input<'_>, config: &Config, now: Now) -> Effects {
+    pub(super) fn handle(
+        &mut self,
+        name: &ScenarioName,
+        input: ScenarioInput<'_>,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         self.get_mut(name).map_or_else(Effects::default, |scenario| scenario.handle(input, config, now))
     }
 
@@ -77,12 +83,12 @@ impl Fleet {
         config: &Config,
         now: Now,
     ) -> Effects {
-        let vouched = assignment.endpoint.trust == Trust::Trusted;
+        let vouched = assignment.endpoint.trust == SourceTrust::Trusted;
         let generation = self.generation();
         let new = || Box::new(Scenario::new(name.clone(), assignment.source, vouched, generation, now));
         let scenario = self.scenarios.entry(name.clone()).or_insert_with(new);
-        let world = World { transports, protocols, decisions: &self.decisions, generation };
-        scenario.handle(Input::Assigned(assignment, world), config, now)
+        let world = AssignContext { transports, protocols, decisions: &self.decisions, generation };
+        scenario.handle(ScenarioInput::Assigned(assignment, world), config, now)
     }
 
     /// The first generation of a scenario that begins now. None that had its name before can have come so far.
@@ -92,23 +98,31 @@ impl Fleet {
     }
 
     /// An operator decided about a name: that may concern scenarios of several names.
-    pub(super) fn rule(&mut self, name: &ScenarioName, ruling: Option<Ruling>, config: &Config, now: Now) -> Effects {
+    pub(super) fn rule(
+        &mut self,
+        name: &ScenarioName,
+        ruling: Option<TrustDecision>,
+        config: &Config,
+        now: Now,
+    ) -> Effects {
         match ruling {
             Some(ruling) => self.decisions.insert(name.clone(), ruling),
             None => self.decisions.remove(name),
         };
         let Self { scenarios, decisions, .. } = self;
-        let ruled = scenarios.values_mut().map(|scenario| scenario.handle(Input::Ruled(decisions), config, now));
+        let ruled = scenarios
+            .values_mut()
+            .map(|scenario| scenario.handle(ScenarioInput::DecisionsChanged(decisions), config, now));
         ruled.fold(Effects::default(), Effects::and)
     }
 
     /// Which party has which name: those that an operator approved, and those that are known.
-    pub(super) fn holders(&self) -> Known {
-        let mut known = Known::new();
+    pub(super) fn holders(&self) -> NameHolders {
+        let mut known = NameHolders::new();
         for (name, record) in &self.scenarios {
             let Some(party) = record.party().cloned() else { continue };
             let lives = record.target().is_some() && !record.is_absent();
-            known.insert(name.clone(), Holder { party, lives, stands_in: None });
+            known.insert(name.clone(), NameHolder { party, lives, pending_claimant: None });
         }
         for (name, ruling) in &self.decisions {
             let record = self.scenarios.get(name);
@@ -118,7 +132,10 @@ impl Fleet {
             });
             if ruling.decision == Decision::Trusted && ruling.party.origin.is_some() && !held {
                 let stands_in = record.and_then(|record| record.party().cloned());
-                known.insert(name.clone(), Holder { party: ruling.party.clone(), lives: false, stands_in });
+                known.insert(
+                    name.clone(),
+                    NameHolder { party: ruling.party.clone(), lives: false, pending_claimant: stands_in },
+                );
             }
         }
         known
@@ -128,12 +145,12 @@ impl Fleet {
     pub(super) fn census(&self) -> Census {
         let mut census = Census::default();
         for record in self.scenarios.values() {
-            if record.is_well() && record.may_be_asked() {
+            if record.is_well() && record.may_be_polled() {
                 census.answering.push((record.last_poll(), record.name.clone()));
             }
             if record.failures() > 0 {
                 census.failing.push(record.name.clone());
-                if record.may_be_asked() && record.is_trusted() {
+                if record.may_be_polled() && record.is_trusted() {
                     census.lost.insert(record.name.clone());
                 }
             }
@@ -152,7 +169,7 @@ impl Fleet {
             return Effects::default();
         }
         let until = now.mono + config.health.grace;
-        let silenced = leaving.iter().map(|name| self.handle(name, Input::Silenced(until), config, now));
+        let silenced = leaving.iter().map(|name| self.handle(name, ScenarioInput::Silenced(until), config, now));
         silenced.fold(Effects::default(), Effects::and)
     }
 
@@ -218,14 +235,14 @@ impl Fleet {
             self.show_decided(name, ruling, now);
         }
         let next =
-            if self.scenarios.contains_key(name) { Dirty::Scenario(name.clone(), Settled::Changed) } else { gone };
+            if self.scenarios.contains_key(name) { Dirty::Scenario(name.clone(), ChangeKind::Changed) } else { gone };
         effects.publish.push(next);
         effects
     }
 
     /// Forgets a scenario because an operator wants it, in the states in which it has no tools in the list. `named_by` is the source that still
     /// names it.
-    pub(super) fn end(
+    pub(super) fn forget_by_operator(
         &mut self,
         name: &ScenarioName,
         named_by: Option<SourceId>,
@@ -253,11 +270,11 @@ impl Fleet {
     pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) -> Effects {
         let Some(ruling) = self.decisions.get(name).cloned() else { return Effects::default() };
         self.show_decided(name, ruling, now);
-        Effects::scenario(name, Settled::Changed)
+        Effects::scenario(name, ChangeKind::Changed)
     }
 
     /// Shows a decision about a name that no scenario has.
-    fn show_decided(&mut self, name: &ScenarioName, ruling: Ruling, now: Now) {
+    fn show_decided(&mut self, name: &ScenarioName, ruling: TrustDecision, now: Now) {
         let generation = self.generation();
         restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.scenarios, generation, now);
     }
@@ -268,8 +285,8 @@ impl Fleet {
             self.wakes.remove(&(wake, name.clone()));
         }
         // One that is not stored only means that the next start forgets it again.
-        let store = vec![Save::Forget(name.clone())];
-        Effects { close: vec![name.clone()], publish: vec![Dirty::Void(name.clone())], store, ..Effects::default() }
+        let store = vec![SaveRequest::Forget(name.clone())];
+        Effects { close: vec![name.clone()], publish: vec![Dirty::Cleared(name.clone())], store, ..Effects::default() }
     }
 
     /// When the first of them has to be looked at.
@@ -348,13 +365,13 @@ mod tests {
             let name = name.parse().unwrap();
             let now = Now { mono: start.mono + Duration::from_secs(after), ..start };
             fleet.wake(&name, Some(start.mono));
-            fleet.handle(&name, Input::Left { dismissed: true }, &config, now);
+            fleet.handle(&name, ScenarioInput::Left { dismissed: true }, &config, now);
         }
         let effects = fleet.forget_many(&config, start);
         let names = |fleet: &Fleet| fleet.scenarios().keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(&fleet), ["kept", "second"]);
         assert_eq!(effects.close.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["first"]);
-        assert!(matches!(effects.publish.as_slice(), [Dirty::Void(_), Dirty::Gone(_)]));
+        assert!(matches!(effects.publish.as_slice(), [Dirty::Cleared(_), Dirty::Gone(_)]));
         // Nor is it looked at any more.
         assert_eq!(fleet.take_due(start).as_ref().map(ScenarioName::as_str), Some("second"));
         assert_eq!(fleet.take_due(start), None);

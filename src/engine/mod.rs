@@ -18,12 +18,11 @@ use crate::model::{
 };
 use crate::protocols::Protocols;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
-use crate::state::{Decision, Restored, Ruling, StateStore};
-use crate::transports::http::{Answer, Client};
+use crate::state::{Decision, Restored, StateStore, TrustDecision};
+use crate::transports::http::{Client, HttpResponse};
 use crate::transports::{TransportError, Transports};
 
 mod apply;
-mod ask;
 mod assignment;
 mod configure;
 mod effects;
@@ -34,6 +33,7 @@ mod now;
 mod partition;
 mod parts;
 mod persist;
+mod poll_task;
 mod poller;
 mod polling;
 mod publish;
@@ -45,17 +45,17 @@ mod scenario;
 mod sessions;
 mod sources;
 
-use message::{Command, Reply};
-use parts::Parts;
-use persist::archive::Archive;
-use persist::keeper::{Keeper, Operation};
+use message::{EngineCommand, ReplySender};
+use parts::EngineParts;
+use persist::manifest_writer::ManifestWriter;
+use persist::mutations::{Mutation, MutationWriter};
 use poller::Poller;
-use routes::Routes;
-use sources::Sources;
+use routes::CallRoutes;
+use sources::SourceRunner;
 
 pub use error::EngineError;
 pub use message::Forgotten;
-pub use routes::{CallReport, Route};
+pub use routes::{CallReport, CallRoute};
 
 /// Events waiting for the loop at most; their senders wait when it is full.
 const EVENTS: usize = 1024;
@@ -89,17 +89,17 @@ pub struct Setup {
 /// Speaks to the engine. Cheap to clone; every method waits until what it asked for is published.
 #[derive(Debug, Clone)]
 pub struct EngineHandle {
-    commands: mpsc::Sender<Command>,
-    operations: mpsc::Sender<Operation>,
+    commands: mpsc::Sender<EngineCommand>,
+    operations: mpsc::Sender<Mutation>,
     reader: CatalogReader,
-    routes: Routes,
-    counts: Counts,
+    routes: CallRoutes,
+    counts: EngineCounters,
     tasks: Tasks,
 }
 
 /// What is counted while the engine works. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Counts {
+pub struct EngineCounters {
     /// Requests to scenarios.
     pub fetches: Arc<Fetches>,
     /// What they came to.
@@ -115,18 +115,18 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (operation, operations) = mpsc::channel(COMMANDS);
     let (save, saves) = mpsc::channel(WRITES);
     let Setup { config, store, restored, client, protocols, clock, tasks, readiness, sources } = setup;
-    let keeper = Keeper {
+    let keeper = MutationWriter {
         store: Arc::clone(&store),
         preferences: Arc::new(restored.preferences.clone()),
         operations,
         events: events.clone(),
     };
     tasks.spawn(keeper.run(stop.clone()));
-    let archive = Archive { store, saves, events: events.clone(), clock, tasks: tasks.clone() };
+    let archive = ManifestWriter { store, saves, events: events.clone(), clock, tasks: tasks.clone() };
     tasks.spawn(archive.run(stop.clone()));
     let ids = sources.iter().map(|source| source.id()).collect();
     let (configured, follow) = watch::channel(Arc::clone(&config));
-    let mut run = Sources {
+    let mut run = SourceRunner {
         running: BTreeMap::new(),
         config: Arc::clone(&config),
         events: events.clone(),
@@ -134,13 +134,13 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
         clock,
         stop: stop.clone(),
     };
-    let routes = Routes::default();
-    let counts = Counts { fetches: Arc::clone(client.fetches()), ..Counts::default() };
+    let routes = CallRoutes::default();
+    let counts = EngineCounters { fetches: Arc::clone(client.fetches()), ..EngineCounters::default() };
     counts.loads.started(clock.wall());
     let transports = Transports::new(client);
     let asked = (transports.clone(), protocols.clone(), Arc::clone(&counts.listings));
     let poller = Poller::new(asked, &config.refresh, tasks.clone(), events.clone(), stop.clone());
-    let parts = Parts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };
+    let parts = EngineParts { config, transports, protocols, clock, saves: save, configured, routes: routes.clone() };
     let (core, reader) = run::Core::new(parts, poller, &events, restored, ids, &readiness);
     for source in sources {
         run.start(source);
@@ -155,27 +155,27 @@ impl EngineHandle {
     /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
     pub fn ended(reader: CatalogReader) -> Self {
         let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
-        let (routes, counts, tasks) = (Routes::default(), Counts::default(), Tasks::new());
+        let (routes, counts, tasks) = (CallRoutes::default(), EngineCounters::default(), Tasks::new());
         Self { commands, operations, reader, routes, counts, tasks }
     }
 
     /// The way to a scenario for calls, as of the latest snapshot or the one about to be published; `None` when it may not be called (it
     /// waits for an operator's yes, is blocked or unknown) or has never answered. Never waits.
-    pub fn route(&self, name: &ScenarioName) -> Option<Arc<Route>> {
+    pub fn route(&self, name: &ScenarioName) -> Option<Arc<CallRoute>> {
         self.routes.to(name)
     }
 
     /// Tells what a call taught about its scenario. A refused connection, or a good answer of a scenario that is not live, makes the loop ask
     /// it at once (as often as it may be forced to). Never waits: when the loop has no room, it learns the same by its own asks.
-    pub fn called(&self, name: &ScenarioName, route: &Route, report: CallReport) {
+    pub fn report_call(&self, name: &ScenarioName, route: &CallRoute, report: CallReport) {
         if report == CallReport::Answered && route.state == ScenarioState::Live {
             return;
         }
-        let _ = self.commands.try_send(Command::Called(name.clone(), route.generation, report));
+        let _ = self.commands.try_send(EngineCommand::Called(name.clone(), route.generation, report));
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &EngineCounters {
         &self.counts
     }
 
@@ -184,7 +184,7 @@ impl EngineHandle {
     pub async fn refresh(&self, names: Vec<ScenarioName>) -> Result<Vec<Arc<Health>>, EngineError> {
         let all = names.is_empty();
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Refresh(names, reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands.send(EngineCommand::Refresh(names, reply)).await.map_err(|_| EngineError::Stopping)?;
         let waiting = answer.await.map_err(|_| EngineError::Stopping)??;
         let mut healths = Vec::with_capacity(waiting.len());
         for health in waiting {
@@ -200,11 +200,14 @@ impl EngineHandle {
 
     /// Asks a scenario at once for what it offers, and gives what comes as it comes, whatever its status. Nothing is learnt from it: neither
     /// its health nor its manifest changes, and nothing of it is kept. Waits for an ask of the same scenario that is under way.
-    pub async fn look(&self, name: ScenarioName) -> Result<Result<Answer, TransportError>, EngineError> {
+    pub async fn fetch_raw_list(
+        &self,
+        name: ScenarioName,
+    ) -> Result<Result<HttpResponse, TransportError>, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Locate(name, reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands.send(EngineCommand::Locate(name, reply)).await.map_err(|_| EngineError::Stopping)?;
         match answer.await.map_err(|_| EngineError::Stopping)?? {
-            Ok((upstream, path)) => Ok(upstream.look(path, None).await),
+            Ok((upstream, path)) => Ok(upstream.get_any_status(path, None).await),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -213,15 +216,15 @@ impl EngineHandle {
     /// the daemon stands to what is written. What limits the asks is the client's ([`Client::adjust`]).
     pub async fn configure(&self, config: Option<Arc<Config>>, state: Arc<ConfigState>) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
-        let command = Command::Configure(config, state, reply);
+        let command = EngineCommand::Configure(config, state, reply);
         self.commands.send(command).await.map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
     /// Completes when the loop has come round, which shows that it turns.
-    pub async fn turned(&self) -> Result<(), EngineError> {
+    pub async fn ping(&self) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Turn(reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands.send(EngineCommand::Ping(reply)).await.map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
@@ -235,8 +238,8 @@ impl EngineHandle {
         if decision == Some(Decision::Trusted) && party.origin.is_none() {
             return Err(EngineError::NoAddress(name));
         }
-        let ruling = decision.map(|decision| Ruling { decision, party, source: Some(shown.source) });
-        self.operate(|reply| Operation::Decide(name, ruling, reply)).await
+        let ruling = decision.map(|decision| TrustDecision { decision, party, source: Some(shown.source) });
+        self.operate(|reply| Mutation::Decide(name, ruling, reply)).await
     }
 
     /// Ends what is known of a scenario that is removed or down: its health, its tools with their names, its stored manifest, and of a removed
@@ -248,20 +251,20 @@ impl EngineHandle {
     pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let this = self.clone();
         // A client that goes away in between would leave the approval.
-        self.tasks.to_the_end(async move { this.forget_whole(name).await }).await
+        self.tasks.run_to_completion(async move { this.forget_whole(name).await }).await
     }
 
     async fn forget_whole(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Forget(name.clone(), reply)).await.map_err(|_| EngineError::Stopping)?;
+        self.commands.send(EngineCommand::Forget(name.clone(), reply)).await.map_err(|_| EngineError::Stopping)?;
         let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
         if forgotten.approval_ended {
-            match self.operate(|reply| Operation::Decide(name.clone(), None, reply)).await {
+            match self.operate(|reply| Mutation::Decide(name.clone(), None, reply)).await {
                 // There is no health to show any more.
                 Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
                 Err(error) => {
                     // Fails only when the loop is gone.
-                    let _ = self.commands.send(Command::Unforget(name)).await;
+                    let _ = self.commands.send(EngineCommand::Unforget(name)).await;
                     return Err(error);
                 }
             }
@@ -286,10 +289,10 @@ impl EngineHandle {
         &self,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,
     ) -> Result<Vec<Settings>, EngineError> {
-        self.operate(|reply| Operation::Prefer(changes, reply)).await
+        self.operate(|reply| Mutation::Prefer(changes, reply)).await
     }
 
-    async fn operate<T>(&self, make: impl FnOnce(Reply<T>) -> Operation) -> Result<T, EngineError> {
+    async fn operate<T>(&self, make: impl FnOnce(ReplySender<T>) -> Mutation) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.operations.send(make(reply)).await.map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?

@@ -10,9 +10,9 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use super::effects::{Dirty, Effects, Notice, Settled, Whom};
+use super::effects::{ChangeKind, Dirty, Effects, Notice, PollSet};
 use super::now::Now;
-use crate::config::{HealthRules, Refresh};
+use crate::config::{HealthConfig, RefreshConfig};
 use crate::model::{Isolated, ScenarioName, SourceId};
 
 /// How often the loop compares the clocks at least.
@@ -27,7 +27,7 @@ const SAMPLE: usize = 8;
 const REPRIEVE: Duration = Duration::from_secs(10);
 
 /// Something that says whether scenarios can be reached.
-pub(super) enum Input<'a> {
+pub(super) enum PartitionInput<'a> {
     /// One was reached, whatever it said.
     Reached(&'a ScenarioName),
     /// One that answered cannot be reached any more.
@@ -55,7 +55,7 @@ pub(super) struct Census {
 pub(super) struct Partition {
     /// Since when each of them does not answer: those of the last window, or all since it began when the daemon is isolated.
     lost: BTreeMap<ScenarioName, Instant>,
-    cut: Option<Cut>,
+    cut: Option<Isolation>,
     /// Whether who is lost changed since it was last judged.
     stirred: bool,
     /// Whether somebody was lost since then.
@@ -70,7 +70,7 @@ pub(super) struct Partition {
 
 /// The daemon takes itself to be cut off.
 #[derive(Debug)]
-struct Cut {
+struct Isolation {
     shown: Isolated,
     /// When it ends whatever happens.
     until: Instant,
@@ -78,7 +78,7 @@ struct Cut {
 
 /// What a judgement changed.
 #[derive(Debug, PartialEq, Eq)]
-enum Turning {
+enum IsolationChange {
     /// It began.
     Began,
     /// Enough of the lost answer again. Carries who does not yet.
@@ -88,12 +88,12 @@ enum Turning {
 }
 
 /// Whether so many lost ones of so many that answered are more than scenarios lose by themselves.
-fn is_mass(lost: usize, of: usize, rules: &HealthRules) -> bool {
+fn is_mass(lost: usize, of: usize, rules: &HealthConfig) -> bool {
     lost >= rules.isolation_count && exceeds(lost, of, rules.isolation_share)
 }
 
 /// Whether so many goodbyes of the local network at once are none: an interface that goes down ends every announcement that came over it.
-pub(super) fn is_silence(leaving: usize, of: usize, rules: &HealthRules) -> bool {
+pub(super) fn is_silence(leaving: usize, of: usize, rules: &HealthConfig) -> bool {
     leaving > 2 && exceeds(leaving, of, rules.isolation_share)
 }
 
@@ -116,17 +116,23 @@ impl Partition {
     }
 
     /// Takes an input in, and says what follows from it.
-    pub(super) fn handle(&mut self, input: Input<'_>, rules: &HealthRules, refresh: &Refresh, now: Now) -> Effects {
+    pub(super) fn handle(
+        &mut self,
+        input: PartitionInput<'_>,
+        rules: &HealthConfig,
+        refresh: &RefreshConfig,
+        now: Now,
+    ) -> Effects {
         match input {
-            Input::Reached(name) => {
+            PartitionInput::Reached(name) => {
                 if self.found(name) && self.probes(rules, now.mono) {
                     // What one can do, the others may: they are not left to their back-off.
                     return Effects::poll(self.names(), SPREAD);
                 }
             }
-            Input::Lost(name) => self.lost(name, now.mono),
-            Input::Clocks => return self.clocks(now),
-            Input::Weighed(census) => return self.weighed(census, rules, refresh, now),
+            PartitionInput::Lost(name) => self.lost(name, now.mono),
+            PartitionInput::Clocks => return self.clocks(now),
+            PartitionInput::Weighed(census) => return self.weighed(census, rules, refresh, now),
         }
         Effects::default()
     }
@@ -146,7 +152,7 @@ impl Partition {
             seconds = jump.as_secs(),
             "the wall clock jumped, or the machine slept: every scenario is asked again"
         );
-        Effects { poll: vec![(Whom::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
+        Effects { poll: vec![(PollSet::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
     }
 
     /// Whether the word of a scenario's source that it is not there any more is believed, once it does not answer. What the local network
@@ -161,7 +167,7 @@ impl Partition {
     }
 
     /// Judges whether the daemon is cut off, and which others are to be polled because of what was lost.
-    fn weighed(&mut self, census: Census, rules: &HealthRules, refresh: &Refresh, now: Now) -> Effects {
+    fn weighed(&mut self, census: Census, rules: &HealthConfig, refresh: &RefreshConfig, now: Now) -> Effects {
         self.lost.retain(|name, _| census.lost.contains(name));
         let mut effects = Effects::default();
         if let Some(turning) = self.judge(census.answering.len(), rules, now) {
@@ -169,10 +175,10 @@ impl Partition {
         }
         let lately = |at: &Option<Instant>| at.is_some_and(|at| at + rules.isolation_window > now.mono);
         let (asked, mut others): (Vec<_>, Vec<_>) = census.answering.into_iter().partition(|(at, _)| lately(at));
-        let spread = match self.doubts(asked.len(), rules, now.mono) {
+        let spread = match self.others_to_probe(asked.len(), rules, now.mono) {
             None => return effects,
-            Some(Doubt::All) => rules.isolation_window / 3,
-            Some(Doubt::Some) => {
+            Some(ProbeScope::All) => rules.isolation_window / 3,
+            Some(ProbeScope::Sample) => {
                 // Of those that were not heard of for longest.
                 others.sort_unstable();
                 others.truncate(SAMPLE);
@@ -183,30 +189,36 @@ impl Partition {
     }
 
     /// Isolation begins or ends.
-    fn turned(&self, turning: Turning, failing: Vec<ScenarioName>, refresh: &Refresh, now: Now) -> Effects {
+    fn turned(
+        &self,
+        turning: IsolationChange,
+        failing: Vec<ScenarioName>,
+        refresh: &RefreshConfig,
+        now: Now,
+    ) -> Effects {
         let shown = self.shown().cloned();
         let mut effects = Effects::default();
         match turning {
-            Turning::Began => {
+            IsolationChange::Began => {
                 if let Some(shown) = &shown {
                     tracing::warn!(lost = shown.lost, of = shown.of, "isolated: {}", shown.reason());
                 }
             }
-            Turning::Healed(left) => {
+            IsolationChange::Healed(left) => {
                 tracing::info!(still_lost = left.len(), "no longer isolated: enough scenarios answer again");
                 // Those that did not answer yet may have been polled too early.
                 let until = now.mono + SPREAD + refresh.timeout + REPRIEVE;
                 effects = Effects::poll(left.clone(), SPREAD);
                 effects.notify.push(Notice::Reprieved(left, until));
             }
-            Turning::Capped => {
+            IsolationChange::Capped => {
                 tracing::warn!(
                     "isolated for as long as `health.isolation_max` allows: what does not answer is withdrawn"
                 );
             }
         }
         effects.publish.push(Dirty::Isolated(shown));
-        effects.publish.extend(failing.into_iter().map(|name| Dirty::Scenario(name, Settled::Same)));
+        effects.publish.extend(failing.into_iter().map(|name| Dirty::Scenario(name, ChangeKind::Same)));
         effects
     }
 
@@ -244,12 +256,12 @@ impl Partition {
     }
 
     /// Whether it has to be judged again.
-    pub(super) fn is_stirred(&self, now: Instant) -> bool {
+    pub(super) fn needs_evaluation(&self, now: Instant) -> bool {
         self.stirred || self.until().is_some_and(|until| until <= now)
     }
 
     /// Judges. `answering` scenarios answer, besides those that are lost.
-    fn judge(&mut self, answering: usize, rules: &HealthRules, now: Now) -> Option<Turning> {
+    fn judge(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
         self.stirred = false;
         let Some(cut) = &self.cut else {
             self.lost.retain(|_, since| now.mono.saturating_duration_since(*since) <= rules.isolation_window);
@@ -257,25 +269,25 @@ impl Partition {
         };
         if cut.until <= now.mono {
             self.end();
-            return Some(Turning::Capped);
+            return Some(IsolationChange::Capped);
         }
         if is_mass(self.lost.len(), answering + self.lost.len(), rules) {
             return None;
         }
         let left = self.names();
         self.end();
-        Some(Turning::Healed(left))
+        Some(IsolationChange::Healed(left))
     }
 
-    fn begin(&mut self, answering: usize, rules: &HealthRules, now: Now) -> Option<Turning> {
+    fn begin(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
         let (lost, of) = (self.lost.len(), answering + self.lost.len());
         if rules.isolation_max.is_zero() || !is_mass(lost, of, rules) {
             return None;
         }
         let until = now.wall.saturating_add(rules.isolation_max).unwrap_or(now.wall);
         let shown = Isolated { since: now.wall, until, lost, of, window: rules.isolation_window };
-        self.cut = Some(Cut { shown, until: now.mono + rules.isolation_max });
-        Some(Turning::Began)
+        self.cut = Some(Isolation { shown, until: now.mono + rules.isolation_max });
+        Some(IsolationChange::Began)
     }
 
     fn end(&mut self) {
@@ -284,22 +296,22 @@ impl Partition {
 
     /// Whether others are to be asked because of who was lost, and if so, whether all of them: `asked` answered lately. Once a window
     /// at most for a sample, for that may be one scenario that comes and goes.
-    fn doubts(&mut self, asked: usize, rules: &HealthRules, now: Instant) -> Option<Doubt> {
+    fn others_to_probe(&mut self, asked: usize, rules: &HealthConfig, now: Instant) -> Option<ProbeScope> {
         if !std::mem::take(&mut self.doubtful) || self.cut.is_some() || rules.isolation_max.is_zero() {
             return None;
         }
         if is_mass(self.lost.len(), asked + self.lost.len(), rules) {
-            return Some(Doubt::All);
+            return Some(ProbeScope::All);
         }
         if self.sampled.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window) {
             return None;
         }
         self.sampled = Some(now);
-        Some(Doubt::Some)
+        Some(ProbeScope::Sample)
     }
 
     /// Whether those that are lost are to be asked, since one of them just answered. Once in a fifth of the window at most.
-    fn probes(&mut self, rules: &HealthRules, now: Instant) -> bool {
+    fn probes(&mut self, rules: &HealthConfig, now: Instant) -> bool {
         let lately = self.probed.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window / 5);
         let due = self.cut.is_some() && !lately;
         if due {
@@ -318,9 +330,9 @@ fn jump(before: Now, now: Now) -> Option<SignedDuration> {
 
 /// Who else is to be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doubt {
+enum ProbeScope {
     /// A few: were they lost too?
-    Some,
+    Sample,
     /// All: most of those that were asked lately are lost.
     All,
 }
@@ -337,7 +349,7 @@ mod tests {
     /// Times are seconds from the start of the test.
     struct Case {
         isolation: Partition,
-        rules: HealthRules,
+        rules: HealthConfig,
         start: Instant,
     }
 
@@ -345,7 +357,7 @@ mod tests {
         fn new() -> Self {
             let start = Clock::following(Timestamp::UNIX_EPOCH).now();
             let now = Now { mono: start, wall: Timestamp::UNIX_EPOCH };
-            Self { isolation: Partition::new(now), rules: HealthRules::default(), start }
+            Self { isolation: Partition::new(now), rules: HealthConfig::default(), start }
         }
 
         fn at(&self, second: u64) -> Now {
@@ -359,7 +371,7 @@ mod tests {
             }
         }
 
-        fn judge(&mut self, answering: usize, second: u64) -> Option<Turning> {
+        fn judge(&mut self, answering: usize, second: u64) -> Option<IsolationChange> {
             let now = self.at(second);
             self.isolation.judge(answering, &self.rules, now)
         }
@@ -384,7 +396,7 @@ mod tests {
                 case.lose(&[format!("s{i}").as_str()], *second);
             }
             let turned = case.judge(answering, *lost.last().unwrap());
-            assert_eq!(turned == Some(Turning::Began), isolated, "{lost:?} of {answering} more");
+            assert_eq!(turned == Some(IsolationChange::Began), isolated, "{lost:?} of {answering} more");
             assert_eq!(case.isolation.shown().is_some(), isolated);
         }
     }
@@ -393,7 +405,7 @@ mod tests {
     fn it_says_since_when_until_when_and_how_many() {
         let mut case = Case::new();
         case.lose(&["a", "b"], 7);
-        assert_eq!(case.judge(1, 8), Some(Turning::Began));
+        assert_eq!(case.judge(1, 8), Some(IsolationChange::Began));
         let shown = case.isolation.shown().unwrap();
         assert_eq!((shown.lost, shown.of), (2, 3));
         assert_eq!((shown.since.as_second(), shown.until.as_second()), (8, 3608));
@@ -404,7 +416,7 @@ mod tests {
     fn it_ends_when_enough_answer_again_and_not_before() {
         let mut case = Case::new();
         case.lose(&["a", "b", "c", "d", "e"], 0);
-        assert_eq!(case.judge(5, 0), Some(Turning::Began));
+        assert_eq!(case.judge(5, 0), Some(IsolationChange::Began));
         for (name, answering, ends) in [("a", 6, false), ("b", 7, true)] {
             assert!(case.isolation.found(&name.parse().unwrap()));
             // Long after the window: who is lost stays so until they answer.
@@ -412,19 +424,21 @@ mod tests {
             assert_eq!(turned.is_some(), ends, "{name}");
             if ends {
                 let left = ["c", "d", "e"].map(|name| name.parse().unwrap()).to_vec();
-                assert_eq!(turned, Some(Turning::Healed(left)));
+                assert_eq!(turned, Some(IsolationChange::Healed(left)));
             }
         }
-        assert!(case.isolation.shown().is_none() && !case.isolation.is_stirred(case.at(601).mono));
+        assert!(case.isolation.shown().is_none() && !case.isolation.needs_evaluation(case.at(601).mono));
     }
 
     #[test]
     fn it_ends_at_the_cap_and_does_not_begin_again_for_the_same_loss() {
         let mut case = Case::new();
         case.lose(&["a", "b"], 0);
-        assert_eq!(case.judge(0, 0), Some(Turning::Began));
-        assert!(!case.isolation.is_stirred(case.at(3599).mono) && case.isolation.is_stirred(case.at(3600).mono));
-        assert_eq!(case.judge(0, 3600), Some(Turning::Capped));
+        assert_eq!(case.judge(0, 0), Some(IsolationChange::Began));
+        assert!(
+            !case.isolation.needs_evaluation(case.at(3599).mono) && case.isolation.needs_evaluation(case.at(3600).mono)
+        );
+        assert_eq!(case.judge(0, 3600), Some(IsolationChange::Capped));
         assert_eq!(case.judge(0, 3601), None);
     }
 
@@ -434,7 +448,7 @@ mod tests {
         case.rules.isolation_max = Duration::ZERO;
         case.lose(&["a", "b"], 0);
         assert_eq!(case.judge(0, 0), None);
-        assert_eq!(case.isolation.doubts(0, &case.rules, case.at(0).mono), None);
+        assert_eq!(case.isolation.others_to_probe(0, &case.rules, case.at(0).mono), None);
     }
 
     #[test]
@@ -443,18 +457,18 @@ mod tests {
         let mut doubts = |lost: &[&str], asked, second| {
             case.lose(lost, second);
             let now = case.at(second).mono;
-            case.isolation.doubts(asked, &case.rules, now)
+            case.isolation.others_to_probe(asked, &case.rules, now)
         };
         assert_eq!(doubts(&[], 3, 0), None);
-        assert_eq!(doubts(&["a"], 3, 0), Some(Doubt::Some));
+        assert_eq!(doubts(&["a"], 3, 0), Some(ProbeScope::Sample));
         assert_eq!(doubts(&["b"], 9, 1), None, "a sample is out already");
-        assert_eq!(doubts(&["c"], 3, 2), Some(Doubt::All));
-        assert_eq!(doubts(&["d"], 90, 20), Some(Doubt::Some));
+        assert_eq!(doubts(&["c"], 3, 2), Some(ProbeScope::All));
+        assert_eq!(doubts(&["d"], 90, 20), Some(ProbeScope::Sample));
     }
 
     #[test]
     fn many_goodbyes_at_once_are_none() {
-        let rules = HealthRules::default();
+        let rules = HealthConfig::default();
         let said = [(1, 1), (2, 2), (3, 3), (3, 10), (4, 10)].map(|(leaving, of)| is_silence(leaving, of, &rules));
         assert_eq!(said, [false, false, true, false, true]);
     }

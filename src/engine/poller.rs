@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ask::{Question, Way, ask};
-use super::message::Event;
+use super::message::EngineEvent;
+use super::poll_task::{PollMode, PollRequest, poll};
 use super::scenario::poll::Due;
 use super::scenario::schedule::untrusted_permits;
-use crate::config::Refresh;
+use crate::config::RefreshConfig;
 use crate::metrics::Listings;
 use crate::protocols::{Protocols, Session};
 use crate::runtime::{Stop, Tasks};
@@ -26,7 +26,7 @@ pub(super) struct Poller {
     /// For polls of scenarios that wait for approval: however many are found, the others are not held up by them.
     strangers: Arc<Semaphore>,
     tasks: Tasks,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<EngineEvent>,
     /// Ends polls under way: their answers are not needed then.
     stop: Stop,
 }
@@ -35,9 +35,9 @@ impl Poller {
     /// A poller with these ways to scenarios, whose answers go to `events`.
     pub(super) fn new(
         (transports, protocols, listings): (Transports, Protocols, Arc<Listings>),
-        refresh: &Refresh,
+        refresh: &RefreshConfig,
         tasks: Tasks,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<EngineEvent>,
         stop: Stop,
     ) -> Self {
         let strangers = untrusted_permits(refresh);
@@ -45,7 +45,7 @@ impl Poller {
     }
 
     /// Puts another configuration in force. Polls that are under way keep what they have.
-    pub(super) fn configure(&mut self, before: &Refresh, refresh: &Refresh) {
+    pub(super) fn configure(&mut self, before: &RefreshConfig, refresh: &RefreshConfig) {
         if before.concurrency != refresh.concurrency {
             self.strangers = untrusted_permits(refresh);
         }
@@ -56,15 +56,15 @@ impl Poller {
         &self,
         due: Due,
         session: Option<Arc<dyn Session>>,
-        refresh: &Refresh,
+        refresh: &RefreshConfig,
     ) -> AbortOnDropHandle<()> {
         let Due { name, generation, target, protocol, request, is_stranger } = due;
         let way = match (session, protocol) {
-            (Some(session), Some(protocol)) => Way::Session(protocol, session),
-            (None, Some(protocol)) => Way::Connect(protocol),
-            (_, None) => Way::Probe(self.protocols.clone()),
+            (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
+            (None, Some(protocol)) => PollMode::Connect(protocol),
+            (_, None) => PollMode::Probe(self.protocols.clone()),
         };
-        let question = Question {
+        let question = PollRequest {
             name,
             generation,
             target,
@@ -77,7 +77,7 @@ impl Poller {
         let (events, stop) = (self.events.clone(), self.stop.clone());
         let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
         // In a box: it is large, and starting a task moves what it runs seven times.
-        let asking = Box::pin(ask(question));
+        let asking = Box::pin(poll(question));
         AbortOnDropHandle::new(self.tasks.spawn(async move {
             let turn = async {
                 let _place = match &strangers {
@@ -92,7 +92,7 @@ impl Poller {
                 () = stop.wait() => return,
             };
             // Fails only when the loop is gone, and then the answer is not needed.
-            let _ = events.send(Event::Answered(Box::new(answered))).await;
+            let _ = events.send(EngineEvent::Polled(Box::new(answered))).await;
         }))
     }
 }

@@ -2,36 +2,36 @@
 
 use tokio::sync::oneshot;
 
-use super::effects::Settled;
+use super::effects::ChangeKind;
 use super::error::EngineError;
-use super::message::{Document, Waiting};
+use super::message::{HealthReceiver, ListAddress};
 use super::now::Now;
 use super::routes::CallReport;
 use super::run::Core;
-use super::scenario::handle::Input;
+use super::scenario::handle::ScenarioInput;
 use super::sessions::link::SessionLink;
 use super::sessions::news::SessionNews;
-use super::sessions::{Effect, ListOutcome};
+use super::sessions::{ListOutcome, SessionEffect};
 use crate::model::{Digest, ScenarioName, Target};
 use crate::protocols::tool_discovery;
 use crate::transports::TransportError;
 
 impl Core {
     /// Polls a scenario past its schedule; joins a poll that is under way.
-    pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<Waiting, EngineError> {
+    pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<HealthReceiver, EngineError> {
         let record = self.fleet.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         let (waiter, waiting) = oneshot::channel();
         if record.force(waiter, &self.parts.config.refresh, now)? {
             // A client that looks meanwhile sees when it is due.
             self.publisher.mark_dirty(name);
         }
-        self.touch(name, now, Settled::Same);
+        self.reevaluate(name, now, ChangeKind::Same);
         Ok(waiting)
     }
 
     /// A call taught something: its scenario is polled at once, so that a moved or restarted one is soon known for what it is.
     pub(super) fn called(&mut self, name: &ScenarioName, generation: u64, report: CallReport, now: Now) {
-        self.give(name, Input::Called { generation, refused: report == CallReport::Refused }, now);
+        self.give(name, ScenarioInput::Called { generation, refused: report == CallReport::Refused }, now);
     }
 
     /// A session said something by itself.
@@ -40,13 +40,13 @@ impl Core {
         let Some(record) = self.fleet.get_mut(&name) else { return };
         let (last, followed) = (record.last_poll(), self.sessions.is_followed(&name));
         let input = match self.sessions.handle(news, last, &self.parts.config.refresh, now.mono) {
-            Effect::None => return,
-            Effect::List(at) => Input::Hinted(at),
-            Effect::Unfollowed(at) => Input::Unfollowed(at),
-            Effect::Gone(at, why) => Input::Ended { at, why, followed },
+            SessionEffect::None => return,
+            SessionEffect::List(at) => ScenarioInput::Hinted(at),
+            SessionEffect::Unfollowed(at) => ScenarioInput::Unfollowed(at),
+            SessionEffect::Gone(at, why) => ScenarioInput::Ended { at, why, followed },
         };
         self.give(&name, input, now);
-        self.touch(&name, now, Settled::Changed);
+        self.reevaluate(&name, now, ChangeKind::Changed);
     }
 
     /// A listing ended, before which the manifest in force was of this digest: what that means for the session. `good` is whether a list
@@ -61,12 +61,12 @@ impl Core {
         let times = (record.last_poll(), now.mono);
         let again = self.sessions.listed(name, outcome, record.is_trusted(), times, &self.parts.config.refresh);
         if let Some(at) = again {
-            self.give(name, Input::Hinted(at), now);
+            self.give(name, ScenarioInput::Hinted(at), now);
         }
     }
 
     /// Where one request shows a scenario's list as it writes it, if it may be polled.
-    pub(super) fn document(&self, name: &ScenarioName) -> Result<Document, EngineError> {
+    pub(super) fn document(&self, name: &ScenarioName) -> Result<ListAddress, EngineError> {
         let record = self.fleet.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         if let Some(refusal) = record.refusal() {
             return Err(refusal);

@@ -1,15 +1,15 @@
 //! What sources and operators say, taken through the parts that it concerns, in order: who is named where (`reconcile/`), and what that makes
 //! of the scenarios (`fleet.rs`).
 
-use super::effects::{Effects, Settled};
+use super::effects::{ChangeKind, Effects};
 use super::error::EngineError;
 use super::message::Forgotten;
 use super::now::Now;
 use super::run::Core;
 use super::scenario::Scenario;
-use super::scenario::handle::Input;
+use super::scenario::handle::ScenarioInput;
 use crate::model::ScenarioName;
-use crate::state::Ruling;
+use crate::state::TrustDecision;
 
 impl Core {
     /// The sources changed what they say: scenarios come, move and go.
@@ -39,7 +39,7 @@ impl Core {
         for name in leaving {
             let Some(record) = self.fleet.get(&name) else { continue };
             let (was_absent, dismissed) = (record.is_absent(), self.reconciler.dismisses(record.source().0));
-            self.give(&name, Input::Left { dismissed }, now);
+            self.give(&name, ScenarioInput::Left { dismissed }, now);
             if !was_absent && self.fleet.get(&name).is_some_and(Scenario::is_absent) {
                 went = true;
                 let effects = self.fleet.drop_double(&name, self.reconciler.assigned(), now);
@@ -57,30 +57,30 @@ impl Core {
         let unnamed = self.fleet.scenarios().values().filter(|record| !assigned.contains_key(&record.name));
         let leaving = unnamed.filter(|record| {
             let (source, was_named) = record.source();
-            self.reconciler.lets_go(source, was_named)
+            self.reconciler.may_leave(source, was_named)
         });
         leaving.map(|record| record.name.clone()).collect()
     }
 
     /// Gives an input to a scenario, and does what it wants done.
-    pub(super) fn give(&mut self, name: &ScenarioName, input: Input<'_>, now: Now) {
+    pub(super) fn give(&mut self, name: &ScenarioName, input: ScenarioInput<'_>, now: Now) {
         let effects = self.fleet.handle(name, input, &self.parts.config, now);
         self.apply(effects, now);
     }
 
     /// An operator decided about a name.
-    pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<Ruling>, now: Now) {
+    pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<TrustDecision>, now: Now) {
         let effects = self.fleet.rule(name, ruling, &self.parts.config, now);
         self.apply(effects, now);
         // Names are held by those that were approved.
         self.reconcile(now);
-        self.apply(Effects::scenario(name, Settled::Changed), now);
+        self.apply(Effects::scenario(name, ChangeKind::Changed), now);
     }
 
     /// An operator has a scenario forgotten.
     pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
         let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
-        let (forgotten, effects) = self.fleet.end(name, named_by, now)?;
+        let (forgotten, effects) = self.fleet.forget_by_operator(name, named_by, now)?;
         self.latches.remove(name);
         self.apply(effects, now);
         // One that is still named is known anew by this.

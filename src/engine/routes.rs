@@ -8,14 +8,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 
-use super::scenario::{Scenario, Scenarios};
+use super::scenario::{Scenario, ScenarioMap};
 use super::sessions::link::SessionSpec;
-use crate::model::{Party, ScenarioName, ScenarioState};
+use crate::model::{PeerIdentity, ScenarioName, ScenarioState};
 use crate::protocols::{ProtocolId, Session};
 
 /// The way to one scenario. Cheap to clone.
 #[derive(Clone)]
-pub struct Route {
+pub struct CallRoute {
     /// The session with it.
     pub session: Arc<dyn Session>,
     /// Whether that has ended, so that nothing can be sent until there is another one.
@@ -25,7 +25,7 @@ pub struct Route {
     /// Its address, without credentials.
     pub address: Arc<str>,
     /// Who is there.
-    pub party: Party,
+    pub party: PeerIdentity,
     /// How it stands.
     pub state: ScenarioState,
     /// Grows whenever what was known of its process became doubtful: it moved, restarted, or may have.
@@ -43,16 +43,16 @@ pub enum CallReport {
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Routes(Arc<ArcSwap<OrdMap<ScenarioName, Arc<Route>>>>);
+pub(super) struct CallRoutes(Arc<ArcSwap<OrdMap<ScenarioName, Arc<CallRoute>>>>);
 
-impl Routes {
+impl CallRoutes {
     /// The way to a scenario, if it may be called.
-    pub(super) fn to(&self, name: &ScenarioName) -> Option<Arc<Route>> {
+    pub(super) fn to(&self, name: &ScenarioName) -> Option<Arc<CallRoute>> {
         self.0.load().get(name).cloned()
     }
 
     /// Brings the ways to these scenarios in line with their records, all at once. Most that were asked are where they were.
-    pub(super) fn change<'a>(&self, records: &Scenarios, names: impl Iterator<Item = &'a ScenarioName>) {
+    pub(super) fn change<'a>(&self, records: &ScenarioMap, names: impl Iterator<Item = &'a ScenarioName>) {
         let before = self.0.load();
         let mut routes = None;
         for name in names {
@@ -77,7 +77,7 @@ impl Routes {
     }
 }
 
-impl Route {
+impl CallRoute {
     /// Whether this is the way to it still.
     fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
@@ -86,7 +86,7 @@ impl Route {
                 .is_some_and(|link| link.ended == self.ended && Arc::ptr_eq(&link.session, &self.session))
             && record.generation() == self.generation
             && record.state() == self.state
-            && record.party().map_or(self.party == Party::default(), |party| *party == self.party)
+            && record.party().map_or(self.party == PeerIdentity::default(), |party| *party == self.party)
     }
 }
 
@@ -94,7 +94,7 @@ impl Scenario {
     /// What a session with it is made of, if there may be one: where it is, and what it speaks.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
         let (target, protocol) = (self.target()?, self.protocol()?);
-        self.may_be_asked().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
+        self.may_be_polled().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
     }
 
     /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
@@ -104,9 +104,9 @@ impl Scenario {
     }
 
     /// That way.
-    fn route(&self) -> Option<Route> {
+    fn route(&self) -> Option<CallRoute> {
         let (link, protocol, target) = (self.session().cloned()?, self.protocol()?, self.target()?);
-        self.has_route().then(|| Route {
+        self.has_route().then(|| CallRoute {
             session: link.session,
             ended: link.ended,
             protocol: protocol.id(),
@@ -118,7 +118,7 @@ impl Scenario {
     }
 }
 
-impl fmt::Debug for Route {
+impl fmt::Debug for CallRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route")
             .field("address", &self.address)

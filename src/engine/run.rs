@@ -6,21 +6,21 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::ask::Answered;
-use super::effects::{Effects, Settled};
+use super::effects::{ChangeKind, Effects};
 use super::error::EngineError;
 use super::fleet::Fleet;
-use super::message::{Command, Event};
+use super::message::{EngineCommand, EngineEvent};
 use super::now::Now;
 use super::partition::{self, Partition};
-use super::parts::Parts;
+use super::parts::EngineParts;
 use super::persist::restore;
+use super::poll_task::PollResult;
 use super::poller::Poller;
 use super::publish::SnapshotPublisher;
 use super::reconcile::reconciler::{self, Reconciler};
-use super::scenario::answers::reached;
-use super::scenario::handle::Input;
-use super::scenario::schedule::Rounds;
+use super::scenario::handle::ScenarioInput;
+use super::scenario::poll_result::reached;
+use super::scenario::schedule::PollGrid;
 use super::sessions::Sessions;
 use crate::catalog::CatalogReader;
 use crate::model::{ScenarioName, SourceId};
@@ -32,7 +32,7 @@ const BATCH: usize = 256;
 
 /// The loop's state.
 pub(super) struct Core {
-    pub(super) parts: Parts,
+    pub(super) parts: EngineParts,
     pub(super) fleet: Fleet,
     pub(super) sessions: Sessions,
     pub(super) reconciler: Reconciler,
@@ -45,15 +45,15 @@ pub(super) struct Core {
     pub(super) publisher: SnapshotPublisher,
     pub(super) partition: Partition,
     /// When scenarios are asked of which nothing new is expected.
-    pub(super) rounds: Rounds,
+    pub(super) rounds: PollGrid,
 }
 
 impl Core {
     /// The state at the start, with what was restored published.
     pub(super) fn new(
-        parts: Parts,
+        parts: EngineParts,
         poller: Poller,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<EngineEvent>,
         restored: Restored,
         sources: BTreeSet<SourceId>,
         readiness: &Readiness,
@@ -66,7 +66,7 @@ impl Core {
         findings.extend(unusable);
         let latches = parts
             .config
-            .at_known_addresses()
+            .static_scenarios()
             .iter()
             // A blocked scenario is never asked, so nothing waits for it.
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
@@ -76,7 +76,7 @@ impl Core {
         let (publisher, reader) =
             SnapshotPublisher::new(&parts, fleet.scenarios(), Arc::new(preferences), revision, findings, now);
         let claims_until = now.mono + parts.config.refresh.max_interval;
-        let rounds = Rounds::new(now.mono, &parts.config.refresh);
+        let rounds = PollGrid::new(now.mono, &parts.config.refresh);
         let mut core = Self {
             ready_deadline: now.mono + parts.config.server.ready_timeout,
             sessions: Sessions::new(parts.transports.clone(), events.clone()),
@@ -91,7 +91,7 @@ impl Core {
             rounds,
         };
         for name in core.fleet.scenarios().keys().cloned().collect::<Vec<_>>() {
-            core.touch(&name, now, Settled::Changed);
+            core.reevaluate(&name, now, ChangeKind::Changed);
         }
         core.publisher.publish(core.fleet.scenarios(), now);
         (core, reader)
@@ -100,8 +100,8 @@ impl Core {
     /// Runs until `stop`.
     pub(super) async fn run(
         mut self,
-        mut events: mpsc::Receiver<Event>,
-        mut commands: mpsc::Receiver<Command>,
+        mut events: mpsc::Receiver<EngineEvent>,
+        mut commands: mpsc::Receiver<EngineCommand>,
         stop: Stop,
     ) {
         loop {
@@ -154,83 +154,83 @@ impl Core {
                 continue;
             }
             self.poll_if_due(&name, now);
-            self.touch(&name, now, Settled::Same);
+            self.reevaluate(&name, now, ChangeKind::Same);
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         let now = self.now();
         match event {
-            Event::Endpoints(source, set) => {
-                self.reconciler.handle(reconciler::Input::Set(source, set));
+            EngineEvent::Endpoints(source, set) => {
+                self.reconciler.handle(reconciler::ReconcilerInput::Set(source, set));
                 self.reconcile(now);
             }
-            Event::SourceOff(source) => {
-                self.reconciler.handle(reconciler::Input::Off(source));
+            EngineEvent::SourceOff(source) => {
+                self.reconciler.handle(reconciler::ReconcilerInput::Off(source));
                 self.reconcile(now);
             }
-            Event::SourceEnded(error) => {
-                self.reconciler.handle(reconciler::Input::Ended(error));
+            EngineEvent::SourceEnded(error) => {
+                self.reconciler.handle(reconciler::ReconcilerInput::Ended(error));
                 self.reconcile(now);
             }
-            Event::Answered(answered) => self.answered(answered, now),
-            Event::Session(news) => self.spoke(news, now),
-            Event::Preferred(preferences, settings, reply) => {
+            EngineEvent::Polled(answered) => self.poll_ended(answered, now),
+            EngineEvent::Session(news) => self.spoke(news, now),
+            EngineEvent::PreferencesChanged(preferences, settings, reply) => {
                 self.publisher.prefer(preferences);
                 self.publisher.mark_all_dirty(self.fleet.scenarios().keys());
                 self.publisher.after_publish(move |_| {
                     let _ = reply.send(Ok(settings));
                 });
             }
-            Event::Decided(name, ruling, reply) => {
+            EngineEvent::Decided(name, ruling, reply) => {
                 self.decided(&name, ruling, now);
                 self.publisher.after_publish(move |snapshot| {
                     let health = snapshot.health.get(&name).cloned();
                     let _ = reply.send(health.ok_or(EngineError::UnknownScenario(name)));
                 });
             }
-            Event::Archived(result, scenarios) => {
+            EngineEvent::ManifestsSaved(result, scenarios) => {
                 if result.is_err() {
                     // Saved again after their next good answers.
                     for name in &scenarios {
-                        self.give(name, Input::NotStored, now);
+                        self.give(name, ScenarioInput::NotStored, now);
                     }
                 }
-                self.publisher.archived(result.err());
+                self.publisher.record_save_result(result.err());
             }
         }
     }
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: EngineCommand) {
         let now = self.now();
         let (names, reply) = match command {
-            Command::Refresh(names, reply) => (names, reply),
-            Command::Locate(name, reply) => {
+            EngineCommand::Refresh(names, reply) => (names, reply),
+            EngineCommand::Locate(name, reply) => {
                 let _ = reply.send(self.document(&name));
                 return;
             }
-            Command::Configure(config, state, reply) => {
+            EngineCommand::Configure(config, state, reply) => {
                 self.configure(config, state, now);
                 return self.publisher.after_publish(move |_| _ = reply.send(Ok(())));
             }
-            Command::Forget(name, reply) => {
+            EngineCommand::Forget(name, reply) => {
                 match self.end(&name, now) {
                     Ok(forgotten) => self.publisher.after_publish(move |_| _ = reply.send(Ok(forgotten))),
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 return;
             }
-            Command::Unforget(name) => {
+            EngineCommand::Unforget(name) => {
                 let effects = self.fleet.unforget(&name, now);
                 return self.apply(effects, now);
             }
             // Whoever asked may have gone.
-            Command::Turn(reply) => return drop(reply.send(Ok(()))),
-            Command::Called(name, generation, report) => return self.called(&name, generation, report, now),
+            EngineCommand::Ping(reply) => return drop(reply.send(Ok(()))),
+            EngineCommand::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
             // Who waits for a yes is asked by name only.
-            let asked = self.fleet.scenarios().values().filter(|record| record.may_be_asked() && record.is_trusted());
+            let asked = self.fleet.scenarios().values().filter(|record| record.may_be_polled() && record.is_trusted());
             asked.map(|record| record.name.clone()).collect()
         } else {
             names
@@ -239,7 +239,7 @@ impl Core {
         let _ = reply.send(waiting);
     }
 
-    fn answered(&mut self, mut answered: Box<Answered>, now: Now) {
+    fn poll_ended(&mut self, mut answered: Box<PollResult>, now: Now) {
         let name = answered.name.clone();
         let Self { fleet, sessions, partition, parts, .. } = self;
         let Some(record) = fleet.get_mut(&name) else { return };
@@ -254,11 +254,12 @@ impl Core {
         let (digest, good) = (record.digest(), answered.result.is_ok());
         let goodbye = partition.believes(record.source().0, &name, record.silenced(), now);
         let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
-        let effects = record.handle(Input::Answered { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
+        let effects =
+            record.handle(ScenarioInput::Polled { answered, goodbye, random: fastrand::f64() }, &parts.config, now);
         let (is_absent, fails) = (record.is_absent(), record.failures() > 0);
         let others = match (reached, was_well && fails && !is_absent) {
-            (true, _) => partition.handle(partition::Input::Reached(&name), rules, refresh, now),
-            (false, true) => partition.handle(partition::Input::Lost(&name), rules, refresh, now),
+            (true, _) => partition.handle(partition::PartitionInput::Reached(&name), rules, refresh, now),
+            (false, true) => partition.handle(partition::PartitionInput::Lost(&name), rules, refresh, now),
             (false, false) => Effects::default(),
         };
         self.listed(&name, digest, good, now);
@@ -272,14 +273,14 @@ impl Core {
     fn time_passed(&mut self, now: Now) {
         let Self { partition, parts, .. } = self;
         let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
-        let effects = partition.handle(partition::Input::Clocks, rules, refresh, now);
+        let effects = partition.handle(partition::PartitionInput::Clocks, rules, refresh, now);
         self.apply(effects, now);
         self.tick(now);
-        if self.partition.is_stirred(now.mono) {
+        if self.partition.needs_evaluation(now.mono) {
             let census = self.fleet.census();
             let Self { partition, parts, .. } = self;
             let (rules, refresh) = (&parts.config.health, &parts.config.refresh);
-            let effects = partition.handle(partition::Input::Weighed(census), rules, refresh, now);
+            let effects = partition.handle(partition::PartitionInput::Weighed(census), rules, refresh, now);
             self.apply(effects, now);
         }
     }

@@ -9,30 +9,30 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::message::Event;
+use super::message::EngineEvent;
 use crate::config::Config;
 use crate::discovery::{self, EndpointSet, SOURCES, Source};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
 /// Every source that runs.
-pub(super) struct Sources {
-    pub(super) running: BTreeMap<SourceId, Running>,
+pub(super) struct SourceRunner {
+    pub(super) running: BTreeMap<SourceId, RunningSource>,
     /// The configuration that they were made from.
     pub(super) config: Arc<Config>,
-    pub(super) events: mpsc::Sender<Event>,
+    pub(super) events: mpsc::Sender<EngineEvent>,
     pub(super) tasks: Tasks,
     pub(super) clock: Clock,
     pub(super) stop: Stop,
 }
 
 /// A source that runs.
-pub(super) struct Running {
+pub(super) struct RunningSource {
     stop: StopTrigger,
     ended: JoinHandle<()>,
 }
 
-impl Sources {
+impl SourceRunner {
     /// Runs one more source. Only its newest set matters: what it sends while the loop is busy replaces what it sent before.
     pub(super) fn start(&mut self, source: Box<dyn Source>) {
         let id = source.id();
@@ -43,10 +43,10 @@ impl Sources {
             let (ended, ()) = tokio::join!(source.run(out, stop), pass(id, sets, &events));
             // Told after the source's last set, which stays in force.
             if let Err(error) = ended {
-                let _ = events.send(Event::SourceEnded(error)).await;
+                let _ = events.send(EngineEvent::SourceEnded(error)).await;
             }
         });
-        self.running.insert(id, Running { stop: trigger, ended });
+        self.running.insert(id, RunningSource { stop: trigger, ended });
     }
 
     /// Follows the configuration until the end.
@@ -68,7 +68,7 @@ impl Sources {
 
     /// Puts another source, or none, in the place of one.
     async fn exchange(&mut self, id: SourceId, next: Option<Box<dyn Source>>) {
-        if let Some(Running { stop, ended }) = self.running.remove(&id) {
+        if let Some(RunningSource { stop, ended }) = self.running.remove(&id) {
             stop.stop();
             // Waited for, so that nothing it says comes after what its successor says. It fails only when the source panicked.
             let _ = ended.await;
@@ -76,16 +76,16 @@ impl Sources {
         match next {
             Some(source) => self.start(source),
             // Fails only when the loop is gone.
-            None => _ = self.events.send(Event::SourceOff(id)).await,
+            None => _ = self.events.send(EngineEvent::SourceOff(id)).await,
         }
     }
 }
 
 /// Passes sets on until the source drops its sender, or the loop is gone.
-async fn pass(id: SourceId, mut sets: watch::Receiver<EndpointSet>, events: &mpsc::Sender<Event>) {
+async fn pass(id: SourceId, mut sets: watch::Receiver<EndpointSet>, events: &mpsc::Sender<EngineEvent>) {
     while sets.changed().await.is_ok() {
         let set = sets.borrow_and_update().clone();
-        if events.send(Event::Endpoints(id, set)).await.is_err() {
+        if events.send(EngineEvent::Endpoints(id, set)).await.is_err() {
             return;
         }
     }

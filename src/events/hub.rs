@@ -7,10 +7,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::change::Change;
 use super::cursor::{Cursor, Epoch};
-use super::message::{Event, Kind, Message};
-use super::subscription::{Parts, Subscription};
+use super::message::{Event, EventType, Message};
+use super::snapshot_diff::SnapshotDiff;
+use super::subscription::{Subscription, SubscriptionParts};
 use super::topic::{Moment, Opening, Topic};
 use crate::catalog::{CatalogReader, Snapshot, ViewQuery};
 use crate::config;
@@ -32,37 +32,37 @@ const TOGETHER: usize = 128;
 
 /// Where changes are heard. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Hub(Arc<Shared>);
+pub struct Hub(Arc<HubInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct HubInner {
     /// Another one may take its place; how many may follow at once stays as it was.
-    config: ArcSwap<config::Events>,
+    config: ArcSwap<config::EventsConfig>,
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
     places: Arc<Semaphore>,
     reader: CatalogReader,
     said: mpsc::Sender<Event>,
-    state: Mutex<State>,
+    state: Mutex<HubState>,
     /// The sequence of the latest snapshot that was told.
     told: watch::Sender<u64>,
     counts: Arc<EventCounts>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HubState {
     moment: Arc<Moment>,
     topics: HashMap<ViewQuery, Arc<Topic>>,
 }
 
 /// What a reader asks for.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct SubscribeRequest {
     /// The list whose changes are to be told. Its scenarios, if it names any, are those of which states and findings are told too.
     pub query: ViewQuery,
     /// What is to be told.
-    pub kinds: BTreeSet<Kind>,
+    pub kinds: BTreeSet<EventType>,
     /// Where the reader was. What came since is told first; a snapshot is when that is unknown or too long ago, or nothing is given.
     pub cursor: Option<Cursor>,
 }
@@ -75,16 +75,22 @@ pub enum SubscribeError {
     Full(usize),
 }
 
-impl Default for Ask {
+impl Default for SubscribeRequest {
     /// Everything about the plain list, from now on.
     fn default() -> Self {
-        Self { query: ViewQuery::default(), kinds: Kind::ALL.into(), cursor: None }
+        Self { query: ViewQuery::default(), kinds: EventType::ALL.into(), cursor: None }
     }
 }
 
 impl Hub {
     /// Follows what `reader` reads until `stop`.
-    pub fn start(reader: CatalogReader, config: config::Events, clock: Clock, tasks: &Tasks, stop: &Stop) -> Self {
+    pub fn start(
+        reader: CatalogReader,
+        config: config::EventsConfig,
+        clock: Clock,
+        tasks: &Tasks,
+        stop: &Stop,
+    ) -> Self {
         let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
         let told = watch::Sender::new(moment.snapshot.sequence);
         // The plain list is what nearly everybody follows, so it can always be resumed.
@@ -92,18 +98,18 @@ impl Hub {
         let topics = HashMap::from([(ViewQuery::default(), plain)]);
         // A semaphore has an upper limit of its own, far above this.
         let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
-        let (state, tasks, stop) = (Mutex::new(State { moment, topics }), tasks.clone(), stop.clone());
+        let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
         let (config, counts) = (ArcSwap::from_pointee(config), Arc::default());
         let (said, heard) = mpsc::channel(SAID);
-        let shared = Arc::new(Shared { config, clock, tasks, stop, places, reader, said, state, told, counts });
+        let shared = Arc::new(HubInner { config, clock, tasks, stop, places, reader, said, state, told, counts });
         shared.tasks.spawn(Arc::clone(&shared).follow(followed, heard));
         Self(shared)
     }
 
     /// Lets a reader in. Whatever was published before is told already or in its snapshot; what has just been published is waited for,
     /// which takes some milliseconds.
-    pub async fn subscribe(&self, ask: Ask) -> Result<Subscription, SubscribeError> {
+    pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let place = Arc::clone(&shared.places).try_acquire_owned();
         let config = shared.config.load_full();
@@ -115,9 +121,9 @@ impl Hub {
             _ = told.wait_for(|told| *told >= published) => {}
             () = shared.stop.wait() => {}
         }
-        let Ask { query, kinds, cursor } = ask;
+        let SubscribeRequest { query, kinds, cursor } = ask;
         let mut state = shared.state();
-        let State { moment, topics } = &mut *state;
+        let HubState { moment, topics } = &mut *state;
         let topic = topics.entry(query).or_insert_with_key(|query| Arc::new(Topic::new(query.clone(), moment)));
         let topic = Arc::clone(topic);
         let begun = topic.begin(cursor, config.reader_queue);
@@ -126,13 +132,13 @@ impl Hub {
         Ok(Subscription::new(
             topic,
             begun,
-            Parts { kinds, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
+            SubscriptionParts { kinds, clock, tasks, stop, place, counts: Arc::clone(&shared.counts) },
         ))
     }
 
     /// Tells what is in no snapshot: what becomes of a call ([`Event::Approval`], [`Event::Operation`]). It goes to those who follow the
     /// scenario, the chat and the profile of that call, or everything. Waits only while very much is being told.
-    pub async fn tell(&self, event: Event) {
+    pub async fn publish(&self, event: Event) {
         // After the stop nobody is told anything.
         let _ = self.0.said.send(event).await;
     }
@@ -154,14 +160,14 @@ impl Hub {
     }
 
     /// Puts other limits in force, but for how many may follow at once.
-    pub fn configure(&self, config: &config::Events) {
+    pub fn configure(&self, config: &config::EventsConfig) {
         let max_subscribers = self.0.config.load().max_subscribers;
-        self.0.config.store(Arc::new(config::Events { max_subscribers, ..config.clone() }));
+        self.0.config.store(Arc::new(config::EventsConfig { max_subscribers, ..config.clone() }));
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl HubInner {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,14 +179,14 @@ impl Shared {
                 snapshot = reader.changed() => snapshot,
                 // A sender lives in `self`.
                 _ = said.recv_many(&mut events, TOGETHER) => {
-                    self.tell_said(events.drain(..));
+                    self.publish_events(events.drain(..));
                     continue;
                 }
             };
             let Some(snapshot) = snapshot else { return };
             let begun = self.clock.now();
             let shared = Arc::clone(&self);
-            self.tasks.off_thread(move || shared.tell(&snapshot)).await;
+            self.tasks.off_thread(move || shared.publish_snapshot(&snapshot)).await;
             let pause = LONGEST_PAUSE.min((self.clock.now() - begun) * PAUSE);
             tokio::select! {
                 () = self.stop.wait() => return,
@@ -190,7 +196,7 @@ impl Shared {
     }
 
     /// Tells what was said of calls. Only the task that tells snapshots does this, so places are given out in one order.
-    fn tell_said(&self, events: impl Iterator<Item = Event>) {
+    fn publish_events(&self, events: impl Iterator<Item = Event>) {
         let config = self.config.load_full();
         let mut state = self.state();
         for event in events {
@@ -210,7 +216,7 @@ impl Shared {
         }
     }
 
-    fn push(&self, topic: &Topic, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, config: &config::Events) {
+    fn push(&self, topic: &Topic, messages: Vec<Arc<Message>>, moment: &Arc<Moment>, config: &config::EventsConfig) {
         let (overrun, unread) = topic.push(messages, moment, config);
         if overrun > 0 {
             self.counts.overrun(overrun, unread);
@@ -219,22 +225,25 @@ impl Shared {
     }
 
     /// Tells every filter what happened until `snapshot`. What differs is found before anybody has to wait for it.
-    fn tell(&self, snapshot: &Arc<Snapshot>) {
+    fn publish_snapshot(&self, snapshot: &Arc<Snapshot>) {
         let (before, topics) = {
             let state = self.state();
             (Arc::clone(&state.moment), state.topics.values().cloned().collect::<Vec<_>>())
         };
-        let change = Change::between(before.epoch, before.seq, &before.snapshot, snapshot);
+        let change = SnapshotDiff::between(before.epoch, before.seq, &before.snapshot, snapshot);
         let moment = Arc::new(Moment { epoch: before.epoch, seq: change.last, snapshot: Arc::clone(snapshot) });
         let config = self.config.load_full();
-        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> =
-            topics.iter().map(|topic| (topic.query.clone(), told(&change, &topic.query, &moment, &config))).collect();
+        let mut told: HashMap<ViewQuery, Vec<Arc<Message>>> = topics
+            .iter()
+            .map(|topic| (topic.query.clone(), messages_for_topic(&change, &topic.query, &moment, &config)))
+            .collect();
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
             // A filter that somebody began to follow meanwhile has seen nothing of this yet.
             let messages = told.remove(&topic.query);
-            let messages = messages.unwrap_or_else(|| self::told(&change, &topic.query, &moment, &config));
+            let messages =
+                messages.unwrap_or_else(|| self::messages_for_topic(&change, &topic.query, &moment, &config));
             self.push(topic, messages, &moment, &config);
         }
         state.forget_idle(self);
@@ -244,13 +253,18 @@ impl Shared {
 
 /// What the followers of a filter are told of a change. Where that would take more than half of what is remembered, they are told how
 /// everything is instead: so it has bounds, and who has read what came before never loses a part of it.
-fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>, config: &config::Events) -> Vec<Arc<Message>> {
-    let snapshot = || Opening::of(moment, query).told();
+fn messages_for_topic(
+    change: &SnapshotDiff,
+    query: &ViewQuery,
+    moment: &Arc<Moment>,
+    config: &config::EventsConfig,
+) -> Vec<Arc<Message>> {
+    let snapshot = || Opening::new(moment, query).message();
     // In a first sweep nearly all of the work would be in what differs in the list.
     if change.is_beyond(query, (config.ring / 2).max(1)) {
         return vec![snapshot()];
     }
-    let mut told = change.told(query);
+    let mut told = change.messages_for(query);
     let bytes: usize = told.iter().map(|message| message.weight()).sum();
     if told.len() > 1 && (told.len() > config.ring / 2 || bytes > config.ring_bytes / 2) {
         return vec![snapshot()];
@@ -261,9 +275,9 @@ fn told(change: &Change, query: &ViewQuery, moment: &Arc<Moment>, config: &confi
     told
 }
 
-impl State {
+impl HubState {
     /// Forgets filters that nobody has followed for long, and those that are too many.
-    fn forget_idle(&mut self, shared: &Shared) {
+    fn forget_idle(&mut self, shared: &HubInner) {
         let now = shared.clock.now();
         let (plain, linger) = (ViewQuery::default(), shared.config.load().linger);
         let mut idle = Vec::new();

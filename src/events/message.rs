@@ -6,12 +6,14 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::cursor::Cursor;
-use crate::catalog::{Difference, Named, Revision};
-use crate::model::{ApprovalRequest, Asker, Finding, Health, Operation, PublishedName, ScenarioName, Turn};
+use crate::catalog::{CatalogDiff, Revision, ToolChange};
+use crate::model::{
+    ApprovalRequest, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
+};
 
 /// What readers may ask for. A snapshot may come whatever was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum EventType {
     /// Changes of the asker's list.
     Catalog,
     /// Changes of scenarios' states.
@@ -51,7 +53,7 @@ pub enum Event {
     /// The asker's list changed.
     Catalog(CatalogChange),
     /// A scenario's state changed.
-    Scenario(Arc<Turn>),
+    Scenario(Arc<StateTransition>),
     /// A finding came or went.
     Finding(FindingChange),
     /// A call waits for a human's yes, or something became of it.
@@ -83,7 +85,7 @@ pub struct CatalogChange {
     /// When this revision came to be.
     pub generated_at: Timestamp,
     /// What differs.
-    pub difference: Difference,
+    pub difference: CatalogDiff,
 }
 
 /// A finding came or went. One that only says the same of the same tool in other words does neither.
@@ -95,7 +97,7 @@ pub enum FindingChange {
     Removed(Finding),
 }
 
-impl Kind {
+impl EventType {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation];
 
@@ -113,34 +115,34 @@ impl Kind {
 
 impl Event {
     /// Its kind; none for a snapshot.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<EventType> {
         match self {
             Self::Snapshot(_) => None,
-            Self::Catalog(_) => Some(Kind::Catalog),
-            Self::Scenario(_) => Some(Kind::Scenario),
-            Self::Finding(_) => Some(Kind::Finding),
-            Self::Approval(_) => Some(Kind::Approval),
-            Self::Operation(_) => Some(Kind::Operation),
+            Self::Catalog(_) => Some(EventType::Catalog),
+            Self::Scenario(_) => Some(EventType::Scenario),
+            Self::Finding(_) => Some(EventType::Finding),
+            Self::Approval(_) => Some(EventType::Approval),
+            Self::Operation(_) => Some(EventType::Operation),
         }
     }
 
     /// Whom a call that this tells of is for: its scenario, and who asked. Nothing for what is told of snapshots.
-    pub(super) fn call(&self) -> Option<(&ScenarioName, &Asker)> {
+    pub(super) fn call(&self) -> Option<(&ScenarioName, &CallerInfo)> {
         match self {
-            Self::Approval(request) => Some((&request.tool.scenario, &request.asker)),
-            Self::Operation(operation) => Some((&operation.tool.scenario, &operation.asker)),
+            Self::Approval(request) => Some((&request.tool.scenario, &request.caller)),
+            Self::Operation(operation) => Some((&operation.tool.scenario, &operation.caller)),
             Self::Snapshot(_) | Self::Catalog(_) | Self::Scenario(_) | Self::Finding(_) => None,
         }
     }
 
     /// The name of the event as it is written.
     pub fn name(&self) -> &'static str {
-        self.kind().map_or("snapshot", Kind::as_str)
+        self.kind().map_or("snapshot", EventType::as_str)
     }
 
     /// What it costs in memory, roughly, in bytes.
     fn weight(&self) -> usize {
-        let named = |named: &Named| 2 * named.reason.len() + 5 * named.name.as_str().len() + 200;
+        let named = |named: &ToolChange| 2 * named.reason.len() + 5 * named.name.as_str().len() + 200;
         let inner = match self {
             Self::Snapshot(all) => all.names.len() * 96 + all.scenarios.len() * 300,
             Self::Catalog(CatalogChange { difference: found, .. }) => {

@@ -8,14 +8,14 @@
 //! Never done here: writing to a socket, deciding what is in a list, judging a scenario. A change of state is told by the engine where it
 //! is made; comparing snapshots would miss those that come and go between two.
 
-mod change;
 pub mod cursor;
 pub mod hub;
 pub mod message;
+mod snapshot_diff;
 mod subscription;
 mod topic;
 
 pub use cursor::{Cursor, Epoch};
-pub use hub::{Ask, Hub, SubscribeError};
-pub use message::{CatalogChange, Event, FindingChange, Form, Kind, Message, Overview};
-pub use subscription::{Ending, Next, Subscription, Watch};
+pub use hub::{Hub, SubscribeError, SubscribeRequest};
+pub use message::{CatalogChange, Event, EventType, FindingChange, Form, Message, Overview};
+pub use subscription::{DisconnectWatch, Ending, Next, Subscription};

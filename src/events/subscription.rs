@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::message::{Kind, Message};
-use super::topic::{Begun, Fate, Opening, Reader, Topic};
+use super::message::{EventType, Message};
+use super::topic::{Opening, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
 
@@ -14,10 +14,10 @@ use crate::runtime::{Clock, Stop, Tasks};
 #[derive(Debug)]
 pub struct Subscription {
     topic: Arc<Topic>,
-    reader: Arc<Reader>,
+    reader: Arc<TopicReader>,
     opening: Option<Arc<Opening>>,
     pushed: watch::Receiver<u64>,
-    kinds: BTreeSet<Kind>,
+    kinds: BTreeSet<EventType>,
     clock: Clock,
     tasks: Tasks,
     stop: Stop,
@@ -46,14 +46,14 @@ pub enum Ending {
 
 /// Tells from aside what became of a reader; holds nothing up.
 #[derive(Debug)]
-pub struct Watch {
-    fate: watch::Receiver<Fate>,
+pub struct DisconnectWatch {
+    fate: watch::Receiver<ReaderState>,
     stop: Stop,
 }
 
 /// What a subscription needs besides its place.
-pub(super) struct Parts {
-    pub(super) kinds: BTreeSet<Kind>,
+pub(super) struct SubscriptionParts {
+    pub(super) kinds: BTreeSet<EventType>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) stop: Stop,
@@ -62,9 +62,9 @@ pub(super) struct Parts {
 }
 
 impl Subscription {
-    pub(super) fn new(topic: Arc<Topic>, begun: Begun, parts: Parts) -> Self {
-        let Begun { reader, opening, pushed } = begun;
-        let Parts { kinds, clock, tasks, stop, place, counts } = parts;
+    pub(super) fn new(topic: Arc<Topic>, begun: ReaderStart, parts: SubscriptionParts) -> Self {
+        let ReaderStart { reader, opening, pushed } = begun;
+        let SubscriptionParts { kinds, clock, tasks, stop, place, counts } = parts;
         Self { topic, reader, opening, pushed, kinds, clock, tasks, stop, counts, _place: place }
     }
 
@@ -79,7 +79,7 @@ impl Subscription {
 
     async fn wait(&mut self) -> Next {
         if let Some(opening) = self.opening.clone() {
-            let told = self.tasks.off_thread(move || opening.told()).await;
+            let told = self.tasks.off_thread(move || opening.message()).await;
             self.opening = None;
             return Next::Message(told);
         }
@@ -87,7 +87,7 @@ impl Subscription {
             if self.stop.is_stopped() {
                 return Next::Ended(Ending::Stopping);
             }
-            if *self.reader.fate.borrow() == Fate::Overrun {
+            if *self.reader.fate.borrow() == ReaderState::Overrun {
                 return Next::Ended(Ending::Overrun);
             }
             match self.topic.read(&self.reader) {
@@ -110,17 +110,17 @@ impl Subscription {
     }
 
     /// Something that tells when this reader has to be let go, even while nobody asks for its next message.
-    pub fn watch(&self) -> Watch {
-        Watch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
+    pub fn watch(&self) -> DisconnectWatch {
+        DisconnectWatch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.reader.fate.send_if_modified(|fate| {
-            let reads = *fate == Fate::Reading;
+            let reads = *fate == ReaderState::Reading;
             if reads {
-                *fate = Fate::Gone;
+                *fate = ReaderState::Gone;
             }
             reads
         });
@@ -128,12 +128,12 @@ impl Drop for Subscription {
     }
 }
 
-impl Watch {
+impl DisconnectWatch {
     /// Waits until the reader has to be let go, and why; nothing when it went by itself.
     pub async fn ended(mut self) -> Option<Ending> {
         let overrun = tokio::select! {
             () = self.stop.wait() => false,
-            fate = self.fate.wait_for(|fate| *fate != Fate::Reading) => fate.is_ok_and(|fate| *fate == Fate::Overrun),
+            fate = self.fate.wait_for(|fate| *fate != ReaderState::Reading) => fate.is_ok_and(|fate| *fate == ReaderState::Overrun),
         };
         match (overrun, self.stop.is_stopped()) {
             (true, _) => Some(Ending::Overrun),

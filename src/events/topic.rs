@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::change;
 use super::cursor::{Cursor, Epoch};
 use super::message::{Event, Message, Overview};
+use super::snapshot_diff;
 use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::config;
 use crate::model::Finding;
@@ -41,7 +41,7 @@ pub(super) struct Topic {
 
 #[derive(Debug)]
 struct Ring {
-    messages: VecDeque<Told>,
+    messages: VecDeque<RingMessage>,
     /// How many messages came before the first of these.
     first: u64,
     /// How many times something was told.
@@ -50,31 +50,31 @@ struct Ring {
     /// Everything that was told behind this place is in the ring.
     floor: u64,
     opening: Arc<Opening>,
-    readers: Vec<Weak<Reader>>,
+    readers: Vec<Weak<TopicReader>>,
     left: Option<Instant>,
 }
 
 /// A message, and with which others it was told.
 #[derive(Debug)]
-struct Told {
+struct RingMessage {
     push: u64,
     message: Arc<Message>,
 }
 
 /// A reader's place. All it costs.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct TopicReader {
     /// How many messages of the topic it has behind it.
     next: AtomicU64,
     /// How many pushes it may be behind. Not messages: what is told at once reaches nobody one by one, so however much it is, it says nothing
     /// of who keeps up.
     leeway: u64,
-    pub(super) fate: watch::Sender<Fate>,
+    pub(super) fate: watch::Sender<ReaderState>,
 }
 
 /// What became of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ReaderState {
     /// It reads.
     Reading,
     /// It went.
@@ -84,20 +84,20 @@ pub(super) enum Fate {
 }
 
 /// Where a new reader begins.
-pub(super) struct Begun {
-    pub(super) reader: Arc<Reader>,
+pub(super) struct ReaderStart {
+    pub(super) reader: Arc<TopicReader>,
     /// What it is told first, unless it resumes.
     pub(super) opening: Option<Arc<Opening>>,
     pub(super) pushed: watch::Receiver<u64>,
 }
 
 impl Opening {
-    pub(super) fn of(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
+    pub(super) fn new(moment: &Arc<Moment>, query: &ViewQuery) -> Arc<Self> {
         Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), told: OnceLock::new() })
     }
 
     /// The snapshot message. The first to ask makes it, which takes as long as listing does; others wait for it.
-    pub(super) fn told(&self) -> Arc<Message> {
+    pub(super) fn message(&self) -> Arc<Message> {
         Arc::clone(self.told.get_or_init(|| {
             let Moment { epoch, seq, snapshot } = &*self.moment;
             Message::new(Cursor { epoch: *epoch, seq: *seq }, Event::Snapshot(overview(snapshot, &self.query)))
@@ -121,7 +121,7 @@ fn overview(snapshot: &Snapshot, query: &ViewQuery) -> Overview {
     findings.dedup();
     let health = snapshot.health.values();
     Overview {
-        revision: change::revision(catalog, query),
+        revision: snapshot_diff::revision(catalog, query),
         generated_at: snapshot.generated_at,
         names: View::select(catalog, query).tools().map(|tool| tool.name.clone()).collect(),
         scenarios: health.filter(|health| covered.is_empty() || covered.contains(&health.name)).cloned().collect(),
@@ -132,7 +132,7 @@ fn overview(snapshot: &Snapshot, query: &ViewQuery) -> Overview {
 impl Topic {
     /// A filter that is followed from this moment on.
     pub(super) fn new(query: ViewQuery, moment: &Arc<Moment>) -> Self {
-        let opening = Opening::of(moment, &query);
+        let opening = Opening::new(moment, &query);
         let ring = Ring {
             messages: VecDeque::new(),
             first: 0,
@@ -156,9 +156,9 @@ impl Topic {
         &self,
         messages: Vec<Arc<Message>>,
         moment: &Arc<Moment>,
-        limits: &config::Events,
+        limits: &config::EventsConfig,
     ) -> (u64, u64) {
-        let opening = Opening::of(moment, &self.query);
+        let opening = Opening::new(moment, &self.query);
         let mut ring = self.ring();
         ring.opening = opening;
         if messages.is_empty() {
@@ -168,10 +168,10 @@ impl Topic {
         let push = ring.pushes;
         for message in messages {
             ring.bytes += message.weight();
-            ring.messages.push_back(Told { push, message });
+            ring.messages.push_back(RingMessage { push, message });
         }
         while ring.messages.len() > limits.ring || (ring.bytes > limits.ring_bytes && ring.messages.len() > 1) {
-            let Some(Told { message: oldest, .. }) = ring.messages.pop_front() else { break };
+            let Some(RingMessage { message: oldest, .. }) = ring.messages.pop_front() else { break };
             ring.bytes -= oldest.weight();
             ring.first += 1;
             ring.floor = oldest.id.seq;
@@ -186,7 +186,7 @@ impl Topic {
             if !keeps_up {
                 overrun += 1;
                 unread += end.saturating_sub(next);
-                reader.fate.send_replace(Fate::Overrun);
+                reader.fate.send_replace(ReaderState::Overrun);
             }
             keeps_up
         });
@@ -195,7 +195,7 @@ impl Topic {
     }
 
     /// Lets a reader in: behind `cursor` if the ring still has everything that was told since, else with a snapshot.
-    pub(super) fn begin(&self, cursor: Option<Cursor>, queue: usize) -> Begun {
+    pub(super) fn begin(&self, cursor: Option<Cursor>, queue: usize) -> ReaderStart {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
         let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
@@ -203,16 +203,20 @@ impl Topic {
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
         // What it has to catch up on does not count against it.
         let leeway = queue as u64 + behind(&ring.messages, ring.first, next);
-        let reader = Arc::new(Reader { next: AtomicU64::new(next), leeway, fate: watch::Sender::new(Fate::Reading) });
+        let reader = Arc::new(TopicReader {
+            next: AtomicU64::new(next),
+            leeway,
+            fate: watch::Sender::new(ReaderState::Reading),
+        });
         ring.readers.retain(|reader| reader.strong_count() > 0);
         ring.readers.push(Arc::downgrade(&reader));
         ring.left = None;
         let opening = resumed.is_none().then(|| Arc::clone(&ring.opening));
-        Begun { reader, opening, pushed: self.pushed.subscribe() }
+        ReaderStart { reader, opening, pushed: self.pushed.subscribe() }
     }
 
     /// The next message for a reader, which then has it behind it.
-    pub(super) fn read(&self, reader: &Reader) -> Option<Arc<Message>> {
+    pub(super) fn read(&self, reader: &TopicReader) -> Option<Arc<Message>> {
         let ring = self.ring();
         let next = reader.next.load(Ordering::Acquire);
         // One that fell out of the ring is told by its fate.
@@ -223,7 +227,7 @@ impl Topic {
     }
 
     /// A reader went.
-    pub(super) fn leave(&self, reader: &Reader, now: Instant) {
+    pub(super) fn leave(&self, reader: &TopicReader, now: Instant) {
         let mut ring = self.ring();
         ring.readers.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), reader));
         if ring.readers.is_empty() {
@@ -238,7 +242,7 @@ impl Topic {
 }
 
 /// How many pushes a reader has messages of before it, when it has `next` behind it and `first` came before these messages.
-fn behind(messages: &VecDeque<Told>, first: u64, next: u64) -> u64 {
+fn behind(messages: &VecDeque<RingMessage>, first: u64, next: u64) -> u64 {
     let at = next.checked_sub(first).and_then(|at| usize::try_from(at).ok());
     let oldest = at.and_then(|at| messages.get(at));
     messages.back().zip(oldest).map_or(0, |(latest, oldest)| latest.push - oldest.push + 1)

@@ -8,18 +8,18 @@ use super::schema;
 use super::strict::{self, Strict};
 use super::vendor::{Deferral, Piece, Vendor};
 use super::write::ObjectWriter;
-use super::{EndMark, Options};
+use super::{EndMark, FormatOptions};
 
 /// `format=anthropic`.
 pub(super) static FORMAT: Vendor = Vendor {
     variants: &[
-        (Options { strict: false, cache: true, deferring: false }, &CACHED),
-        (Options { strict: true, cache: false, deferring: false }, &STRICT),
-        (Options { strict: true, cache: true, deferring: false }, &STRICT_CACHED),
-        (Options { strict: false, cache: false, deferring: true }, &DEFERRING),
-        (Options { strict: false, cache: true, deferring: true }, &CACHED_DEFERRING),
-        (Options { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
-        (Options { strict: true, cache: true, deferring: true }, &STRICT_CACHED_DEFERRING),
+        (FormatOptions { strict: false, cache: true, deferring: false }, &CACHED),
+        (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
+        (FormatOptions { strict: true, cache: true, deferring: false }, &STRICT_CACHED),
+        (FormatOptions { strict: false, cache: false, deferring: true }, &DEFERRING),
+        (FormatOptions { strict: false, cache: true, deferring: true }, &CACHED_DEFERRING),
+        (FormatOptions { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
+        (FormatOptions { strict: true, cache: true, deferring: true }, &STRICT_CACHED_DEFERRING),
     ],
     ..shape("anthropic", EndMark::None, None)
 };

@@ -7,11 +7,11 @@ use super::limits;
 use super::schema;
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
-use super::{EndMark, Options};
+use super::{EndMark, FormatOptions};
 
 /// `format=bedrock`.
 pub(super) static FORMAT: Vendor = Vendor {
-    variants: &[(Options { strict: false, cache: true, deferring: false }, &CACHED)],
+    variants: &[(FormatOptions { strict: false, cache: true, deferring: false }, &CACHED)],
     ..shape("bedrock", EndMark::None)
 };
 

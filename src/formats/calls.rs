@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::EndMark;
 use super::limits;
-use super::schema::{COMPILED, Context, Refused, Transform, inline, join, steps, take};
+use super::schema::{COMPILED, Context, Transform, TransformError, inline, join, steps, take};
 use super::vendor::{Piece, Vendor};
 use crate::model::ViewTool;
 
@@ -40,7 +40,7 @@ pub(super) static FORMAT: Vendor = Vendor {
 
 /// Takes out parameters that have the name of a meta field: a call cannot hold both.
 #[expect(clippy::unnecessary_wraps, reason = "a transform has this shape")]
-fn own_words(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+fn own_words(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     for name in OURS {
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
         if properties.and_then(|properties| take(properties, name)).is_some() {

@@ -1,7 +1,7 @@
 //! The shape of Chat Completions, which Mistral and Cohere share with OpenAI; what differs is a row of limits.
 
 use super::EndMark;
-use super::limits::{self, Limits};
+use super::limits::{self, FormatLimits};
 use super::schema;
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
@@ -12,7 +12,7 @@ pub(super) static MISTRAL: Vendor = like("mistral", &limits::MISTRAL);
 pub(super) static COHERE: Vendor = like("cohere", &limits::COHERE);
 
 /// A vendor of this shape.
-pub(super) const fn like(id: &'static str, limits: &'static Limits) -> Vendor {
+pub(super) const fn like(id: &'static str, limits: &'static FormatLimits) -> Vendor {
     Vendor {
         id,
         limits,

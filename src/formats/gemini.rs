@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::EndMark;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Context, Refused, SIMPLE, Transform, join, steps};
+use super::schema::{Context, SIMPLE, Transform, TransformError, join, steps};
 use super::vendor::{Piece, Vendor};
 use super::write::ObjectWriter;
 
@@ -57,7 +57,7 @@ fn takes(keyword: &str, value: &Value) -> bool {
     keyword != "enum" || value.as_array().is_some_and(|values| values.iter().all(plain))
 }
 
-fn said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+fn said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &VOCABULARY)
 }
 

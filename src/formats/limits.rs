@@ -5,17 +5,17 @@
 
 use serde_json::Value;
 
-use super::schema::Refused;
+use super::schema::TransformError;
 use super::schema::walk::{Role, each_object};
 use crate::model::text::truncate_at_char_boundary;
 
 /// What a target accepts; `None` and an empty list say that no limit is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct FormatLimits {
     /// Tools in one request.
     pub max_tools: Option<usize>,
     /// Names of tools.
-    pub name: Option<Names>,
+    pub name: Option<NameRule>,
     /// Characters of a tool's description that every server of this shape is known to take. The vendor lifted the bound, so more are sent
     /// all the same, and a finding tells of the servers that may refuse it.
     pub described: Option<usize>,
@@ -26,7 +26,7 @@ pub struct Limits {
     /// Keywords refused or dropped anywhere in a schema.
     pub barred: &'static [&'static str],
     /// Names of properties.
-    pub key: Option<Names>,
+    pub key: Option<NameRule>,
     /// Schemas one within the other.
     pub max_depth: Option<usize>,
     /// Which keywords for alternatives it takes.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub token_bytes: usize,
 }
 
-impl Limits {
+impl FormatLimits {
     /// Tokens of a prompt that a tool of so many encoded bytes takes, rounded up and rather too many than too few.
     ///
     /// An estimate, since the vendors' ways of showing tools to a model are not public, and most of their tokenizers neither. In the
@@ -48,7 +48,7 @@ impl Limits {
 
 /// A rule for names: letters, digits and `_` always may be in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
+pub struct NameRule {
     /// Characters at most.
     pub max: usize,
     /// What else may be in one.
@@ -66,7 +66,7 @@ pub enum Unions {
     AnyOf,
 }
 
-impl Names {
+impl NameRule {
     const fn plain(max: usize) -> Self {
         Self { max, also: "-", leads_with_letter: false }
     }
@@ -80,7 +80,7 @@ impl Names {
 }
 
 /// Nothing is known to be refused.
-const OPEN: Limits = Limits {
+const OPEN: FormatLimits = FormatLimits {
     max_tools: None,
     name: None,
     described: None,
@@ -98,14 +98,14 @@ const OPEN: Limits = Limits {
 const NO_ALTERNATIVES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not", "$ref"];
 
 /// Programs read the native list, and they have no cap.
-pub const NATIVE: Limits = OPEN;
+pub const NATIVE: FormatLimits = OPEN;
 
 /// OpenAI Chat Completions.
-pub const OPENAI: Limits = Limits {
+pub const OPENAI: FormatLimits = FormatLimits {
     // Recorded November 2025: "Expected an array with maximum length 128" (zed #42393, opencode #4909). Its openapi.json has none.
     max_tools: Some(128),
     // Its openapi.json, in prose: a-z, A-Z, 0-9, underscores and dashes, at most 64.
-    name: Some(Names::plain(64)),
+    name: Some(NameRule::plain(64)),
     // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784), but not by all who speak its shape.
     described: Some(1024),
     empty_description: false,
@@ -114,35 +114,35 @@ pub const OPENAI: Limits = Limits {
 };
 
 /// `OpenAI` Responses.
-pub const OPENAI_RESPONSES: Limits = Limits {
+pub const OPENAI_RESPONSES: FormatLimits = FormatLimits {
     // Its openapi.json, FunctionToolParam.name: ^[a-zA-Z0-9_-]+$, maxLength 128.
-    name: Some(Names::plain(128)),
+    name: Some(NameRule::plain(128)),
     ..OPENAI
 };
 
 /// The same with deferred tools: the tool that searches them takes one place of the array.
-pub const OPENAI_RESPONSES_DEFERRING: Limits = Limits { max_tools: Some(127), ..OPENAI_RESPONSES };
+pub const OPENAI_RESPONSES_DEFERRING: FormatLimits = FormatLimits { max_tools: Some(127), ..OPENAI_RESPONSES };
 
 /// Anthropic Messages.
-pub const ANTHROPIC: Limits = Limits {
+pub const ANTHROPIC: FormatLimits = FormatLimits {
     // Recorded: ^[a-zA-Z0-9_-]{1,128}$ (older servers 64). No count is documented for tools that are not deferred.
-    name: Some(Names::plain(128)),
+    name: Some(NameRule::plain(128)),
     empty_description: false,
     // Recorded: claude-code #27337, opencode #35516: "input_schema does not support oneOf, allOf, or anyOf at the top level".
     root_barred: NO_ALTERNATIVES,
     // Recorded: property keys match ^[a-zA-Z0-9_.-]{1,64}$.
-    key: Some(Names { max: 64, also: "-.", leads_with_letter: false }),
+    key: Some(NameRule { max: 64, also: "-.", leads_with_letter: false }),
     // The one tokenizer of the four that needs most is an old one of theirs; the present one is not public, so some more is allowed for.
     token_bytes: 25,
     ..OPEN
 };
 
 /// Gemini `functionDeclarations`, with `parametersJsonSchema`.
-pub const GEMINI: Limits = Limits {
+pub const GEMINI: FormatLimits = FormatLimits {
     // Vertex documentation of function calling: 512 declarations.
     max_tools: Some(512),
     // google-genai FunctionDeclaration.name: a letter or `_` first; it says 128, the server (recorded) 64.
-    name: Some(Names { max: 64, also: ".:-", leads_with_letter: true }),
+    name: Some(NameRule { max: 64, also: ".:-", leads_with_letter: true }),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
     // The documentation of JSON Schema support lists what is taken; these are common and not in it.
@@ -167,15 +167,15 @@ pub const GEMINI: Limits = Limits {
         "$schema",
     ],
     // Documentation of Schema.properties: ^[a-zA-Z_][a-zA-Z0-9_]{0,63}$.
-    key: Some(Names { max: 64, also: "", leads_with_letter: true }),
+    key: Some(NameRule { max: 64, also: "", leads_with_letter: true }),
     unions: Unions::AnyOf,
     ..OPEN
 };
 
 /// Bedrock Converse `toolConfig`.
-pub const BEDROCK: Limits = Limits {
+pub const BEDROCK: FormatLimits = FormatLimits {
     // botocore service-2.json, ToolName: [a-zA-Z0-9_-]+, 1 to 64.
-    name: Some(Names::plain(64)),
+    name: Some(NameRule::plain(64)),
     // The same, ToolSpecification.description: min 1.
     empty_description: false,
     // It hands the schema to models whose rules differ; Anthropic's are the strictest recorded.
@@ -186,9 +186,9 @@ pub const BEDROCK: Limits = Limits {
 };
 
 /// Mistral.
-pub const MISTRAL: Limits = Limits {
+pub const MISTRAL: FormatLimits = FormatLimits {
     // Recorded: "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64".
-    name: Some(Names::plain(64)),
+    name: Some(NameRule::plain(64)),
     empty_description: false,
     // Nothing is recorded; the shape is that of Chat Completions.
     root_barred: NO_ALTERNATIVES,
@@ -196,17 +196,17 @@ pub const MISTRAL: Limits = Limits {
 };
 
 /// Cohere v2.
-pub const COHERE: Limits = Limits {
+pub const COHERE: FormatLimits = FormatLimits {
     // No rule is documented: the strictest of the others, which every published name meets.
-    name: Some(Names::plain(64)),
+    name: Some(NameRule::plain(64)),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
     ..OPEN
 };
 
 /// Ollama.
-pub const OLLAMA: Limits = Limits {
-    name: Some(Names::plain(64)),
+pub const OLLAMA: FormatLimits = FormatLimits {
+    name: Some(NameRule::plain(64)),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
     // api/types.go of August 2026, ToolProperty: all but anyOf, type, items, description, enum, properties and required is dropped.
@@ -239,25 +239,25 @@ pub const OLLAMA: Limits = Limits {
 };
 
 /// MCP `tools/list`.
-pub const MCP: Limits = Limits {
+pub const MCP: FormatLimits = FormatLimits {
     // Revision 2026-07-28, tools: 1 to 128 of A-Z, a-z, 0-9, `_`, `-` and `.`.
-    name: Some(Names { max: 128, also: "-.", leads_with_letter: false }),
+    name: Some(NameRule { max: 128, also: "-.", leads_with_letter: false }),
     ..OPEN
 };
 
 /// The composition of the Tool Protocol; its reader is any LLM that takes a schema.
-pub const CALLS: Limits = Limits { root_barred: NO_ALTERNATIVES, barred: &["$ref", "$defs"], ..OPEN };
+pub const CALLS: FormatLimits = FormatLimits { root_barred: NO_ALTERNATIVES, barred: &["$ref", "$defs"], ..OPEN };
 
 /// Whether a schema that was made for a target is within its limits.
-pub(super) fn check(schema: &mut Value, limits: &Limits) -> Result<(), Refused> {
+pub(super) fn check(schema: &mut Value, limits: &FormatLimits) -> Result<(), TransformError> {
     if let Some(keyword) = limits.root_barred.iter().find(|keyword| schema.get(**keyword).is_some()) {
-        return Err(Refused::Beyond(format!("`{keyword}` at its root")));
+        return Err(TransformError::Unsupported(format!("`{keyword}` at its root")));
     }
     if limits.key.is_none() && limits.max_depth.is_none() && limits.barred.is_empty() {
         return Ok(());
     }
     each_object(schema, |members, place| {
-        let fault = |what: String| Err(Refused::Beyond(what));
+        let fault = |what: String| Err(TransformError::Unsupported(what));
         let mut named = members.get("properties").and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
         if let Some(name) = named.find(|name| limits.key.is_some_and(|rule| !rule.allow(name))) {
             return fault(format!("a property called `{}`", truncate_at_char_boundary(name, 60).text));

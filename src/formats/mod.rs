@@ -25,12 +25,12 @@ mod strict;
 mod vendor;
 mod write;
 
-pub use limits::Limits;
+pub use limits::FormatLimits;
 pub use strict::Spent;
 
 /// What an asker may want of a format beyond the plain list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct FormatOptions {
     /// `strict=true`: the vendor holds the LLM to the schemas.
     pub strict: bool,
     /// `cache=true`: the end of the list is marked for the vendor's prompt cache.
@@ -81,7 +81,7 @@ pub struct ListHead<'a> {
 
 /// The bytes before and after the tools; between two tools stands a comma.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct ListFrame {
     /// Before the first tool.
     pub open: Vec<u8>,
     /// After the last tool.
@@ -94,7 +94,7 @@ pub trait Format: Sync {
     fn id(&self) -> &'static str;
 
     /// What its target accepts.
-    fn limits(&self) -> &Limits;
+    fn limits(&self) -> &FormatLimits;
 
     /// Whether its list is for LLMs: then tools marked as internal and disabled tools are never in it.
     fn for_llm(&self) -> bool;
@@ -128,7 +128,7 @@ pub trait Format: Sync {
     }
 
     /// What stands around the tools.
-    fn frame(&self, head: &ListHead<'_>) -> Frame;
+    fn frame(&self, head: &ListHead<'_>) -> ListFrame;
 
     /// The whole list when it has no tools, where an empty frame would not do.
     fn without_tools(&self) -> Option<&'static str> {
@@ -141,15 +141,15 @@ pub trait Format: Sync {
     }
 
     /// The same format with these options, under an id of its own; nothing when it has no such options.
-    fn variant(&self, _options: Options) -> Option<&'static dyn Format> {
+    fn variant(&self, _options: FormatOptions) -> Option<&'static dyn Format> {
         None
     }
 }
 
 /// Every format there is; the first is the default.
 pub const FORMATS: &[&dyn Format] = &[
-    &native::Native,
-    &openai::OpenAi,
+    &native::NativeFormat,
+    &openai::OpenAiFormat,
     &openai_responses::FORMAT,
     &anthropic::FORMAT,
     &gemini::FORMAT,
@@ -167,8 +167,8 @@ pub fn by_id(id: &str) -> Option<&'static dyn Format> {
 }
 
 /// The format with these options; nothing when it has no such options.
-pub fn with_options(format: &'static dyn Format, options: Options) -> Option<&'static dyn Format> {
-    if options == Options::default() { Some(format) } else { format.variant(options) }
+pub fn with_options(format: &'static dyn Format, options: FormatOptions) -> Option<&'static dyn Format> {
+    if options == FormatOptions::default() { Some(format) } else { format.variant(options) }
 }
 
 /// A finding about a tool that a format leaves out.

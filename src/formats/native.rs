@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::limits::{self, Limits};
+use super::limits::{self, FormatLimits};
 use super::write::{ObjectWriter, quoted, sound};
-use super::{Encoded, Format, Frame, ListHead, lossy};
+use super::{Encoded, Format, ListFrame, ListHead, lossy};
 use crate::model::{Category, Extra, Finding, ViewTool};
 
 /// `format=native`.
 #[derive(Debug)]
-pub struct Native;
+pub struct NativeFormat;
 
 /// The keys of a tool that are ours or the protocol's; a scenario's unknown members never take their place.
 const TOOL_KEYS: &[&str] = &[
@@ -34,12 +34,12 @@ const TOOL_KEYS: &[&str] = &[
 /// The keys of a category.
 const CATEGORY_KEYS: &[&str] = &["id", "name", "description", "icon", "display_order"];
 
-impl Format for Native {
+impl Format for NativeFormat {
     fn id(&self) -> &'static str {
         "native"
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &FormatLimits {
         &limits::NATIVE
     }
 
@@ -76,7 +76,7 @@ impl Format for Native {
         Encoded { json: Some(object.end()), findings }
     }
 
-    fn frame(&self, head: &ListHead<'_>) -> Frame {
+    fn frame(&self, head: &ListHead<'_>) -> ListFrame {
         let mut scenario = ObjectWriter::after(Vec::new());
         scenario
             .text("name", env!("CARGO_PKG_NAME"))
@@ -102,7 +102,7 @@ impl Format for Native {
         // RFC 3339 in UTC, with as many digits of the second as the time has.
         close.extend(quoted(&head.generated_at.to_string()).into_bytes());
         close.push(b'}');
-        Frame { open, close }
+        ListFrame { open, close }
     }
 }
 

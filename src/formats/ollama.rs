@@ -8,7 +8,7 @@ use super::EndMark;
 use super::chat;
 use super::limits;
 use super::schema::keywords::{self, Vocabulary};
-use super::schema::{Context, Refused, SIMPLE, Transform, join, required, steps, types};
+use super::schema::{Context, SIMPLE, Transform, TransformError, join, required, steps, types};
 use super::vendor::Vendor;
 
 const STEPS: [Transform; SIMPLE.len() + 3] =
@@ -36,6 +36,6 @@ const VOCABULARY: Vocabulary = Vocabulary {
     takes: |_, _| true,
 };
 
-fn said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+fn said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &VOCABULARY)
 }

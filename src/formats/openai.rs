@@ -4,29 +4,29 @@
 //! acceptable is left out with a finding. Only `strict=true` writes a `strict` key: without it
 //! the vendor takes schemas as they are.
 
-use super::limits::{self, Limits};
+use super::limits::{self, FormatLimits};
 use super::schema::Transform;
 use super::vendor::Vendor;
-use super::{Encoded, Format, Frame, ListHead, Options, chat, strict};
+use super::{Encoded, Format, FormatOptions, ListFrame, ListHead, chat, strict};
 use crate::model::ViewTool;
 
 /// `format=openai`.
 #[derive(Debug)]
-pub struct OpenAi;
+pub struct OpenAiFormat;
 
 static VENDOR: Vendor = Vendor {
-    variants: &[(Options { strict: true, cache: false, deferring: false }, &STRICT)],
+    variants: &[(FormatOptions { strict: true, cache: false, deferring: false }, &STRICT)],
     ..chat::like("openai", &limits::OPENAI)
 };
 
 static STRICT: Vendor = Vendor { strict: Some(&strict::OPENAI), ..chat::like("openai+strict", &limits::OPENAI) };
 
-impl Format for OpenAi {
+impl Format for OpenAiFormat {
     fn id(&self) -> &'static str {
         VENDOR.id()
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &FormatLimits {
         VENDOR.limits()
     }
 
@@ -42,11 +42,11 @@ impl Format for OpenAi {
         VENDOR.encode(tool)
     }
 
-    fn frame(&self, head: &ListHead<'_>) -> Frame {
+    fn frame(&self, head: &ListHead<'_>) -> ListFrame {
         VENDOR.frame(head)
     }
 
-    fn variant(&self, options: Options) -> Option<&'static dyn Format> {
+    fn variant(&self, options: FormatOptions) -> Option<&'static dyn Format> {
         VENDOR.variant(options)
     }
 }

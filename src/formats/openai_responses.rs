@@ -3,18 +3,18 @@
 //! Deferred functions have `defer_loading`, and `tool_search` ends the list (its documentation, guide "Tool search": both are needed). Of a
 //! deferred function the model sees the name and the description from the beginning.
 
-use super::limits::{self, Limits};
+use super::limits::{self, FormatLimits};
 use super::strict::{self, Strict};
 use super::vendor::{Deferral, Piece, Vendor};
 use super::write::ObjectWriter;
-use super::{EndMark, Options, chat};
+use super::{EndMark, FormatOptions, chat};
 
 /// `format=openai-responses`.
 pub(super) static FORMAT: Vendor = Vendor {
     variants: &[
-        (Options { strict: true, cache: false, deferring: false }, &STRICT),
-        (Options { strict: false, cache: false, deferring: true }, &DEFERRING),
-        (Options { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
+        (FormatOptions { strict: true, cache: false, deferring: false }, &STRICT),
+        (FormatOptions { strict: false, cache: false, deferring: true }, &DEFERRING),
+        (FormatOptions { strict: true, cache: false, deferring: true }, &STRICT_DEFERRING),
     ],
     ..shape("openai-responses", &limits::OPENAI_RESPONSES, None)
 };
@@ -31,7 +31,7 @@ static STRICT_DEFERRING: Vendor = Vendor {
     ..shape("openai-responses+strict+defer", &limits::OPENAI_RESPONSES_DEFERRING, Some(&strict::OPENAI))
 };
 
-const fn shape(id: &'static str, limits: &'static Limits, strict: Option<&'static Strict>) -> Vendor {
+const fn shape(id: &'static str, limits: &'static FormatLimits, strict: Option<&'static Strict>) -> Vendor {
     Vendor { write: function, strict, ..chat::like(id, limits) }
 }
 

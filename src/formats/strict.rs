@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::schema::keywords::{self, Vocabulary};
 use super::schema::walk::each_object;
-use super::schema::{Context, Refused, SIMPLE, Transform, close, join, required, steps};
+use super::schema::{Context, SIMPLE, Transform, TransformError, close, join, required, steps};
 
 /// What the strict tools of one request use up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,17 +117,17 @@ fn takes(keyword: &str, value: &Value) -> bool {
     }
 }
 
-fn openai_said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+fn openai_said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &OPENAI_WORDS)
 }
 
-fn anthropic_said(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+fn anthropic_said(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keywords::keep(schema, context, &ANTHROPIC_WORDS)
 }
 
 impl Strict {
     /// Whether a schema after the steps is within the limits; what the request has used up grows if so.
-    pub(super) fn admit(&self, schema: &mut Value, spent: &mut Spent) -> Result<(), Refused> {
+    pub(super) fn admit(&self, schema: &mut Value, spent: &mut Spent) -> Result<(), TransformError> {
         if let Some(size) = &self.schema {
             size.check(schema)?;
         }
@@ -135,7 +135,7 @@ impl Strict {
         let cost = cost(schema)?;
         let (tools, optional, unions) = (spent.tools + 1, spent.optional + cost.optional, spent.unions + cost.unions);
         if tools > most.tools || optional > most.optional || unions > most.unions {
-            return Err(Refused::Beyond("no place left among the strict tools of one request".into()));
+            return Err(TransformError::Unsupported("no place left among the strict tools of one request".into()));
         }
         *spent = Spent { tools, optional, unions };
         Ok(())
@@ -143,7 +143,7 @@ impl Strict {
 }
 
 /// What one tool uses up.
-fn cost(schema: &mut Value) -> Result<Spent, Refused> {
+fn cost(schema: &mut Value) -> Result<Spent, TransformError> {
     let mut cost = Spent { tools: 1, ..Spent::default() };
     each_object(schema, |members, _| {
         let count = |keyword: &str| match members.get(keyword) {
@@ -159,7 +159,7 @@ fn cost(schema: &mut Value) -> Result<Spent, Refused> {
 }
 
 impl Size {
-    fn check(&self, schema: &mut Value) -> Result<(), Refused> {
+    fn check(&self, schema: &mut Value) -> Result<(), TransformError> {
         let (mut properties, mut depth, mut characters, mut values) = (0, 0, 0, 0);
         each_object(schema, |members, place| {
             depth = depth.max(place.depth);
@@ -180,7 +180,7 @@ impl Size {
         if within {
             Ok(())
         } else {
-            Err(Refused::Beyond("more properties, levels or values than a strict schema".into()))
+            Err(TransformError::Unsupported("more properties, levels or values than a strict schema".into()))
         }
     }
 }

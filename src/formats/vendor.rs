@@ -2,16 +2,16 @@
 //!
 //! It never lets a tool through that its target is known to refuse: such a tool is left out of that format alone, with a finding.
 
-use super::limits::{self, Limits};
-use super::schema::{self, Note, Refused, Transform};
+use super::limits::{self, FormatLimits};
+use super::schema::{self, Transform, TransformError, TransformNote};
 use super::strict::{Spent, Strict};
-use super::{Encoded, EndMark, Format, Frame, ListHead, Loading, Options, lossy, quarantined};
+use super::{Encoded, EndMark, Format, FormatOptions, ListFrame, ListHead, Loading, lossy, quarantined};
 use crate::model::{Finding, FindingCode, ViewTool};
 
 /// One vendor's shape.
 pub(super) struct Vendor {
     pub(super) id: &'static str,
-    pub(super) limits: &'static Limits,
+    pub(super) limits: &'static FormatLimits,
     /// What a schema goes through, in this order: later ones rely on what earlier ones made sure of.
     pub(super) steps: &'static [Transform],
     /// A tool as one JSON object.
@@ -27,7 +27,7 @@ pub(super) struct Vendor {
     /// What it has for tools that are deferred.
     pub(super) deferral: Option<Deferral>,
     /// The same format with options.
-    pub(super) variants: &'static [(Options, &'static Vendor)],
+    pub(super) variants: &'static [(FormatOptions, &'static Vendor)],
 }
 
 /// How a vendor takes deferred tools.
@@ -59,12 +59,14 @@ impl Vendor {
         tool: &ViewTool,
         loading: Loading,
         strict: Option<(&Strict, &mut Spent)>,
-    ) -> Result<(Vec<u8>, Vec<Note>), Refused> {
+    ) -> Result<(Vec<u8>, Vec<TransformNote>), TransformError> {
         if self.deferral.as_ref().is_some_and(|deferral| deferral.name == tool.name.as_str()) {
-            return Err(Refused::Beyond("the name of the vendor's own tool that searches deferred ones".into()));
+            return Err(TransformError::Unsupported(
+                "the name of the vendor's own tool that searches deferred ones".into(),
+            ));
         }
         if self.limits.name.is_some_and(|rule| !rule.allow(tool.name.as_str())) {
-            return Err(Refused::Beyond(format!("a tool called `{}`", tool.name.as_str())));
+            return Err(TransformError::Unsupported(format!("a tool called `{}`", tool.name.as_str())));
         }
         let steps = strict.as_ref().map_or(self.steps, |(strict, _)| strict.steps);
         let is_strict = strict.is_some();
@@ -103,7 +105,7 @@ impl Vendor {
         })
     }
 
-    fn tell(tool: &ViewTool, note: Note) -> Finding {
+    fn tell(tool: &ViewTool, note: TransformNote) -> Finding {
         let finding = lossy(tool, note.message).at(format!("/parameters{}", note.pointer));
         if note.hint.is_empty() { finding } else { finding.hint(note.hint) }
     }
@@ -114,7 +116,7 @@ impl Format for Vendor {
         self.id
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &FormatLimits {
         self.limits
     }
 
@@ -146,7 +148,7 @@ impl Format for Vendor {
     }
 
     fn encode_within(&self, tool: &ViewTool, loading: Loading, spent: &mut Spent) -> Encoded {
-        let told = |notes: Vec<Note>| notes.into_iter().map(|note| Self::tell(tool, note));
+        let told = |notes: Vec<TransformNote>| notes.into_iter().map(|note| Self::tell(tool, note));
         let mut findings = Vec::new();
         if let Some(strict) = self.strict {
             match self.fit(tool, loading, Some((strict, spent))) {
@@ -173,8 +175,8 @@ impl Format for Vendor {
         }
     }
 
-    fn frame(&self, _head: &ListHead<'_>) -> Frame {
-        Frame { open: self.frame.0.into(), close: self.frame.1.into() }
+    fn frame(&self, _head: &ListHead<'_>) -> ListFrame {
+        ListFrame { open: self.frame.0.into(), close: self.frame.1.into() }
     }
 
     fn without_tools(&self) -> Option<&'static str> {
@@ -185,7 +187,7 @@ impl Format for Vendor {
         self.deferral.as_ref().filter(|_| deferred > 0).map_or(self.cached, |deferral| deferral.search)
     }
 
-    fn variant(&self, options: Options) -> Option<&'static dyn Format> {
+    fn variant(&self, options: FormatOptions) -> Option<&'static dyn Format> {
         self.variants.iter().find(|(known, _)| *known == options).map(|(_, format)| *format as &dyn Format)
     }
 }

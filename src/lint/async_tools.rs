@@ -8,41 +8,41 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::json::Json;
-use super::place::Place;
-use crate::model::finding::shown;
+use super::rule_context::RuleContext;
+use crate::model::finding::quoted_excerpt;
 use crate::model::{FindingCode, Tool};
 
 /// How many further required parameters a message names.
 const NAMED: usize = 4;
 
 /// The tools of the manifest, as others may name them. What is asked of one is read once.
-pub(super) struct Offered<'m> {
+pub(super) struct ManifestTools<'m> {
     /// Sorted by name.
     tools: &'m [Arc<Tool>],
-    read: HashMap<&'m str, Inputs<'m>>,
+    read: HashMap<&'m str, ToolParameters<'m>>,
 }
 
 /// What a tool wants to be called with.
-struct Inputs<'m> {
+struct ToolParameters<'m> {
     required: Vec<std::borrow::Cow<'m, str>>,
     properties: HashMap<std::borrow::Cow<'m, str>, Json<'m>>,
 }
 
-impl<'m> Offered<'m> {
+impl<'m> ManifestTools<'m> {
     pub(super) fn new(tools: &'m [Arc<Tool>]) -> Self {
         Self { tools, read: HashMap::new() }
     }
 
-    fn inputs(&mut self, name: &str) -> Option<&Inputs<'m>> {
+    fn inputs(&mut self, name: &str) -> Option<&ToolParameters<'m>> {
         let at = self.tools.binary_search_by(|tool| tool.name.as_ref().cmp(name)).ok()?;
         let tool = &self.tools[at];
-        Some(self.read.entry(&tool.name).or_insert_with(|| Inputs::of(tool)))
+        Some(self.read.entry(&tool.name).or_insert_with(|| ToolParameters::for_tool(tool)))
     }
 }
 
-impl<'m> Inputs<'m> {
-    fn of(tool: &'m Tool) -> Self {
-        let Some(Json::Object(members)) = Json::read(tool.parameters.get()) else {
+impl<'m> ToolParameters<'m> {
+    fn for_tool(tool: &'m Tool) -> Self {
+        let Some(Json::Object(members)) = Json::parse(tool.parameters.get()) else {
             return Self { required: Vec::new(), properties: HashMap::new() };
         };
         let (mut required, mut properties) = (HashSet::new(), HashMap::new());
@@ -67,20 +67,20 @@ impl<'m> Inputs<'m> {
 }
 
 /// Judges the asynchronous side of a tool.
-pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, offered: &mut Offered<'_>) {
-    let Some(behaviour) = metadata.set("async_behavior") else {
+pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &mut ManifestTools<'_>) {
+    let Some(behaviour) = metadata.get_non_null("async_behavior") else {
         if metadata.get("long_running") == Some(&Json::Bool(true)) {
             let message = "the tool may take long, but nobody can follow it without `async_behavior`";
             let hint =
                 "say how to ask for its status, or leave `long_running` out if the call itself waits for the end";
-            place.tell_at("/long_running", FindingCode::LongRunningUntracked, message, hint);
+            place.report_at("/long_running", FindingCode::LongRunningUntracked, message, hint);
         }
         return;
     };
     place.within("async_behavior", |place| {
         if !matches!(behaviour, Json::Object(_)) {
             let message = format!("`async_behavior` is an object, but this is {}", behaviour.kind());
-            return place.tell(
+            return place.report(
                 FindingCode::AsyncIncomplete,
                 message,
                 "give it `status_polling` and `completion_conditions`",
@@ -88,7 +88,7 @@ pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, offered: &mut Of
         }
         status(place, behaviour, offered);
         completion(place, behaviour);
-        if let Some(cancellation) = behaviour.set("cancellation") {
+        if let Some(cancellation) = behaviour.get_non_null("cancellation") {
             place.within("cancellation", |place| {
                 partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "called off", offered);
             });
@@ -96,10 +96,10 @@ pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, offered: &mut Of
     });
 }
 
-fn status(place: &mut Place<'_>, behaviour: &Json<'_>, offered: &mut Offered<'_>) {
-    let Some(polling) = behaviour.set("status_polling") else {
+fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut ManifestTools<'_>) {
+    let Some(polling) = behaviour.get_non_null("status_polling") else {
         let message = "`async_behavior` has no `status_polling`, so nobody can ask how far the operation is";
-        return place.tell(
+        return place.report(
             FindingCode::AsyncIncomplete,
             message,
             "name the `status_tool` and how to pass the operation's id",
@@ -108,73 +108,87 @@ fn status(place: &mut Place<'_>, behaviour: &Json<'_>, offered: &mut Offered<'_>
     place.within("status_polling", |place| {
         if polling.text_of("operation_id_field").is_none() {
             let message = "`operation_id_field` is missing, so nobody knows the operation's id";
-            place.tell(FindingCode::AsyncIncomplete, message, "name the field of the tool's answer that holds the id");
+            place.report(
+                FindingCode::AsyncIncomplete,
+                message,
+                "name the field of the tool's answer that holds the id",
+            );
         }
         partner(place, polling, ("status_tool", "status_tool_id_param"), "followed", offered);
     });
 }
 
-fn completion(place: &mut Place<'_>, behaviour: &Json<'_>) {
-    let Some(conditions) = behaviour.set("completion_conditions") else {
+fn completion(place: &mut RuleContext<'_>, behaviour: &Json<'_>) {
+    let Some(conditions) = behaviour.get_non_null("completion_conditions") else {
         let message = "`async_behavior` has no `completion_conditions`, so nobody knows when the operation has ended";
         let hint = "name the `status_field` and the values that mean success and failure";
-        return place.tell(FindingCode::AsyncIncomplete, message, hint);
+        return place.report(FindingCode::AsyncIncomplete, message, hint);
     };
     place.within("completion_conditions", |place| {
         if conditions.text_of("status_field").is_none() {
             let message = "`status_field` is missing, so nobody can tell whether the operation has ended";
-            place.tell(FindingCode::AsyncIncomplete, message, "name the field of the status tool's answer");
+            place.report(FindingCode::AsyncIncomplete, message, "name the field of the status tool's answer");
         }
         if conditions.get("success_values").and_then(Json::list).is_none_or(<[_]>::is_empty) {
             let message = "`success_values` is missing or empty, so the operation never succeeds";
-            place.tell(FindingCode::AsyncIncomplete, message, "list the values of `status_field` that mean success");
+            place.report(FindingCode::AsyncIncomplete, message, "list the values of `status_field` that mean success");
         }
     });
 }
 
 /// Judges the tool that follows or ends the operation: `names` are the members with its name and with the parameter for the id.
 fn partner(
-    place: &mut Place<'_>,
+    place: &mut RuleContext<'_>,
     said: &Json<'_>,
     (tool_member, id_member): (&str, &str),
     purpose: &str,
-    offered: &mut Offered<'_>,
+    offered: &mut ManifestTools<'_>,
 ) {
     let Some(name) = said.text_of(tool_member) else {
         let message = format!("`{tool_member}` is missing, so the operation cannot be {purpose}");
-        return place.tell(FindingCode::AsyncIncomplete, message, "name a tool of this manifest");
+        return place.report(FindingCode::AsyncIncomplete, message, "name a tool of this manifest");
     };
     let Some(inputs) = offered.inputs(name) else {
         let message =
-            format!("there is no tool {} in this manifest, so the operation cannot be {purpose}", shown(name));
+            format!("there is no tool {} in this manifest, so the operation cannot be {purpose}", quoted_excerpt(name));
         let hint = "offer that tool, or name one that is offered";
-        return place.tell_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
+        return place.report_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
     };
     let Some(id) = said.text_of(id_member) else {
-        let message =
-            format!("`{id_member}` is missing, so nobody knows how to tell {} which operation is meant", shown(name));
-        return place.tell(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");
+        let message = format!(
+            "`{id_member}` is missing, so nobody knows how to tell {} which operation is meant",
+            quoted_excerpt(name)
+        );
+        return place.report(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");
     };
     let others: Vec<String> =
-        inputs.required.iter().filter(|other| *other != id).take(NAMED).map(|other| shown(other)).collect();
+        inputs.required.iter().filter(|other| *other != id).take(NAMED).map(|other| quoted_excerpt(other)).collect();
     if !others.is_empty() {
-        let message =
-            format!("{} also requires {}, but a follower only has the operation's id", shown(name), others.join(", "));
+        let message = format!(
+            "{} also requires {}, but a follower only has the operation's id",
+            quoted_excerpt(name),
+            others.join(", ")
+        );
         let hint = "make the other parameters optional, or the id enough by itself";
-        place.tell_at(&format!("/{tool_member}"), FindingCode::AsyncArguments, message, hint);
+        place.report_at(&format!("/{tool_member}"), FindingCode::AsyncArguments, message, hint);
     }
     let pointer = format!("/{id_member}");
     match inputs.properties.get(id) {
         None => {
-            let message =
-                format!("{} has no parameter {}, which is to take the operation's id", shown(name), shown(id));
-            place.tell_at(&pointer, FindingCode::AsyncArguments, message, "name a parameter of that tool");
+            let message = format!(
+                "{} has no parameter {}, which is to take the operation's id",
+                quoted_excerpt(name),
+                quoted_excerpt(id)
+            );
+            place.report_at(&pointer, FindingCode::AsyncArguments, message, "name a parameter of that tool");
         }
         Some(schema) => {
             if let Some(kind @ ("integer" | "number" | "boolean" | "array" | "object")) = schema.text_of("type") {
-                let message =
-                    format!("the operation's id goes into {} as `{kind}`, but followers only take texts", shown(id));
-                place.tell_at(&pointer, FindingCode::AsyncIdType, message, "make the id a text in both tools");
+                let message = format!(
+                    "the operation's id goes into {} as `{kind}`, but followers only take texts",
+                    quoted_excerpt(id)
+                );
+                place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a text in both tools");
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::fit;
 use super::json::Json;
-use super::place::Place;
+use super::rule_context::RuleContext;
 use crate::model::FindingCode;
-use crate::model::finding::shown;
+use crate::model::finding::quoted_excerpt;
 
 /// What `cost_estimate` may be.
 const COSTS: [&str; 4] = ["low", "medium", "high", "variable"];
@@ -12,13 +12,13 @@ const COSTS: [&str; 4] = ["low", "medium", "high", "variable"];
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
 /// Judges metadata and its examples against the tool's parameters.
-pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, parameters: Option<&Json<'_>>) {
-    if let Some(cost) = metadata.set("cost_estimate")
+pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters: Option<&Json<'_>>) {
+    if let Some(cost) = metadata.get_non_null("cost_estimate")
         && !cost.text().is_some_and(|cost| cost.is_empty() || COSTS.contains(&cost))
     {
-        let seen = cost.text().map_or_else(|| cost.kind().to_owned(), shown);
+        let seen = cost.text().map_or_else(|| cost.kind().to_owned(), quoted_excerpt);
         let message = format!("the protocol knows no cost estimate like {seen}");
-        place.tell_at(
+        place.report_at(
             "/cost_estimate",
             FindingCode::MetadataValue,
             message,
@@ -28,7 +28,7 @@ pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, parameters: Opti
     for name in COUNTS {
         if let Some(count) = metadata.get(name).and_then(Json::number).filter(|count| *count < 0.0) {
             let message = format!("`{name}` is {count}, which limits nothing");
-            place.tell_at(
+            place.report_at(
                 &format!("/{name}"),
                 FindingCode::MetadataValue,
                 message,
@@ -36,35 +36,35 @@ pub(super) fn judge(place: &mut Place<'_>, metadata: &Json<'_>, parameters: Opti
             );
         }
     }
-    let Some(examples) = metadata.set("examples") else { return };
+    let Some(examples) = metadata.get_non_null("examples") else { return };
     place.within("examples", |place| {
         let Some(examples) = examples.list() else {
             let message = format!("`examples` is a list, but this is {}", examples.kind());
-            return place.tell(FindingCode::MetadataValue, message, "list objects with `description` and `input`");
+            return place.report(FindingCode::MetadataValue, message, "list objects with `description` and `input`");
         };
-        let mut budget = fit::Budget::new();
+        let mut budget = fit::StepBudget::new();
         for (index, example) in examples.iter().enumerate() {
             place.at(index, |place| one(place, example, parameters, &mut budget));
         }
     });
 }
 
-fn one(place: &mut Place<'_>, example: &Json<'_>, parameters: Option<&Json<'_>>, budget: &mut fit::Budget) {
+fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json<'_>>, budget: &mut fit::StepBudget) {
     if !matches!(example, Json::Object(_)) {
         let message = format!("an example is an object, but this is {}", example.kind());
-        return place.tell(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
+        return place.report(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
     }
     // An input without members is left out in some spellings.
     let empty = Json::Object(Vec::new());
-    let input = example.set("input").unwrap_or(&empty);
+    let input = example.get_non_null("input").unwrap_or(&empty);
     let Some(misfit) = parameters.and_then(|parameters| fit::misfit(parameters, input, budget)) else { return };
     let subject = if misfit.at.is_empty() || misfit.what.starts_with("has ") {
         "the example".to_owned()
     } else {
-        format!("the example's {}", shown(misfit.at.trim_start_matches('/')))
+        format!("the example's {}", quoted_excerpt(misfit.at.trim_start_matches('/')))
     };
     let hint = "mend the example: an LLM may be shown it, and copies what it sees";
-    place.tell_at(
+    place.report_at(
         &format!("/input{}", misfit.at),
         FindingCode::ExampleUnfit,
         format!("{subject} {}", misfit.what),

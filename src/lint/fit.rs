@@ -1,13 +1,13 @@
 //! Whether a value fits a schema, by the keywords of the protocol's text. What combines schemas (`anyOf`, `$ref`, ...) is not followed.
 
 use super::json::{Json, TYPES};
-use crate::model::finding::{push_step, shown};
+use crate::model::finding::{push_step, quoted_excerpt};
 
 /// Steps that judging the values of one tool may take, so that a long list of allowed values and long examples cost no square.
 const STEPS: usize = 20_000;
 
 /// What judging may still cost.
-pub(super) struct Budget(usize);
+pub(super) struct StepBudget(usize);
 
 /// The first thing about a value that its schema does not allow.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Misfit {
     pub(super) what: String,
 }
 
-impl Budget {
+impl StepBudget {
     pub(super) fn new() -> Self {
         Self(STEPS)
     }
@@ -32,42 +32,44 @@ impl Budget {
 }
 
 /// Judges a value; nothing when it fits, or when the budget ends before anything was found.
-pub(super) fn misfit(schema: &Json<'_>, value: &Json<'_>, budget: &mut Budget) -> Option<Misfit> {
+pub(super) fn misfit(schema: &Json<'_>, value: &Json<'_>, budget: &mut StepBudget) -> Option<Misfit> {
     let mut at = String::new();
     let what = judge(schema, value, &mut at, budget)?;
     Some(Misfit { at, what })
 }
 
 /// What is wrong; `at` is then the place of it.
-fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Budget) -> Option<String> {
+fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
     budget.pay(1 + schema.members().len())?;
     // A type that nobody knows is a finding of its own, and allows anything.
     let fits = |kind: &Json<'_>| kind.text().is_none_or(|kind| !TYPES.contains(&kind) || value.is_of(kind));
-    let (right, wanted) = match schema.set("type") {
+    let (right, wanted) = match schema.get_non_null("type") {
         Some(Json::List(kinds)) => (kinds.iter().any(fits), "of one of its types".to_owned()),
-        Some(kind) => (fits(kind), format!("of the type {}", shown(kind.text().unwrap_or_default()))),
+        Some(kind) => (fits(kind), format!("of the type {}", quoted_excerpt(kind.text().unwrap_or_default()))),
         None => (true, String::new()),
     };
     if !right {
         return Some(format!("is {}, not {wanted}", value.kind()));
     }
-    if let Some(allowed) = schema.set("enum").and_then(Json::list) {
+    if let Some(allowed) = schema.get_non_null("enum").and_then(Json::list) {
         budget.pay(allowed.len())?;
         if !allowed.contains(value) {
-            let shown = value.text().map_or_else(|| value.kind().to_owned(), shown);
+            let shown = value.text().map_or_else(|| value.kind().to_owned(), quoted_excerpt);
             return Some(format!("is {shown}, which `enum` does not allow"));
         }
     }
     match value {
         Json::Number(number) => out_of_range(schema, *number, ("minimum", "maximum"), ""),
-        Json::Text(text) if schema.set("minLength").is_some() || schema.set("maxLength").is_some() => {
+        Json::Text(text)
+            if schema.get_non_null("minLength").is_some() || schema.get_non_null("maxLength").is_some() =>
+        {
             budget.pay(text.len() / 16)?;
             #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
             let length = text.chars().count() as f64;
             out_of_range(schema, length, ("minLength", "maxLength"), " characters long")
         }
         Json::List(items) => {
-            let schema = schema.set("items").filter(|items| matches!(items, Json::Object(_)))?;
+            let schema = schema.get_non_null("items").filter(|items| matches!(items, Json::Object(_)))?;
             items.iter().enumerate().find_map(|(index, item)| further(&index.to_string(), schema, item, at, budget))
         }
         Json::Object(_) => members(schema, value, at, budget),
@@ -75,7 +77,13 @@ fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Budg
     }
 }
 
-fn further(step: &str, schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Budget) -> Option<String> {
+fn further(
+    step: &str,
+    schema: &Json<'_>,
+    value: &Json<'_>,
+    at: &mut String,
+    budget: &mut StepBudget,
+) -> Option<String> {
     let length = at.len();
     push_step(at, step);
     let found = judge(schema, value, at, budget);
@@ -86,15 +94,15 @@ fn further(step: &str, schema: &Json<'_>, value: &Json<'_>, at: &mut String, bud
 }
 
 fn out_of_range(schema: &Json<'_>, number: f64, (least, most): (&str, &str), unit: &str) -> Option<String> {
-    let bound = |keyword| schema.set(keyword).and_then(Json::number);
+    let bound = |keyword| schema.get_non_null(keyword).and_then(Json::number);
     if let Some(low) = bound(least).filter(|low| number < *low) {
         return Some(format!("is {number}{unit}, and `{least}` is {low}"));
     }
     bound(most).filter(|high| number > *high).map(|high| format!("is {number}{unit}, and `{most}` is {high}"))
 }
 
-fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Budget) -> Option<String> {
-    let properties = schema.set("properties");
+fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
+    let properties = schema.get_non_null("properties");
     let others = schema.get("additionalProperties");
     // What is described elsewhere is not judged here.
     let closed = properties.is_some()
@@ -107,7 +115,7 @@ fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Bu
             Some(Json::Bool(true)) => None,
             _ if closed => {
                 push_step(at, name);
-                Some(format!("has {}, which the schema does not know", shown(name)))
+                Some(format!("has {}, which the schema does not know", quoted_excerpt(name)))
             }
             _ => None,
         };
@@ -115,10 +123,10 @@ fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut Bu
             return found;
         }
     }
-    for name in schema.set("required").and_then(Json::list).unwrap_or_default().iter().filter_map(Json::text) {
+    for name in schema.get_non_null("required").and_then(Json::list).unwrap_or_default().iter().filter_map(Json::text) {
         budget.pay(value.members().len())?;
         if value.get(name).is_none() {
-            return Some(format!("lacks {}, which is required", shown(name)));
+            return Some(format!("lacks {}, which is required", quoted_excerpt(name)));
         }
     }
     None
@@ -129,8 +137,8 @@ mod tests {
     use super::*;
 
     fn judged(schema: &str, value: &str) -> Option<(String, String)> {
-        let (schema, value) = (Json::read(schema).unwrap(), Json::read(value).unwrap());
-        misfit(&schema, &value, &mut Budget::new()).map(|misfit| (misfit.at, misfit.what))
+        let (schema, value) = (Json::parse(schema).unwrap(), Json::parse(value).unwrap());
+        misfit(&schema, &value, &mut StepBudget::new()).map(|misfit| (misfit.at, misfit.what))
     }
 
     #[test]

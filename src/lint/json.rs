@@ -22,7 +22,7 @@ pub(super) enum Json<'a> {
 
 impl<'a> Json<'a> {
     /// Reads a text; nothing when it is no JSON, nests too deep or holds a number that no double holds.
-    pub(super) fn read(text: &'a str) -> Option<Self> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
@@ -32,7 +32,7 @@ impl<'a> Json<'a> {
     }
 
     /// The same, `null` counting as absent.
-    pub(super) fn set(&self, name: &str) -> Option<&Self> {
+    pub(super) fn get_non_null(&self, name: &str) -> Option<&Self> {
         self.get(name).filter(|value| **value != Self::Null)
     }
 
@@ -98,7 +98,7 @@ impl<'a> Json<'a> {
 
 /// A member name, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let mut members = Vec::new();
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(MemberKey(name)) = map.next_key()? {
             members.push((name, map.next_value()?));
         }
         Ok(Json::Object(members))

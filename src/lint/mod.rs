@@ -8,33 +8,33 @@
 //! good to know.
 
 mod async_tools;
-pub mod behaviour;
 mod examples;
 mod fit;
 mod json;
 mod names;
-mod place;
+mod rule_context;
 mod schema;
+pub mod serving;
 
 use json::Json;
-use place::Place;
+use rule_context::RuleContext;
 
 use crate::model::{CappedFindings, Finding, Manifest};
 
 /// Judges what a manifest says. Scenario names are not filled in; pointers are in the protocol's own spelling, and the index of a tool
 /// is its place in [`Manifest::tools`]. At most 100 findings of each code, then one that counts the rest.
-pub fn content(manifest: &Manifest) -> Vec<Finding> {
+pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     names::document(manifest, &mut findings);
-    let mut offered = async_tools::Offered::new(&manifest.tools);
+    let mut offered = async_tools::ManifestTools::new(&manifest.tools);
     for (index, tool) in manifest.tools.iter().enumerate() {
-        let mut place = Place::new(&mut findings, tool, index);
+        let mut place = RuleContext::new(&mut findings, tool, index);
         names::tool(&mut place, tool, manifest);
-        let parameters = Json::read(tool.parameters.get());
+        let parameters = Json::parse(tool.parameters.get());
         if let Some(parameters) = &parameters {
             place.within("parameters", |place| schema::judge(place, parameters));
         }
-        if let Some(metadata) = Json::read(tool.metadata.get()) {
+        if let Some(metadata) = Json::parse(tool.metadata.get()) {
             place.within("metadata", |place| {
                 examples::judge(place, &metadata, parameters.as_ref());
                 async_tools::judge(place, &metadata, &mut offered);

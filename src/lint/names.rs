@@ -1,10 +1,10 @@
 //! Names, versions, descriptions and categories.
 
-use crate::model::finding::shown;
+use crate::model::finding::quoted_excerpt;
 use crate::model::name::{PUBLISHED_NAME_MAX, is_legal};
 use crate::model::{CappedFindings, Finding, FindingCode, Manifest, ScenarioName, Tool};
 
-use super::place::Place;
+use super::rule_context::RuleContext;
 
 /// Judges what stands around the tools.
 pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
@@ -18,14 +18,16 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     if name.is_empty() {
         findings.push(naming("the scenario does not say its name".into(), "/scenario/name"));
     } else if name.parse::<ScenarioName>().is_err() {
-        findings
-            .push(naming(format!("{} is no name that a scenario can be filed under", shown(name)), "/scenario/name"));
+        findings.push(naming(
+            format!("{} is no name that a scenario can be filed under", quoted_excerpt(name)),
+            "/scenario/name",
+        ));
     }
     // Who speaks a protocol without a version is not asked for one of its own.
     if !manifest.protocol_version.is_empty() && semver::Version::parse(&scenario.version).is_err() {
         let message = match scenario.version.as_ref() {
             "" => "the scenario does not say its version".to_owned(),
-            version => format!("the scenario's version {} is no semantic version", shown(version)),
+            version => format!("the scenario's version {} is no semantic version", quoted_excerpt(version)),
         };
         let finding = Finding::new(FindingCode::ScenarioVersion, message).at("/scenario/version");
         findings.push(finding.hint("write three numbers, such as `1.0.0`, and change them when the tools change"));
@@ -40,16 +42,18 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
 }
 
 /// Judges what a tool says of itself.
-pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, manifest: &Manifest) {
+pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest) {
     let (name, categories) = (tool.name.as_ref(), &*manifest.categories);
     // Without a version it is a module's, whose names have a dot.
     let dotted = manifest.protocol_version.is_empty();
     let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');
     if !in_grammar {
         place.within("name", |place| {
-            let message =
-                format!("the protocol allows letters, digits and underscores in names, but this is {}", shown(name));
-            place.tell(
+            let message = format!(
+                "the protocol allows letters, digits and underscores in names, but this is {}",
+                quoted_excerpt(name)
+            );
+            place.report(
                 FindingCode::ToolNaming,
                 message,
                 "rename the tool; until then it may be published under a repaired name",
@@ -59,15 +63,15 @@ pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, manifest: &Manifest) {
         place.within("name", |place| {
             let message = format!(
                 "LLM vendors want a name that begins with a letter and has at most {PUBLISHED_NAME_MAX} characters, but this is {}",
-                shown(name)
+                quoted_excerpt(name)
             );
-            place.tell(FindingCode::ToolNaming, message, "rename the tool; until then it is published under a repaired name");
+            place.report(FindingCode::ToolNaming, message, "rename the tool; until then it is published under a repaired name");
         });
     }
     if tool.description.trim().is_empty() {
         place.within("description", |place| {
             let message = "the tool does not say what it does, and an LLM chooses by that";
-            place.tell(FindingCode::ToolUndescribed, message, "describe it in one or two sentences");
+            place.report(FindingCode::ToolUndescribed, message, "describe it in one or two sentences");
         });
     }
     if let Some(category) = &tool.category
@@ -75,8 +79,8 @@ pub(super) fn tool(place: &mut Place<'_>, tool: &Tool, manifest: &Manifest) {
         && categories.binary_search_by(|known| known.id.cmp(category)).is_err()
     {
         place.within("category", |place| {
-            let message = format!("the category {} is not defined", shown(category));
-            place.tell(
+            let message = format!("the category {} is not defined", quoted_excerpt(category));
+            place.report(
                 FindingCode::CategoryUnknown,
                 message,
                 "define it in `categories`, or use the `id` of one that is",

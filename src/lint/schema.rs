@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::fit;
 use super::json::{Json, TYPES};
-use super::place::Place;
+use super::rule_context::RuleContext;
 use crate::model::FindingCode;
-use crate::model::finding::shown;
+use crate::model::finding::quoted_excerpt;
 
 /// Keywords that say what a value is without `type`.
 const INSTEAD_OF_TYPE: [&str; 8] = ["$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum"];
@@ -21,20 +21,20 @@ const RANGES: [(&str, &str); 4] =
     [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
 
 /// Judges the outermost schema, which decoding has made an object with `type` and `properties`.
-pub(super) fn judge(place: &mut Place<'_>, schema: &Json<'_>) {
+pub(super) fn judge(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     properties(place, schema);
     keywords(place, schema);
 }
 
 /// Judges a schema further in.
-fn inner(place: &mut Place<'_>, schema: &Json<'_>) {
+fn inner(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     match schema {
         // `true` and `false` are schemas (JSON Schema core, section 4.3.2).
         Json::Bool(_) => return,
         Json::Object(_) => {}
         other => {
             let message = format!("a schema is an object, but this is {}", other.kind());
-            return place.tell(FindingCode::SchemaKeyword, message, "write it like `{\"type\": \"string\"}`");
+            return place.report(FindingCode::SchemaKeyword, message, "write it like `{\"type\": \"string\"}`");
         }
     }
     types(place, schema);
@@ -43,10 +43,10 @@ fn inner(place: &mut Place<'_>, schema: &Json<'_>) {
     default(place, schema);
 }
 
-fn types(place: &mut Place<'_>, schema: &Json<'_>) {
-    match schema.set("type") {
+fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
+    match schema.get_non_null("type") {
         None if INSTEAD_OF_TYPE.iter().all(|keyword| schema.get(keyword).is_none()) => {
-            place.tell(FindingCode::SchemaUntyped, "the parameter has no type", "add a `type`, such as `\"string\"`");
+            place.report(FindingCode::SchemaUntyped, "the parameter has no type", "add a `type`, such as `\"string\"`");
         }
         None => {}
         Some(Json::List(types)) if !types.is_empty() => {
@@ -59,18 +59,18 @@ fn types(place: &mut Place<'_>, schema: &Json<'_>) {
         Some(one) => place.within("type", |place| known_type(place, one)),
     }
     let is_list = schema.get("type").and_then(Json::text) == Some("array");
-    if is_list && schema.set("items").is_none() && schema.set("prefixItems").is_none() {
+    if is_list && schema.get_non_null("items").is_none() && schema.get_non_null("prefixItems").is_none() {
         let message = "the list does not say what its elements are, and some LLM vendors refuse such a tool";
-        place.tell(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
+        place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
     }
 }
 
-fn known_type(place: &mut Place<'_>, one: &Json<'_>) {
+fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {
     if one.text().is_some_and(|text| TYPES.contains(&text)) {
         return;
     }
     let message = match one.text() {
-        Some(text) => format!("{} is no type of JSON Schema", shown(text)),
+        Some(text) => format!("{} is no type of JSON Schema", quoted_excerpt(text)),
         None => format!("a type is a text, but this is {}", one.kind()),
     };
     let meant = match one.text().unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -82,27 +82,27 @@ fn known_type(place: &mut Place<'_>, one: &Json<'_>) {
         "dict" | "map" | "struct" | "json" | "object" => "`object`",
         _ => "`string`, `number`, `integer`, `boolean`, `array` or `object`",
     };
-    place.tell(FindingCode::SchemaType, message, format!("write {meant}"));
+    place.report(FindingCode::SchemaType, message, format!("write {meant}"));
 }
 
 /// `properties` with `required`.
-fn properties(place: &mut Place<'_>, schema: &Json<'_>) {
-    if let Some(properties) = schema.set("properties") {
+fn properties(place: &mut RuleContext<'_>, schema: &Json<'_>) {
+    if let Some(properties) = schema.get_non_null("properties") {
         place.within("properties", |place| each_property(place, properties));
     }
     required(place, schema);
 }
 
-fn each_property(place: &mut Place<'_>, properties: &Json<'_>) {
+fn each_property(place: &mut RuleContext<'_>, properties: &Json<'_>) {
     if !matches!(properties, Json::Object(_)) {
         let message = format!("`properties` is an object, but this is {}", properties.kind());
-        return place.tell(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
+        return place.report(FindingCode::SchemaKeyword, message, "give each property a name and a schema");
     }
     for (name, property) in properties.members() {
         place.within(name, |place| {
             if matches!(property, Json::Object(_)) && property.text_of("description").is_none_or(is_blank) {
-                let message = format!("the parameter {} does not say what it means", shown(name));
-                place.tell(FindingCode::ParameterUndescribed, message, "add a `description`");
+                let message = format!("the parameter {} does not say what it means", quoted_excerpt(name));
+                place.report(FindingCode::ParameterUndescribed, message, "add a `description`");
             }
             inner(place, property);
         });
@@ -113,9 +113,9 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn required(place: &mut Place<'_>, schema: &Json<'_>) {
-    let Some(required) = schema.set("required") else { return };
-    let known = schema.set("properties").map(Json::members).unwrap_or_default();
+fn required(place: &mut RuleContext<'_>, schema: &Json<'_>) {
+    let Some(required) = schema.get_non_null("required") else { return };
+    let known = schema.get_non_null("properties").map(Json::members).unwrap_or_default();
     // Comparing each with each costs less than hashing while there are few.
     let set = (known.len() > FEW).then(|| known.iter().map(|(name, _)| name.as_ref()).collect::<HashSet<&str>>());
     let known =
@@ -125,17 +125,17 @@ fn required(place: &mut Place<'_>, schema: &Json<'_>) {
     place.within("required", |place| {
         let Some(names) = required.list() else {
             let message = format!("`required` is a list of names, but this is {}", required.kind());
-            return place.tell(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+            return place.report(FindingCode::SchemaKeyword, message, "list the names of the required properties");
         };
         for (index, name) in names.iter().enumerate() {
             place.at(index, |place| match name.text() {
                 None => {
                     let message = format!("`required` lists names, but this is {}", name.kind());
-                    place.tell(FindingCode::SchemaKeyword, message, "list the names of the required properties");
+                    place.report(FindingCode::SchemaKeyword, message, "list the names of the required properties");
                 }
                 Some(name) if judged && !known(name) => {
-                    let message = format!("{} is required, but there is no such parameter", shown(name));
-                    place.tell(
+                    let message = format!("{} is required, but there is no such parameter", quoted_excerpt(name));
+                    place.report(
                         FindingCode::RequiredUnknown,
                         message,
                         "add it to `properties`, or take it out of `required`",
@@ -148,35 +148,35 @@ fn required(place: &mut Place<'_>, schema: &Json<'_>) {
 }
 
 /// The other keywords, and the schemas that they hold.
-fn keywords(place: &mut Place<'_>, schema: &Json<'_>) {
+fn keywords(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     for (least, most) in RANGES {
         range(place, schema, least, most);
     }
     for keyword in ["pattern", "format", "description"] {
-        if let Some(value) = schema.set(keyword).filter(|value| value.text().is_none()) {
+        if let Some(value) = schema.get_non_null(keyword).filter(|value| value.text().is_none()) {
             wrong(place, keyword, value, "a text");
         }
     }
-    if let Some(value) = schema.set("enum") {
+    if let Some(value) = schema.get_non_null("enum") {
         allowed_values(place, schema, value);
     }
-    match schema.set("items") {
+    match schema.get_non_null("items") {
         Some(Json::List(items)) => each(place, "items", items),
         Some(item) => place.within("items", |place| inner(place, item)),
         None => {}
     }
-    if let Some(rest) = schema.set("additionalProperties") {
+    if let Some(rest) = schema.get_non_null("additionalProperties") {
         place.within("additionalProperties", |place| held(place, rest));
     }
     for keyword in LISTS {
-        match schema.set(keyword) {
+        match schema.get_non_null(keyword) {
             Some(Json::List(items)) => each(place, keyword, items),
             Some(other) => wrong(place, keyword, other, "a list of schemas"),
             None => {}
         }
     }
     for keyword in MAPS {
-        let Some(schemas) = schema.set(keyword) else { continue };
+        let Some(schemas) = schema.get_non_null(keyword) else { continue };
         place.within(keyword, |place| {
             for (name, schema) in schemas.members() {
                 place.within(name, |place| held(place, schema));
@@ -185,7 +185,7 @@ fn keywords(place: &mut Place<'_>, schema: &Json<'_>) {
     }
 }
 
-fn each(place: &mut Place<'_>, keyword: &str, items: &[Json<'_>]) {
+fn each(place: &mut RuleContext<'_>, keyword: &str, items: &[Json<'_>]) {
     place.within(keyword, |place| {
         for (index, item) in items.iter().enumerate() {
             place.at(index, |place| held(place, item));
@@ -194,8 +194,8 @@ fn each(place: &mut Place<'_>, keyword: &str, items: &[Json<'_>]) {
 }
 
 /// A schema that another one holds: it is combined with what stands around it, so it may leave its type to that.
-fn held(place: &mut Place<'_>, schema: &Json<'_>) {
-    if matches!(schema, Json::Object(_)) && schema.set("type").is_none() {
+fn held(place: &mut RuleContext<'_>, schema: &Json<'_>) {
+    if matches!(schema, Json::Object(_)) && schema.get_non_null("type").is_none() {
         properties(place, schema);
         keywords(place, schema);
         default(place, schema);
@@ -204,27 +204,27 @@ fn held(place: &mut Place<'_>, schema: &Json<'_>) {
     }
 }
 
-fn allowed_values(place: &mut Place<'_>, schema: &Json<'_>, value: &Json<'_>) {
+fn allowed_values(place: &mut RuleContext<'_>, schema: &Json<'_>, value: &Json<'_>) {
     let Some(values) = value.list().filter(|values| !values.is_empty()) else {
         let found = if value.list().is_some() { "an empty list" } else { value.kind() };
         let message = format!("`enum` is a list of values, but this is {found}");
-        return place.tell_at("/enum", FindingCode::SchemaKeyword, message, "list what is allowed, or leave it out");
+        return place.report_at("/enum", FindingCode::SchemaKeyword, message, "list what is allowed, or leave it out");
     };
     let Some(kind) = schema.text_of("type").filter(|kind| TYPES.contains(kind)) else { return };
     place.within("enum", |place| {
         for (index, value) in values.iter().enumerate().filter(|(_, value)| !value.is_of(kind)) {
             place.at(index, |place| {
                 let message = format!("`enum` allows {}, but the type is `{kind}`", value.kind());
-                place.tell(FindingCode::SchemaKeyword, message, "write values of the type, or change the type");
+                place.report(FindingCode::SchemaKeyword, message, "write values of the type, or change the type");
             });
         }
     });
 }
 
-fn range(place: &mut Place<'_>, schema: &Json<'_>, least: &str, most: &str) {
+fn range(place: &mut RuleContext<'_>, schema: &Json<'_>, least: &str, most: &str) {
     let whole = least != "minimum";
     let mut bound = |keyword: &str| {
-        let value = schema.set(keyword)?;
+        let value = schema.get_non_null(keyword)?;
         let number = value.number().filter(|number| !whole || *number >= 0.0 && number.fract() == 0.0);
         if number.is_none() {
             wrong(place, keyword, value, if whole { "a whole number, 0 or more" } else { "a number" });
@@ -235,24 +235,24 @@ fn range(place: &mut Place<'_>, schema: &Json<'_>, least: &str, most: &str) {
         && low > high
     {
         let message = format!("`{least}` is {low} and `{most}` is {high}, so that nothing fits");
-        place.tell_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
+        place.report_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
     }
 }
 
-fn wrong(place: &mut Place<'_>, keyword: &str, value: &Json<'_>, wanted: &str) {
+fn wrong(place: &mut RuleContext<'_>, keyword: &str, value: &Json<'_>, wanted: &str) {
     let message = match value {
         Json::Number(number) => format!("`{keyword}` is {wanted}, but this is {number}"),
         other => format!("`{keyword}` is {wanted}, but this is {}", other.kind()),
     };
-    place.tell_at(&format!("/{keyword}"), FindingCode::SchemaKeyword, message, &format!("make it {wanted}"));
+    place.report_at(&format!("/{keyword}"), FindingCode::SchemaKeyword, message, &format!("make it {wanted}"));
 }
 
-fn default(place: &mut Place<'_>, schema: &Json<'_>) {
+fn default(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     // `null` is how many say that there is none.
-    let Some(value) = schema.set("default") else { return };
-    if let Some(misfit) = fit::misfit(schema, value, &mut fit::Budget::new()) {
+    let Some(value) = schema.get_non_null("default") else { return };
+    if let Some(misfit) = fit::misfit(schema, value, &mut fit::StepBudget::new()) {
         let message = format!("the default {}", misfit.what);
-        place.tell_at(
+        place.report_at(
             &format!("/default{}", misfit.at),
             FindingCode::DefaultUnfit,
             message,

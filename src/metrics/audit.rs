@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::family::{Family, Kind};
+use super::family::{Family, MetricKind};
 
 /// Counts lines.
 #[derive(Debug, Default)]
@@ -37,12 +37,12 @@ impl AuditCounts {
     pub fn family(&self) -> Family {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_audit_lines",
             "Lines of the audit log by outcome: `dropped` found no room in the queue, `failed` could not be written.",
         )
-        .of("outcome", "written", count(&self.written))
-        .of("outcome", "dropped", count(&self.dropped))
-        .of("outcome", "failed", count(&self.failed))
+        .with_label("outcome", "written", count(&self.written))
+        .with_label("outcome", "dropped", count(&self.dropped))
+        .with_label("outcome", "failed", count(&self.failed))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::family::{Family, Kind};
-use super::times::Times;
+use super::family::{Family, MetricKind};
+use super::histogram::DurationHistogram;
 
 /// Every outcome: an answer, or the kind of the refusal. What is none of these counts for the last.
 const OUTCOMES: [&str; 25] = [
@@ -36,37 +36,38 @@ const OUTCOMES: [&str; 25] = [
 
 /// Counts calls.
 #[derive(Debug, Default)]
-pub struct CallCounts([Times; OUTCOMES.len()]);
+pub struct CallCounts([DurationHistogram; OUTCOMES.len()]);
 
 impl CallCounts {
     /// A call ended so, after so long, waiting included.
     pub fn ended(&self, outcome: &str, took: Duration) {
         let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.0.get(place) {
-            times.took(took);
+            times.observe(took);
         }
     }
 
     /// The metrics, while so many calls wait for their turn.
     pub fn families(&self, waiting: usize) -> Vec<Family> {
         let mut counts = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_calls",
             "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer, `given_up` those that nobody waited for any more before they were sent.",
         );
         let mut times = Family::new(
-            Kind::Histogram,
+            MetricKind::Histogram,
             "callsheet_call_duration_seconds",
             "How long calls of tools took, from the request to the answer, waiting for their turn included.",
         );
-        for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(Times::measured)) {
-            counts = counts.of("outcome", *outcome, measured.count);
+        for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(DurationHistogram::measured)) {
+            counts = counts.with_label("outcome", *outcome, measured.count);
             if measured.count > 0 {
-                times = times.of("outcome", *outcome, measured);
+                times = times.with_label("outcome", *outcome, measured);
             }
         }
-        let waiting = Family::new(Kind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
-            .value(waiting);
+        let waiting =
+            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
+                .value(waiting);
         vec![counts, times, waiting]
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use jiff::Timestamp;
 
-use super::family::{Family, Kind};
-use super::tally::Tally;
+use super::counter_vec::CounterVec;
+use super::family::{Family, MetricKind};
 
 /// What a reload may come to.
 const OUTCOMES: &[&str] = &[APPLIED, REFUSED];
@@ -15,7 +15,7 @@ const REFUSED: &str = "refused";
 /// Counts loads of the configuration.
 #[derive(Debug)]
 pub struct ConfigLoads {
-    reloads: Tally,
+    reloads: CounterVec,
     refused: AtomicBool,
     /// Seconds since 1970 of the load that is in force; none yet: 0.
     applied_at: AtomicI64,
@@ -23,7 +23,7 @@ pub struct ConfigLoads {
 
 impl Default for ConfigLoads {
     fn default() -> Self {
-        Self { reloads: Tally::new(OUTCOMES), refused: AtomicBool::new(false), applied_at: AtomicI64::new(0) }
+        Self { reloads: CounterVec::new(OUTCOMES), refused: AtomicBool::new(false), applied_at: AtomicI64::new(0) }
     }
 }
 
@@ -37,7 +37,7 @@ impl ConfigLoads {
     pub fn applied(&self, at: Timestamp) {
         self.reloads.count(APPLIED);
         self.started(at);
-        self.mended();
+        self.mark_valid();
     }
 
     /// A changed configuration was refused; the one before stays in force.
@@ -47,7 +47,7 @@ impl ConfigLoads {
     }
 
     /// What is written can be used again, whether or not it differs from what is in force.
-    pub fn mended(&self) {
+    pub fn mark_valid(&self) {
         self.refused.store(false, Ordering::Relaxed);
     }
 
@@ -55,22 +55,22 @@ impl ConfigLoads {
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^53")]
     pub fn families(&self) -> Vec<Family> {
         let reloads = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_config_reloads",
             "Changes of the configuration while running, by whether they came into force.",
         );
         let valid = Family::new(
-            Kind::Gauge,
+            MetricKind::Gauge,
             "callsheet_config_valid",
             "Whether the configuration that was last read is in force; 0 after one that was refused.",
         );
         let at = Family::new(
-            Kind::Gauge,
+            MetricKind::Gauge,
             "callsheet_config_applied_timestamp_seconds",
             "When the configuration in force came into force.",
         );
         vec![
-            self.reloads.of("outcome", reloads),
+            self.reloads.to_family("outcome", reloads),
             valid.value(!self.refused.load(Ordering::Relaxed)),
             at.value(self.applied_at.load(Ordering::Relaxed) as f64),
         ]
@@ -80,7 +80,7 @@ impl ConfigLoads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Value;
+    use crate::metrics::MetricValue;
 
     #[test]
     fn a_refused_change_shows_until_one_comes_into_force() {
@@ -90,13 +90,13 @@ mod tests {
             let value = |family: &Family, at: usize| family.samples[at].value.clone();
             (value(&reloads, 0), value(&reloads, 1), value(&valid, 0), value(&at, 0))
         };
-        let (none, one) = (Value::Whole(0), Value::Whole(1));
+        let (none, one) = (MetricValue::Whole(0), MetricValue::Whole(1));
         let at = |second| Timestamp::from_second(second).unwrap();
         loads.started(at(5));
-        assert_eq!(shown(), (none.clone(), none.clone(), one.clone(), Value::Real(5.0)));
+        assert_eq!(shown(), (none.clone(), none.clone(), one.clone(), MetricValue::Real(5.0)));
         loads.refused();
-        assert_eq!(shown(), (none.clone(), one.clone(), none, Value::Real(5.0)));
+        assert_eq!(shown(), (none.clone(), one.clone(), none, MetricValue::Real(5.0)));
         loads.applied(at(9));
-        assert_eq!(shown(), (one.clone(), one.clone(), one, Value::Real(9.0)));
+        assert_eq!(shown(), (one.clone(), one.clone(), one, MetricValue::Real(9.0)));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::family::{Family, Kind};
-use super::tally::Tally;
+use super::counter_vec::CounterVec;
+use super::family::{Family, MetricKind};
 
 /// Every name of an event.
 const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation"];
@@ -11,14 +11,14 @@ const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approva
 /// Counts events and the readers that were let go.
 #[derive(Debug)]
 pub struct EventCounts {
-    sent: Tally,
+    sent: CounterVec,
     dropped: AtomicU64,
     overrun: AtomicU64,
 }
 
 impl Default for EventCounts {
     fn default() -> Self {
-        Self { sent: Tally::new(EVENTS), dropped: AtomicU64::new(0), overrun: AtomicU64::new(0) }
+        Self { sent: CounterVec::new(EVENTS), dropped: AtomicU64::new(0), overrun: AtomicU64::new(0) }
     }
 }
 
@@ -37,23 +37,23 @@ impl EventCounts {
     /// The metrics, with how many follow now.
     pub fn families(&self, subscribers: usize) -> Vec<Family> {
         let sent = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_events_sent",
             "Events that were given to readers; one that 10 readers get counts 10 times.",
         );
         let dropped = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_events_dropped",
             "Events that readers had before them when they were let go for not keeping up; they may resume.",
         );
         let overrun = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_event_readers_dropped",
             "Readers of events that did not keep up and were let go.",
         );
-        let follow = Family::new(Kind::Gauge, "callsheet_event_subscribers", "Readers that follow events now.");
+        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Readers that follow events now.");
         vec![
-            self.sent.of("event", sent),
+            self.sent.to_family("event", sent),
             dropped.value(self.dropped.load(Ordering::Relaxed)),
             overrun.value(self.overrun.load(Ordering::Relaxed)),
             follow.value(subscribers),

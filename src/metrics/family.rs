@@ -1,6 +1,6 @@
 //! One metric with its samples at one moment, as plain data.
 
-use super::times::Measured;
+use super::histogram::HistogramSnapshot;
 
 /// A metric: what it is called and means, and its samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,14 +10,14 @@ pub struct Family {
     /// One sentence for people.
     pub help: &'static str,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The samples; none writes the metric without a value.
     pub samples: Vec<Sample>,
 }
 
 /// The kinds of metrics (`OpenMetrics` 1.0, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows, from zero at the start of the process.
     Counter,
     /// Goes up and down.
@@ -34,74 +34,74 @@ pub struct Sample {
     /// Names and values; a value may be any text.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
-    pub value: Value,
+    pub value: MetricValue,
 }
 
 /// A value of a metric.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// A count.
     Whole(u64),
     /// Anything else: seconds, shares, points in time as seconds since 1970.
     Real(f64),
     /// Of a histogram.
-    Times(Measured),
+    Times(HistogramSnapshot),
     /// Of facts, which are their labels.
     Fact,
 }
 
 impl Family {
     /// A metric whose samples have no labels, or one label each.
-    pub fn new(kind: Kind, name: &'static str, help: &'static str) -> Self {
+    pub fn new(kind: MetricKind, name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind, samples: Vec::new() }
     }
 
     /// With one more sample that has no labels.
     #[must_use]
-    pub fn value(self, value: impl Into<Value>) -> Self {
+    pub fn value(self, value: impl Into<MetricValue>) -> Self {
         self.sample(Vec::new(), value)
     }
 
     /// With one more sample that has one label.
     #[must_use]
-    pub fn of(self, label: &'static str, text: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_label(self, label: &'static str, text: impl Into<String>, value: impl Into<MetricValue>) -> Self {
         self.sample(vec![(label, text.into())], value)
     }
 
     /// With one more sample.
     #[must_use]
-    pub fn sample(mut self, labels: Vec<(&'static str, String)>, value: impl Into<Value>) -> Self {
+    pub fn sample(mut self, labels: Vec<(&'static str, String)>, value: impl Into<MetricValue>) -> Self {
         self.samples.push(Sample { labels, value: value.into() });
         self
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for MetricValue {
     fn from(value: u64) -> Self {
         Self::Whole(value)
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for MetricValue {
     fn from(value: usize) -> Self {
         Self::Whole(value as u64)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for MetricValue {
     fn from(value: bool) -> Self {
         Self::Whole(u64::from(value))
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for MetricValue {
     fn from(value: f64) -> Self {
         Self::Real(value)
     }
 }
 
-impl From<Measured> for Value {
-    fn from(value: Measured) -> Self {
+impl From<HistogramSnapshot> for MetricValue {
+    fn from(value: HistogramSnapshot) -> Self {
         Self::Times(value)
     }
 }

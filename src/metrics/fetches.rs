@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::family::{Family, Kind};
-use super::times::Times;
+use super::family::{Family, MetricKind};
+use super::histogram::DurationHistogram;
 
 /// Every outcome: an answer, or the kind of the error. What is none of these counts for the last.
 const OUTCOMES: [&str; 11] = [
@@ -24,7 +24,7 @@ const OUTCOMES: [&str; 11] = [
 /// Counts requests to scenarios.
 #[derive(Debug, Default)]
 pub struct Fetches {
-    times: [Times; OUTCOMES.len()],
+    times: [DurationHistogram; OUTCOMES.len()],
     bytes: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl Fetches {
     pub fn ended(&self, outcome: &str, took: Duration, bytes: usize) {
         let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.times.get(place) {
-            times.took(took);
+            times.observe(took);
         }
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -42,23 +42,23 @@ impl Fetches {
     /// The metrics.
     pub fn families(&self) -> Vec<Family> {
         let mut counts = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_fetches",
             "Requests to scenarios by outcome; those that a scenario answered with 304 are `not-modified`.",
         );
         let mut times = Family::new(
-            Kind::Histogram,
+            MetricKind::Histogram,
             "callsheet_fetch_duration_seconds",
             "How long requests to scenarios took, from the start to the last byte or the failure.",
         );
-        for (outcome, measured) in OUTCOMES.iter().zip(self.times.iter().map(Times::measured)) {
-            counts = counts.of("outcome", *outcome, measured.count);
+        for (outcome, measured) in OUTCOMES.iter().zip(self.times.iter().map(DurationHistogram::measured)) {
+            counts = counts.with_label("outcome", *outcome, measured.count);
             if measured.count > 0 {
-                times = times.of("outcome", *outcome, measured);
+                times = times.with_label("outcome", *outcome, measured);
             }
         }
         let bytes = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_fetch_received_bytes",
             "Bytes of bodies that scenarios answered, after decoding.",
         );

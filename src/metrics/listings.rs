@@ -1,7 +1,7 @@
 //! What asking scenarios for their tools came to, beyond the requests themselves.
 
-use super::family::{Family, Kind};
-use super::tally::Tally;
+use super::counter_vec::CounterVec;
+use super::family::{Family, MetricKind};
 
 /// Every outcome: a manifest, the confirmation of the known one, or the kind of the error. Those of requests are `unanswered`.
 const OUTCOMES: &[&str] =
@@ -9,11 +9,11 @@ const OUTCOMES: &[&str] =
 
 /// Counts listings.
 #[derive(Debug)]
-pub struct Listings(Tally);
+pub struct Listings(CounterVec);
 
 impl Default for Listings {
     fn default() -> Self {
-        Self(Tally::new(OUTCOMES))
+        Self(CounterVec::new(OUTCOMES))
     }
 }
 
@@ -27,6 +27,6 @@ impl Listings {
     pub fn families(&self) -> Vec<Family> {
         let help =
             "Listings of scenarios by outcome, those inside the process and probes of unknown protocols included.";
-        vec![self.0.of("outcome", Family::new(Kind::Counter, "callsheet_listings", help))]
+        vec![self.0.to_family("outcome", Family::new(MetricKind::Counter, "callsheet_listings", help))]
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::family::{Family, Kind};
+use super::family::{Family, MetricKind};
 
 /// Clock ticks per second in `/proc/self/stat`: what the kernel shows to programs, whatever it counts in (`USER_HZ`).
 const TICKS: f64 = 100.0;
@@ -20,8 +20,8 @@ pub fn families() -> Vec<Family> {
     let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
     let started = field(&stat, 22).zip(line(&machine, "btime")).map(|(ticks, boot)| boot + ticks / TICKS);
     let memory = |name| line(&status, name).map(|kib| kib * KIB);
-    let counter = |name, help, value: Option<f64>| Some(Family::new(Kind::Counter, name, help).value(value?));
-    let gauge = |name, help, value: Option<f64>| Some(Family::new(Kind::Gauge, name, help).value(value?));
+    let counter = |name, help, value: Option<f64>| Some(Family::new(MetricKind::Counter, name, help).value(value?));
+    let gauge = |name, help, value: Option<f64>| Some(Family::new(MetricKind::Gauge, name, help).value(value?));
     let fds = fds.and_then(|count| u32::try_from(count).ok()).map(f64::from);
     let all = [
         counter("process_cpu_seconds", "Processor time of the process, its own and the kernel's for it.", cpu),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use super::family::{Family, Kind};
-use super::times::Times;
+use super::family::{Family, MetricKind};
+use super::histogram::DurationHistogram;
 
 /// The methods that are told apart; any other is the last.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "other"];
@@ -22,66 +22,66 @@ const OTHER: u16 = 0;
 
 /// Counts requests.
 #[derive(Debug)]
-pub struct Requests(Box<[Route]>);
+pub struct Requests(Box<[RouteCounters]>);
 
 /// Where the requests of one route are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoutePlace(usize);
+pub struct RouteIndex(usize);
 
 /// Where one request is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MethodPlace(usize);
+pub struct MethodIndex(usize);
 
 #[derive(Debug)]
-struct Route {
+struct RouteCounters {
     path: &'static str,
     counts: [[AtomicU64; STATUSES.len()]; METHODS.len()],
-    times: Times,
+    times: DurationHistogram,
 }
 
 impl Requests {
     /// For these routes. The last one stands for every request that no route answers.
     pub fn new(routes: impl IntoIterator<Item = &'static str>) -> Self {
-        let route = |path| Route { path, counts: Default::default(), times: Times::default() };
+        let route = |path| RouteCounters { path, counts: Default::default(), times: DurationHistogram::default() };
         Self(routes.into_iter().map(route).collect())
     }
 
     /// Where a route is counted.
-    pub fn route(&self, path: &str) -> RoutePlace {
+    pub fn route(&self, path: &str) -> RouteIndex {
         let place = self.0.iter().position(|route| route.path == path);
-        RoutePlace(place.unwrap_or(self.0.len().saturating_sub(1)))
+        RouteIndex(place.unwrap_or(self.0.len().saturating_sub(1)))
     }
 
     /// The route that is counted there.
-    pub fn path(&self, route: RoutePlace) -> &'static str {
+    pub fn path(&self, route: RouteIndex) -> &'static str {
         self.0.get(route.0).map_or("", |route| route.path)
     }
 
     /// Where a method is counted.
-    pub fn method(method: &Method) -> MethodPlace {
+    pub fn method(method: &Method) -> MethodIndex {
         let place = METHODS.iter().position(|known| *known == method.as_str());
-        MethodPlace(place.unwrap_or(METHODS.len() - 1))
+        MethodIndex(place.unwrap_or(METHODS.len() - 1))
     }
 
     /// A request was answered with this status, so long after its head was read.
-    pub fn answered(&self, route: RoutePlace, method: MethodPlace, status: StatusCode, took: Duration) {
+    pub fn answered(&self, route: RouteIndex, method: MethodIndex, status: StatusCode, took: Duration) {
         let Some(route) = self.0.get(route.0) else { return };
         let status = STATUSES.iter().position(|known| *known == status.as_u16()).unwrap_or(STATUSES.len() - 1);
         if let Some(count) = route.counts.get(method.0).and_then(|counts| counts.get(status)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        route.times.took(took);
+        route.times.observe(took);
     }
 
     /// The metrics. What never happened is left out.
     pub fn families(&self) -> Vec<Family> {
         let mut counts = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_http_requests",
             "Requests by route, method and status; `refused` are those that the guard did not let pass.",
         );
         let mut times = Family::new(
-            Kind::Histogram,
+            MetricKind::Histogram,
             "callsheet_http_request_duration_seconds",
             "How long requests took by route, from their head to the head of the answer.",
         );
@@ -102,7 +102,7 @@ impl Requests {
             }
             let measured = route.times.measured();
             if measured.count > 0 {
-                times = times.of("route", route.path, measured);
+                times = times.with_label("route", route.path, measured);
             }
         }
         vec![counts, times]

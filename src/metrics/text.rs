@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::family::{Family, Kind, Sample, Value};
+use super::family::{Family, MetricKind, MetricValue, Sample};
 
 /// How metrics are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl Style {
 
 /// Writes metrics, in their order. Values of labels are escaped. Fails only when formatting does, which a text in memory cannot.
 pub fn write(families: Vec<Family>, style: Style) -> Result<String, fmt::Error> {
-    let kinds: BTreeMap<&str, Kind> = families.iter().map(|family| (family.name, family.kind)).collect();
+    let kinds: BTreeMap<&str, MetricKind> = families.iter().map(|family| (family.name, family.kind)).collect();
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Gathered(families)));
+    registry.register_collector(Box::new(FamilyCollector(families)));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(match style {
@@ -44,15 +44,15 @@ pub fn write(families: Vec<Family>, style: Style) -> Result<String, fmt::Error> 
 
 /// What one scrape found.
 #[derive(Debug)]
-struct Gathered(Vec<Family>);
+struct FamilyCollector(Vec<Family>);
 
-impl Collector for Gathered {
+impl Collector for FamilyCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         for family in &self.0 {
             let (name, unit) = split(family);
             let mut metric = encoder.encode_descriptor(name, family.help, unit.as_ref(), family.kind.metric_type())?;
             for sample in &family.samples {
-                if sample.labels.is_empty() || family.kind == Kind::Info {
+                if sample.labels.is_empty() || family.kind == MetricKind::Info {
                     sample.encode(&mut metric, family.kind)?;
                 } else {
                     sample.encode(&mut metric.encode_family(&sample.labels)?, family.kind)?;
@@ -63,7 +63,7 @@ impl Collector for Gathered {
     }
 }
 
-impl Kind {
+impl MetricKind {
     fn metric_type(self) -> MetricType {
         match self {
             Self::Counter => MetricType::Counter,
@@ -75,14 +75,20 @@ impl Kind {
 }
 
 impl Sample {
-    fn encode(&self, metric: &mut MetricEncoder<'_>, kind: Kind) -> fmt::Result {
+    fn encode(&self, metric: &mut MetricEncoder<'_>, kind: MetricKind) -> fmt::Result {
         match &self.value {
-            Value::Whole(count) if kind == Kind::Counter => metric.encode_counter::<NoLabelSet, _, f64>(count, None),
-            Value::Real(count) if kind == Kind::Counter => metric.encode_counter::<NoLabelSet, _, f64>(count, None),
-            Value::Whole(value) => metric.encode_gauge(value),
-            Value::Real(value) => metric.encode_gauge(value),
-            Value::Times(times) => metric.encode_histogram::<NoLabelSet>(times.sum, times.count, &times.buckets, None),
-            Value::Fact => metric.encode_info(&self.labels),
+            MetricValue::Whole(count) if kind == MetricKind::Counter => {
+                metric.encode_counter::<NoLabelSet, _, f64>(count, None)
+            }
+            MetricValue::Real(count) if kind == MetricKind::Counter => {
+                metric.encode_counter::<NoLabelSet, _, f64>(count, None)
+            }
+            MetricValue::Whole(value) => metric.encode_gauge(value),
+            MetricValue::Real(value) => metric.encode_gauge(value),
+            MetricValue::Times(times) => {
+                metric.encode_histogram::<NoLabelSet>(times.sum, times.count, &times.buckets, None)
+            }
+            MetricValue::Fact => metric.encode_info(&self.labels),
         }
     }
 }
@@ -96,7 +102,7 @@ fn split(family: &Family) -> (&'static str, Option<Unit>) {
 
 /// `OpenMetrics` as Prometheus wrote metrics before: there, the ending of a counter or of facts is a part of the name, facts are a gauge,
 /// and neither units nor the end are told.
-fn plain(text: &str, kinds: &BTreeMap<&str, Kind>) -> String {
+fn plain(text: &str, kinds: &BTreeMap<&str, MetricKind>) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.lines() {
         let about = ["# HELP ", "# TYPE "].into_iter().find(|about| line.starts_with(about));
@@ -109,8 +115,8 @@ fn plain(text: &str, kinds: &BTreeMap<&str, Kind>) -> String {
         };
         let (name, rest) = line[about.len()..].split_once(' ').unwrap_or_default();
         let (ending, rest) = match kinds.get(name) {
-            Some(Kind::Counter) => ("_total", rest),
-            Some(Kind::Info) => ("_info", if about == "# TYPE " { "gauge" } else { rest }),
+            Some(MetricKind::Counter) => ("_total", rest),
+            Some(MetricKind::Info) => ("_info", if about == "# TYPE " { "gauge" } else { rest }),
             _ => ("", rest),
         };
         for part in [about, name, ending, " ", rest, "\n"] {
@@ -123,18 +129,18 @@ fn plain(text: &str, kinds: &BTreeMap<&str, Kind>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Times;
+    use crate::metrics::DurationHistogram;
     use std::time::Duration;
 
     fn families() -> Vec<Family> {
-        let times = Times::default();
-        times.took(Duration::from_millis(2));
+        let times = DurationHistogram::default();
+        times.observe(Duration::from_millis(2));
         vec![
-            Family::new(Kind::Info, "app_build", "Which one.").of("version", "1", Value::Fact),
-            Family::new(Kind::Counter, "app_read_bytes", "How much.").value(7_u64),
-            Family::new(Kind::Gauge, "app_up", "Who is up.").of("name", "a\"\\\nb", true),
-            Family::new(Kind::Histogram, "app_wait_seconds", "How long.").of("to", "x", times.measured()),
-            Family::new(Kind::Gauge, "app_none", "Nothing to tell."),
+            Family::new(MetricKind::Info, "app_build", "Which one.").with_label("version", "1", MetricValue::Fact),
+            Family::new(MetricKind::Counter, "app_read_bytes", "How much.").value(7_u64),
+            Family::new(MetricKind::Gauge, "app_up", "Who is up.").with_label("name", "a\"\\\nb", true),
+            Family::new(MetricKind::Histogram, "app_wait_seconds", "How long.").with_label("to", "x", times.measured()),
+            Family::new(MetricKind::Gauge, "app_none", "Nothing to tell."),
         ]
     }
 

@@ -1,7 +1,7 @@
 //! Lists that were asked for, by how much of the work was done already.
 
-use super::family::{Family, Kind};
-use super::tally::Tally;
+use super::counter_vec::CounterVec;
+use super::family::{Family, MetricKind};
 
 const REPEATED: usize = 0;
 const HIT: usize = 1;
@@ -10,11 +10,11 @@ const OUTCOMES: &[&str] = &["repeated", "hit", "miss"];
 
 /// Counts lists.
 #[derive(Debug)]
-pub struct ViewCounts(Tally);
+pub struct ViewCounts(CounterVec);
 
 impl Default for ViewCounts {
     fn default() -> Self {
-        Self(Tally::new(OUTCOMES))
+        Self(CounterVec::new(OUTCOMES))
     }
 }
 
@@ -32,12 +32,13 @@ impl ViewCounts {
     /// The metrics, with what the cache of bodies holds now.
     pub fn families(&self, entries: u64, bytes: u64) -> Vec<Family> {
         let lists = Family::new(
-            Kind::Counter,
+            MetricKind::Counter,
             "callsheet_view_requests",
             "Lists that were asked for: answered as sent before (`repeated`), from a prepared body (`hit`), or made (`miss`).",
         );
-        let count = Family::new(Kind::Gauge, "callsheet_view_cache_entries", "Prepared bodies that are kept.");
-        let size = Family::new(Kind::Gauge, "callsheet_view_cache_bytes", "Memory that prepared bodies take, roughly.");
-        vec![self.0.of("outcome", lists), count.value(entries), size.value(bytes)]
+        let count = Family::new(MetricKind::Gauge, "callsheet_view_cache_entries", "Prepared bodies that are kept.");
+        let size =
+            Family::new(MetricKind::Gauge, "callsheet_view_cache_bytes", "Memory that prepared bodies take, roughly.");
+        vec![self.0.to_family("outcome", lists), count.value(entries), size.value(bytes)]
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::asker::Asker;
+use super::caller::CallerInfo;
 use super::json::JsonText;
 use super::name::ToolId;
-use super::scenario::Party;
+use super::scenario::PeerIdentity;
 
 /// A call that needs a human's approval: exactly what would be run, for which caller, and which party offered it at the request.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,9 +23,9 @@ pub struct ApprovalRequest {
     /// The text of one JSON object, exactly as it will be sent.
     pub arguments: JsonText,
     /// The client that requested it.
-    pub asker: Asker,
+    pub caller: CallerInfo,
     /// The party behind the scenario at the request.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// Digest of the tool as it was offered then, as hexadecimal digits.
     pub definition: Arc<str>,
     /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is for this alone.
@@ -39,16 +39,16 @@ pub struct ApprovalRequest {
     /// Its state.
     pub state: ApprovalState,
     /// The decision; `None` while it waits, and when it expired.
-    pub decided: Option<Decided>,
+    pub decided: Option<ApprovalDecision>,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
     /// What the call came to.
-    pub answer: Option<CallAnswer>,
+    pub answer: Option<StoredAnswer>,
 }
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
+pub struct ApprovalDecision {
     /// The person, by the name that they gave.
     pub by: Arc<str>,
     /// When.
@@ -59,7 +59,7 @@ pub struct Decided {
 
 /// What a call came to, as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CallAnswer {
+pub struct StoredAnswer {
     /// Whether the tool did what it was asked for.
     pub success: bool,
     /// What it answered.

@@ -241,7 +241,7 @@ impl CappedFindings {
 }
 
 /// The beginning of a foreign text, in backticks, with what a terminal might act on escaped, for messages.
-pub fn shown(text: &str) -> String {
+pub fn quoted_excerpt(text: &str) -> String {
     let mut out = String::from("`");
     for c in text.chars().take(SHOWN) {
         match c {

@@ -12,7 +12,7 @@ pub struct JsonText(Arc<str>);
 
 impl JsonText {
     /// Keeps a text that is one JSON value, blanks around it left out. Fails with the reader's own words when it is none.
-    pub fn read(text: &str) -> Result<Self, serde_json::Error> {
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let raw: &serde_json::value::RawValue = serde_json::from_str(text)?;
         Ok(Self(raw.get().into()))
     }
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn keeps_one_value_and_refuses_the_rest() {
-        assert_eq!(JsonText::read(" {\"a\": 1} ").unwrap().get(), "{\"a\": 1}");
+        assert_eq!(JsonText::parse(" {\"a\": 1} ").unwrap().get(), "{\"a\": 1}");
         for text in ["", "{", "{} {}", "nul", "{a:1}"] {
-            assert!(JsonText::read(text).is_err(), "{text}");
+            assert!(JsonText::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Pure values. No IO, no async, no clock, nothing of the other modules; wire shapes live with the module that owns the wire.
 
 pub mod approval;
-pub mod asker;
+pub mod caller;
 pub mod config_state;
 mod digest;
 pub mod finding;
@@ -22,23 +22,26 @@ pub mod usage;
 pub mod version;
 pub mod view;
 
-pub use approval::{ApprovalRequest, ApprovalState, CallAnswer, Decided};
-pub use asker::Asker;
+pub use approval::{ApprovalDecision, ApprovalRequest, ApprovalState, StoredAnswer};
+pub use caller::CallerInfo;
 pub use config_state::{ConfigProblem, ConfigState, RefusedConfig, RenamedKey, ScenarioChanges};
 pub use finding::{CappedFindings, Finding, FindingCode, Severity};
 pub use json::JsonText;
 pub use manifest::{Bounds, Category, Digest, Manifest, ScenarioInfo};
 pub use name::{InvalidName, NameRef, PublishedName, SCENARIO_NAME_MAX, ScenarioName, ToolId};
 pub use operation::{Operation, OperationState, Progress};
-pub use preference::{Approval, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch};
+pub use preference::{
+    ApprovalPolicy, InvalidPreference, PreferenceSet, PreferenceTarget, Scope, Settings, SettingsPatch,
+};
 pub use profile::{Permission, Profile, UnknownLevel};
 pub use scenario::{
-    Freshness, Health, Isolated, LastError, Party, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId, ToolCounts, Turn,
+    Freshness, Health, Isolated, LastError, PeerIdentity, SHOWN_NAME, SHOWN_TEXT, ScenarioState, SourceId,
+    StateTransition, ToolCounts,
 };
 pub use secret::Secret;
-pub(crate) use target::shown;
+pub(crate) use target::redacted_url;
 pub use target::{HttpTarget, InProcessId, Target};
 pub use tool::{Extra, Facts, TOOL_NAME_MAX, Tool};
 pub use usage::ToolUsage;
-pub use version::{Accept, ProtocolVersion, VersionVerdict};
+pub use version::{AcceptedVersions, ProtocolVersion, VersionVerdict};
 pub use view::{Effective, Provenance, ViewTool};

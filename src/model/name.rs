@@ -109,7 +109,7 @@ impl FromStr for ToolId {
 
 impl NameRef {
     /// Reads what an asker wrote. A text with a slash that is no identity is looked up as it stands.
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Bare(text.to_owned()), Self::Id)
     }
 }
@@ -293,6 +293,6 @@ mod tests {
         assert_eq!(id("files/dir/read").tool.as_ref(), "dir/read");
         assert!("files".parse::<ToolId>().is_err());
         assert!("/x".parse::<ToolId>().is_err());
-        assert_eq!(NameRef::read("read"), NameRef::Bare("read".into()));
+        assert_eq!(NameRef::parse("read"), NameRef::Bare("read".into()));
     }
 }

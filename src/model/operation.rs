@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::asker::Asker;
+use super::caller::CallerInfo;
 use super::json::JsonText;
 use super::name::ToolId;
-use super::scenario::Party;
+use super::scenario::PeerIdentity;
 
 /// One long-running operation, followed by asking the scenario that started it.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,9 +19,9 @@ pub struct Operation {
     /// What was started.
     pub tool: ToolId,
     /// The client that requested it.
-    pub asker: Asker,
+    pub caller: CallerInfo,
     /// The party behind the scenario at the request. No other is polled for its progress.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// What the tool said of how to follow it (`async_behavior`), as it was then.
     pub behaviour: JsonText,
     /// The scenario's own id of it: a text or a number.

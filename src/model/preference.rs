@@ -35,7 +35,7 @@ pub enum PreferenceTarget {
 
 /// Whether a human must approve each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Approval {
+pub enum ApprovalPolicy {
     /// Must, whatever the manifest says.
     Require,
     /// Need not, whatever the manifest says.
@@ -48,7 +48,7 @@ pub struct Settings {
     /// Whether the tool is in the list.
     pub enabled: Option<bool>,
     /// Whether calls need approval.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalPolicy>,
     /// The name to publish it under. Only for a single tool.
     pub alias: Option<PublishedName>,
     /// Which tools stay when a limit allows only so many: highest first. 0 when nothing is set.
@@ -63,7 +63,7 @@ pub struct SettingsPatch {
     /// See [`Settings::enabled`].
     pub enabled: Option<Option<bool>>,
     /// See [`Settings::approval`].
-    pub approval: Option<Option<Approval>>,
+    pub approval: Option<Option<ApprovalPolicy>>,
     /// See [`Settings::alias`].
     pub alias: Option<Option<PublishedName>>,
     /// See [`Settings::priority`].
@@ -198,7 +198,7 @@ impl PreferenceTarget {
     }
 }
 
-impl FromStr for Approval {
+impl FromStr for ApprovalPolicy {
     type Err = InvalidPreference;
 
     fn from_str(text: &str) -> Result<Self, InvalidPreference> {
@@ -215,7 +215,7 @@ fn free_text(text: &str) -> Result<String, InvalidPreference> {
     if legal { Ok(text.to_owned()) } else { Err(InvalidPreference::Text(text.chars().take(120).collect())) }
 }
 
-impl Approval {
+impl ApprovalPolicy {
     /// The setting as it is written in answers.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -121,7 +121,7 @@ pub struct Health {
     /// Whether its address may be asked for more than a manifest.
     pub trusted: bool,
     /// The party that answers there, as far as it can be known from outside: what an operator's decision would be for.
-    pub party: Party,
+    pub party: PeerIdentity,
     /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the same.
     pub own_name: Option<String>,
     /// The protocol it speaks, once known.
@@ -183,7 +183,7 @@ impl Isolated {
 
 /// One change of a scenario's state, told where it was made, so that those that come and go between two looks are told too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub struct StateTransition {
     /// The scenario.
     pub name: ScenarioName,
     /// Where it stood before; absent when it was just heard of.
@@ -223,7 +223,7 @@ pub const SHOWN_TEXT: usize = 1000;
 /// Neither part proves anything: an identity is announced in the clear and can be copied, and an address can be given to another
 /// machine. An operator's approval is kept for both together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Party {
+pub struct PeerIdentity {
     /// What it says it is wherever it runs (the `id` of an mDNS announcement).
     pub identity: Option<Arc<str>>,
     /// `scheme://host:port`, the port always written out, and the host the address that is connected to where that is known. Absent
@@ -253,7 +253,7 @@ pub struct LastError {
     pub at: Timestamp,
 }
 
-impl Party {
+impl PeerIdentity {
     /// Whether both are at the same address of the same scheme, whatever their ports.
     pub fn same_host(&self, other: &Self) -> bool {
         let host =
@@ -284,7 +284,7 @@ impl Party {
 }
 
 /// For people; the identity, which anybody may announce, is cut and escaped.
-impl fmt::Display for Party {
+impl fmt::Display for PeerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(identity) = &self.identity {
             let shown: String = identity.chars().take(SHOWN_NAME).collect();

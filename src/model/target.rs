@@ -92,7 +92,7 @@ impl InProcessId {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http(target) => f.write_str(&shown(&target.url)),
+            Self::Http(target) => f.write_str(&redacted_url(&target.url)),
             Self::InProcess(id) => write!(f, "{LOCAL}:{}", id.as_str()),
         }
     }
@@ -100,13 +100,13 @@ impl fmt::Display for Target {
 
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = shown(&self.url);
+        let url = redacted_url(&self.url);
         f.debug_struct("HttpTarget").field("url", &url).field("dial", &self.dial).finish_non_exhaustive()
     }
 }
 
 /// Any address without what may be secret in it: credentials, query and fragment.
-pub(crate) fn shown(url: &Url) -> String {
+pub(crate) fn redacted_url(url: &Url) -> String {
     if url.cannot_be_a_base() && url.scheme() != LOCAL {
         // `data:` and `mailto:` carry content or people where others carry a host.
         return format!("{}:...", url.scheme());

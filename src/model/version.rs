@@ -20,7 +20,7 @@ pub struct ProtocolVersion {
 
 /// The range of versions that is accepted, `protocol.accept` in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accept(VersionReq);
+pub struct AcceptedVersions(VersionReq);
 
 /// What to do with a manifest of a certain version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct InvalidVersion(pub String);
 
 impl ProtocolVersion {
     /// Reads a version text.
-    pub fn read(text: &str) -> Result<Self, InvalidVersion> {
+    pub fn parse(text: &str) -> Result<Self, InvalidVersion> {
         let invalid = || InvalidVersion(text.chars().take(60).collect());
         let trimmed = text.trim();
         let bare = trimmed.strip_prefix(['v', 'V']).unwrap_or(trimmed);
@@ -70,15 +70,15 @@ fn number(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
-impl Accept {
+impl AcceptedVersions {
     /// Reads a semver range such as `>=1.0, <2.0`.
-    pub fn read(text: &str) -> Result<Self, semver::Error> {
+    pub fn parse(text: &str) -> Result<Self, semver::Error> {
         VersionReq::parse(text).map(Self)
     }
 
     /// Judges what a scenario wrote.
     pub fn judge(&self, text: &str) -> VersionVerdict {
-        match ProtocolVersion::read(text) {
+        match ProtocolVersion::parse(text) {
             Ok(version) if self.0.matches(&version.base) => VersionVerdict::Accepted(version),
             Ok(version) => VersionVerdict::OutOfRange(version),
             Err(InvalidVersion(_)) => VersionVerdict::Unreadable,
@@ -86,7 +86,7 @@ impl Accept {
     }
 }
 
-impl Default for Accept {
+impl Default for AcceptedVersions {
     /// `>=1.0, <2.0`: the one major version there is.
     fn default() -> Self {
         let from = |op, major| Comparator { op, major, minor: Some(0), patch: None, pre: Prerelease::EMPTY };
@@ -94,7 +94,7 @@ impl Default for Accept {
     }
 }
 
-impl fmt::Display for Accept {
+impl fmt::Display for AcceptedVersions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn judge(text: &str) -> VersionVerdict {
-        Accept::read(">=1.0, <2.0").unwrap().judge(text)
+        AcceptedVersions::parse(">=1.0, <2.0").unwrap().judge(text)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::JsonText;
-use crate::transports::http::{Answer, Unanswered};
+use crate::transports::http::{HttpResponse, Unanswered};
 use crate::transports::{TransportError, status_text};
 
 /// Characters of a foreign answer that are told when it cannot be used.
@@ -41,7 +41,7 @@ pub struct Outcome {
     /// The scenario's own word for that (`not_found`, `validation_error`, ...).
     pub code: Option<String>,
     /// Set when it says that it goes on running.
-    pub running: Option<Running>,
+    pub running: Option<RunningCall>,
     /// The status it came with, where its transport has statuses: in the numbers of HTTP.
     pub status: Option<u16>,
     /// When the scenario asks to be called again, if it said so.
@@ -52,7 +52,7 @@ pub struct Outcome {
 
 /// What a scenario says of a call that goes on after its answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningCall {
     /// Its name for the run. A number is written in digits.
     pub run_id: Option<String>,
     /// Its word for how it stands.
@@ -126,7 +126,7 @@ impl Outcome {
 
 impl CallError {
     /// An answer that is none of the protocol's, with the beginning of its body and why it could not be read.
-    pub fn not_this_protocol(answer: &Answer, why: &str) -> Self {
+    pub fn not_this_protocol(answer: &HttpResponse, why: &str) -> Self {
         let text = String::from_utf8_lossy(&answer.body);
         let start: String = text.trim().chars().take(EXCERPT).collect();
         let excerpt = if start.is_empty() {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use super::{ConnectError, ListError, ListRequest, Validity};
 use crate::model::Target;
 use crate::transports::Transports;
-use crate::transports::http::{Freshness, Upstream, Validators};
+use crate::transports::http::{HttpFreshness, HttpValidators, Upstream};
 
 /// Bytes of a body (of a manifest, or of a call's answer) that is decoded on the thread that received it: at most two milliseconds even in the
 /// slowest spelling, while most manifests take a tenth of one. A larger one goes to the blocking pool.
@@ -32,9 +32,10 @@ pub(super) fn upstream(target: &Target, transports: &Transports) -> Result<Upstr
 
 /// Requests the manifest at `path`, conditionally where something is known.
 pub(super) async fn fetch(upstream: &Upstream, path: &str, request: &ListRequest) -> Result<Fetched, ListError> {
-    let stored = request.known.as_ref().and_then(|known| known.validators.get::<Freshness>());
-    let upstream = upstream.clone().reading_at_most(request.max_body);
-    let answer = upstream.get(path, stored.map(|stored: &Freshness| -> &Validators { &stored.validators })).await?;
+    let stored = request.known.as_ref().and_then(|known| known.validators.get::<HttpFreshness>());
+    let upstream = upstream.clone().with_max_body(request.max_body);
+    let answer =
+        upstream.get(path, stored.map(|stored: &HttpFreshness| -> &HttpValidators { &stored.validators })).await?;
     let freshness = upstream.freshness(&answer);
     match (answer.head.status, stored) {
         // What the 304 left out stays as the stored answer said it.
@@ -47,7 +48,7 @@ pub(super) async fn fetch(upstream: &Upstream, path: &str, request: &ListRequest
 }
 
 /// Reads something of so many bytes where it does not hold up other work.
-pub(super) async fn read<T: Send + 'static>(
+pub(super) async fn decode_off_thread<T: Send + 'static>(
     upstream: &Upstream,
     bytes: usize,
     work: impl Fn() -> T + Clone + Send + 'static,

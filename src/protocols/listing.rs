@@ -2,7 +2,7 @@
 //!
 //! It never decides when a list is wanted.
 
-use crate::model::{Accept, Bounds, Digest, Finding, Manifest};
+use crate::model::{AcceptedVersions, Bounds, Digest, Finding, Manifest};
 use crate::transports::TransportError;
 
 use super::{Validators, Validity};
@@ -14,7 +14,7 @@ pub struct ListRequest {
     /// What is known already, for a conditional request; `None` for a whole list.
     pub known: Option<Known>,
     /// The accepted versions, where a protocol has versions.
-    pub accept: Accept,
+    pub accept: AcceptedVersions,
     /// How much of a manifest is taken.
     pub bounds: Bounds,
     /// Bytes of the answer that are read at most, where that is less than what every answer may have.
@@ -88,7 +88,7 @@ pub enum ListError {
 impl ListRequest {
     /// The whole list, by the default configuration.
     pub fn whole() -> Self {
-        Self { known: None, accept: Accept::default(), bounds: Bounds::NONE, max_body: None }
+        Self { known: None, accept: AcceptedVersions::default(), bounds: Bounds::NONE, max_body: None }
     }
 }
 

@@ -27,7 +27,7 @@ mod session;
 pub mod tool_discovery;
 mod validity;
 
-pub use call::{Call, CallError, Fault, Outcome, Running};
+pub use call::{Call, CallError, Fault, Outcome, RunningCall};
 pub use io::{CallIo, CallLog, CallProgress, Cancelled, InputRefused, InputReply, InputWanted, NoCaller};
 pub use listing::{ConnectError, Known, ListError, ListRequest, Listing};
 pub use session::{EndReason, Hint, Relay, Session};
@@ -75,7 +75,8 @@ pub trait Protocol: Send + Sync {
 pub type MakeProtocol = fn() -> Arc<dyn Protocol>;
 
 /// Every protocol there is, in the order in which an unknown endpoint is probed.
-pub const PROTOCOLS: &[MakeProtocol] = &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::Module)];
+pub const PROTOCOLS: &[MakeProtocol] =
+    &[|| Arc::new(tool_discovery::ToolDiscovery), || Arc::new(module::ModuleProtocol)];
 
 /// The protocols of one daemon. Cheap to clone.
 #[derive(Clone)]

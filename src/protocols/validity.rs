@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::runtime::Clock;
-use crate::transports::http::Freshness;
+use crate::transports::http::HttpFreshness;
 
 /// How long a listing may be used, and what the next one begins with.
 #[derive(Debug, Clone)]
@@ -66,8 +66,8 @@ impl Validity {
 }
 
 /// What caching over HTTP says.
-impl From<Freshness> for Validity {
-    fn from(fresh: Freshness) -> Self {
+impl From<HttpFreshness> for Validity {
+    fn from(fresh: HttpFreshness) -> Self {
         Self {
             received: fresh.received,
             received_at: fresh.received_at,

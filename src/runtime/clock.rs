@@ -29,9 +29,9 @@ enum Wall {
 
 /// Moves the wall time of a clock, as an operator does who sets it, or as a machine that slept sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct WallHand(&'static AtomicI64);
+pub struct WallClockControl(&'static AtomicI64);
 
-impl WallHand {
+impl WallClockControl {
     /// Moves the wall time by so much; the monotonic time goes on as it was.
     pub fn step(self, by: SignedDuration) {
         let milliseconds = i64::try_from(by.as_millis()).unwrap_or(0);
@@ -53,9 +53,9 @@ impl Clock {
 
     /// The machine's clocks, with a hand to move the wall time by, for tests. What the two share is kept for as long as the process
     /// lives.
-    pub fn with_hand() -> (Self, WallHand) {
+    pub fn with_hand() -> (Self, WallClockControl) {
         let moved = Box::leak(Box::new(AtomicI64::new(0)));
-        (Self { wall: Wall::Moved(moved) }, WallHand(moved))
+        (Self { wall: Wall::Moved(moved) }, WallClockControl(moved))
     }
 
     /// Now, for deadlines.

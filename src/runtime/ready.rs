@@ -10,10 +10,10 @@ use tokio::sync::watch;
 
 /// Knows which latches are still held. Clones share the same set.
 #[derive(Debug, Clone)]
-pub struct Readiness(Arc<Inner>);
+pub struct Readiness(Arc<LatchSet>);
 
 #[derive(Debug)]
-struct Inner {
+struct LatchSet {
     held: Mutex<BTreeMap<String, usize>>,
     changed: watch::Sender<bool>,
 }
@@ -22,13 +22,13 @@ struct Inner {
 #[derive(Debug)]
 pub struct Latch {
     name: String,
-    inner: Arc<Inner>,
+    inner: Arc<LatchSet>,
 }
 
 impl Readiness {
     /// A set without latches: ready.
     pub fn new() -> Self {
-        Self(Arc::new(Inner { held: Mutex::default(), changed: watch::Sender::new(true) }))
+        Self(Arc::new(LatchSet { held: Mutex::default(), changed: watch::Sender::new(true) }))
     }
 
     /// Takes a latch; `name` is what `/readyz` shows as awaited.

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a service manager may be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Telling {
+pub enum ServiceNotification {
     /// It has started, or has read its configuration.
     Ready,
     /// It reads its configuration. Another [`Ready`](Self::Ready) has to follow.
@@ -34,7 +34,7 @@ pub struct ServiceManager {
 
 impl ServiceManager {
     /// Nothing when nobody wants to be told.
-    pub fn of_process(tasks: Tasks, clock: Clock) -> Option<Self> {
+    pub fn from_environment(tasks: Tasks, clock: Clock) -> Option<Self> {
         let wanted = cfg!(unix) && std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty());
         wanted.then_some(Self { tasks, clock })
     }
@@ -48,7 +48,7 @@ impl ServiceManager {
     }
 
     /// Tells all of this at once, in order, and waits until it is sent. A manager that cannot be told is logged, and nothing worse.
-    pub async fn tell(&self, tellings: Vec<Telling>) {
+    pub async fn tell(&self, tellings: Vec<ServiceNotification>) {
         let sending = self.tasks.spawn_blocking(move || send(&tellings));
         let trouble = tokio::select! {
             // The other error is that the runtime goes down.
@@ -62,26 +62,26 @@ impl ServiceManager {
 }
 
 #[cfg(unix)]
-fn send(tellings: &[Telling]) -> std::io::Result<()> {
+fn send(tellings: &[ServiceNotification]) -> std::io::Result<()> {
     use sd_notify::NotifyState;
     let mut states = Vec::with_capacity(tellings.len() + 1);
     for telling in tellings {
         match telling {
-            Telling::Ready => states.push(NotifyState::Ready),
-            Telling::Reloading => {
+            ServiceNotification::Ready => states.push(NotifyState::Ready),
+            ServiceNotification::Reloading => {
                 states.push(NotifyState::Reloading);
                 // By this the manager knows whether the reload is the one that it asked for.
                 states.push(NotifyState::monotonic_usec_now()?);
             }
-            Telling::Stopping => states.push(NotifyState::Stopping),
-            Telling::Alive => states.push(NotifyState::Watchdog),
-            Telling::Status(line) => states.push(NotifyState::Status(line)),
+            ServiceNotification::Stopping => states.push(NotifyState::Stopping),
+            ServiceNotification::Alive => states.push(NotifyState::Watchdog),
+            ServiceNotification::Status(line) => states.push(NotifyState::Status(line)),
         }
     }
     sd_notify::notify(&states)
 }
 
 #[cfg(not(unix))]
-fn send(_: &[Telling]) -> std::io::Result<()> {
+fn send(_: &[ServiceNotification]) -> std::io::Result<()> {
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io;
 
 /// Completes at the first such signal, with its name. Registered when this returns, so that no signal is missed after it.
 #[cfg(unix)]
-pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
+pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -90,7 +90,7 @@ pub enum Finish {
 
 /// See [`Tasks::to_the_end`].
 #[must_use = "nothing is done before it is waited for or dropped"]
-pub struct ToTheEnd<F>
+pub struct RunToCompletion<F>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -100,7 +100,7 @@ where
     tasks: Tasks,
 }
 
-impl<F> Future for ToTheEnd<F>
+impl<F> Future for RunToCompletion<F>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -118,7 +118,7 @@ where
     }
 }
 
-impl<F> Drop for ToTheEnd<F>
+impl<F> Drop for RunToCompletion<F>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -149,12 +149,12 @@ impl Tasks {
 
     /// A future that is run to its end whoever waits for it: when it is dropped before that, a task of its own goes on with it. Until then
     /// it costs no task, and no other thread is woken for it. A panic in it goes on here, or ends that task.
-    pub fn to_the_end<F>(&self, future: F) -> ToTheEnd<F>
+    pub fn run_to_completion<F>(&self, future: F) -> RunToCompletion<F>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        ToTheEnd { future: Some(Box::pin(future)), tasks: self.clone() }
+        RunToCompletion { future: Some(Box::pin(future)), tasks: self.clone() }
     }
 
     /// Runs blocking work on the blocking pool and counts it until it ends.
@@ -218,11 +218,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_begun_goes_to_its_end_also_when_nobody_waits_any_more() {
         let (tasks, (go, gone)) = (Tasks::new(), tokio::sync::oneshot::channel());
-        assert_eq!(tasks.to_the_end(std::future::ready(7)).await, 7);
+        assert_eq!(tasks.run_to_completion(std::future::ready(7)).await, 7);
         assert!(tasks.0.is_empty(), "no task was needed");
 
         let (told, hears) = tokio::sync::oneshot::channel();
-        let mut begun = Box::pin(tasks.to_the_end(async move { told.send(gone.await) }));
+        let mut begun = Box::pin(tasks.run_to_completion(async move { told.send(gone.await) }));
         assert!(futures_util::poll!(begun.as_mut()).is_pending());
         drop(begun);
         go.send(8).unwrap();

@@ -20,25 +20,25 @@ use crate::engine::EngineHandle;
 use crate::events::Hub;
 use crate::metrics::Requests;
 use crate::runtime::{Clock, Readiness, Stop, Tasks};
-use crate::views::Views;
+use crate::views::ViewCache;
 
 mod api;
 mod auth;
 mod compat;
 mod dashboard;
 mod events;
-mod front;
 mod http;
+mod http_service;
 mod openapi;
 mod routes;
 
 /// What the HTTP face needs of the others.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ServerParts {
     /// What is published.
     pub reader: CatalogReader,
     /// The prepared lists.
-    pub views: Views,
+    pub views: ViewCache,
     /// Where changes go.
     pub engine: EngineHandle,
     /// Where tools are called.
@@ -50,7 +50,7 @@ pub struct Parts {
     /// The configuration in force.
     pub config: watch::Receiver<Arc<Config>>,
     /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
-    pub settings: watch::Receiver<Vec<config::ShownValue>>,
+    pub settings: watch::Receiver<Vec<config::EffectiveValue>>,
     /// For ages and waits.
     pub clock: Clock,
     /// Runs the connections.
@@ -73,23 +73,23 @@ pub enum ServeError {
 
 /// What every handler can reach. One per daemon.
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     reader: CatalogReader,
-    views: Views,
+    views: ViewCache,
     engine: EngineHandle,
     calls: Calls,
     events: Hub,
     readiness: Readiness,
     clock: Clock,
     tasks: Tasks,
-    repeats: http::repeats::Repeats,
+    response_cache: http::response_cache::ResponseCache,
     requests: Requests,
-    config: auth::InForce,
+    config: auth::ConfigWatch,
     dashboard: dashboard::Dashboard,
 }
 
 /// The state of the axum routes.
-type App = Arc<Shared>;
+type SharedState = Arc<ServerState>;
 
 /// Serves until `stop`: then no connection is accepted any more, answers under way may finish within `server.stop_timeout`, and what
 /// is left is cut off.
@@ -98,16 +98,16 @@ type App = Arc<Shared>;
 ///
 /// # Errors
 /// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
-pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), ServeError> {
-    let Parts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
+pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
+    let ServerParts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;
     let server = config.borrow().server.clone();
-    let limits = http::accept::Limits {
+    let limits = http::accept::ConnectionLimits {
         connections: server.max_connections,
         stop_timeout: server.stop_timeout,
-        ..http::accept::Limits::default()
+        ..http::accept::ConnectionLimits::default()
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServerState {
         dashboard: dashboard::Dashboard::start(reader.clone(), settings, clock, &tasks, stop.clone()),
         reader,
         views,
@@ -117,13 +117,13 @@ pub async fn run(listener: TcpListener, parts: Parts, stop: Stop) -> Result<(), 
         readiness,
         clock,
         tasks: tasks.clone(),
-        repeats: http::repeats::Repeats::default(),
-        requests: routes::counted(),
+        response_cache: http::response_cache::ResponseCache::default(),
+        requests: routes::request_counters(),
         config,
     });
-    let front = front::Front::new(http::guard::Guard::new(&server), shared, server.max_body);
+    let front = http_service::HttpService::new(http::guard::Guard::new(&server), shared, server.max_body);
     let serve = move |stream: &TcpStream, let_go| {
-        front.connection(stream.local_addr().unwrap_or(local).ip(), events::LetGo(Arc::new(let_go)))
+        front.connection(stream.local_addr().unwrap_or(local).ip(), events::DisconnectTrigger(Arc::new(let_go)))
     };
     tracing::info!(address = %local, "serving");
     match http::accept::serve(listener, serve, limits, clock, &tasks, &stop).await {

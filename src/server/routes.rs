@@ -10,21 +10,22 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Map, Value};
 
-use crate::calls::approval::{DecideError, Refusal as Undecided};
+use crate::calls::approval::{DecideError, DecisionRefusal as Undecided};
 use crate::calls::track::CancelError;
 use crate::engine::EngineError;
 use crate::events::SubscribeError;
 use crate::metrics::Requests;
-use crate::server::api::call_shapes::{Accepted, CallAnswer, CallBody};
-use crate::server::api::wire::HealthJson;
+use crate::server::api::call_schemas::{Accepted, CallAnswer, CallBody};
+use crate::server::api::shared_json::HealthJson;
 use crate::server::api::{
-    approvals, call_wire, calls, findings, health, metrics, operations, preferences, scenarios, search, tools, wire,
+    approvals, call_json, calls, findings, health, metrics, operations, preferences, scenarios, search, shared_json,
+    tools,
 };
 use crate::server::auth::Right::{Approve, Call, Operate, Prefer, Read};
-use crate::server::auth::{InForce, guarded};
-use crate::server::compat::{inbox, inbox_wire, modules};
+use crate::server::auth::{ConfigWatch, require_right};
+use crate::server::compat::{agent_inbox, inbox_json, modules};
+use crate::server::events::event_json::SseEventJson;
 use crate::server::events::socket;
-use crate::server::events::wire::Streamed;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params;
 use crate::server::http::params::Param;
@@ -32,9 +33,11 @@ use crate::server::http::query::ListQuery;
 use crate::server::openapi as api;
 use crate::server::openapi::Tag::{Calls, Daemon, Events, Inbox, Modules, Preferences, Scenarios, Tools};
 use crate::server::openapi::Verb::{Delete, Get, Post, Put};
-use crate::server::openapi::shapes::{AnyTool, AnyToolList};
-use crate::server::openapi::{Answer, Operation, Refusal, json, operation, refusal, streamed, text, within};
-use crate::server::{App, dashboard, events};
+use crate::server::openapi::list_schemas::{AnyTool, AnyToolList};
+use crate::server::openapi::{
+    OperationSpec, RefusalSpec, ResponseSpec, json, operation, refusal, streamed, sub_operation, text,
+};
+use crate::server::{SharedState, dashboard, events};
 
 /// How requests are counted that the guard did not let pass.
 pub(super) const REFUSED: &str = "refused";
@@ -44,23 +47,23 @@ pub(super) const PREFLIGHT: &str = "preflight";
 pub(super) const UNMATCHED: &str = "unmatched";
 
 /// One path and what it answers.
-pub(super) struct Route {
+pub(super) struct RouteSpec {
     /// In the router's notation: `{name}` is one segment, `{*name}` one or more.
     pub(super) path: &'static str,
     /// The parameters in the path.
-    pub(super) places: &'static [Param],
+    pub(super) path_params: &'static [Param],
     /// What its methods do. A test holds them equal to what the handlers take.
-    pub(super) operations: &'static [Operation],
+    pub(super) operations: &'static [OperationSpec],
 }
 
-const fn route(path: &'static str, places: &'static [Param], operations: &'static [Operation]) -> Route {
-    Route { path, places, operations }
+const fn route(path: &'static str, places: &'static [Param], operations: &'static [OperationSpec]) -> RouteSpec {
+    RouteSpec { path, path_params: places, operations }
 }
 
-impl Route {
+impl RouteSpec {
     /// The methods, as in the `Allow` header.
     pub(super) fn methods(&self) -> String {
-        let own = self.operations.iter().filter(|operation| operation.below.is_empty());
+        let own = self.operations.iter().filter(|operation| operation.path_suffix.is_empty());
         let methods: Vec<&str> = own
             .flat_map(|operation| [operation.verb.as_str(), if operation.is_safe() { "HEAD" } else { "" }])
             .filter(|method| !method.is_empty())
@@ -70,43 +73,44 @@ impl Route {
 
     /// For people.
     pub(super) fn answers(&self) -> String {
-        let answers: Vec<String> = self.operations.iter().map(Operation::answers).collect();
+        let answers: Vec<String> = self.operations.iter().map(OperationSpec::answers).collect();
         answers.join("; ")
     }
 
     /// The handlers of its methods, each behind its right.
-    fn handler(&self, config: &InForce) -> MethodRouter<App> {
+    fn handler(&self, config: &ConfigWatch) -> MethodRouter<SharedState> {
         let handlers = self.operations.iter().filter_map(|operation| Some((operation.handler?, operation.right)));
-        handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(guarded(handler(), right, config)))
+        handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(require_right(handler(), right, config)))
     }
 }
 
-const UNKNOWN: Refusal = refusal(404, "No scenario is called so; `candidates` holds near names.");
-const UNSURE: Refusal = refusal(409, "The name could mean several tools: `candidates` names them.");
-const NO_TOOL: Refusal =
+const UNKNOWN_SCENARIO: RefusalSpec = refusal(404, "No scenario is called so; `candidates` holds near names.");
+const AMBIGUOUS_NAME: RefusalSpec = refusal(409, "The name could mean several tools: `candidates` names them.");
+const NO_TOOL: RefusalSpec =
     refusal(404, "No tool is called so, or it is not published now; the answer says why, or offers near names.");
-const BUSY: Refusal = refusal(503, "Too many follow already; `Retry-After` says when to try again.")
-    .made(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
-const CANNOT_ASK: Refusal = refusal(409, "It is blocked, or there is no address to ask.");
-const TOO_MANY: Refusal =
-    refusal(409, "There are as many preferences as are kept.").made(|| EngineError::TooManyPreferences.into());
-const NOT_ALLOWED: Refusal = refusal(409, "Its standing does not allow that now; the answer says what to do first.");
-const NOT_FORGETTABLE: Refusal = refusal(409, "It is neither removed nor down; the answer says what to do first.");
-const NO_APPROVAL: Refusal =
-    refusal(404, "No such call waits, or it was forgotten.").made(|| DecideError::from(Undecided::Unknown).into());
-const DECIDED: Refusal = refusal(
+const TOO_MANY_STREAMS: RefusalSpec = refusal(503, "Too many follow already; `Retry-After` says when to try again.")
+    .with_example(|| Problem::busy(SubscribeError::Full(1_000).to_string()));
+const CANNOT_ASK: RefusalSpec = refusal(409, "It is blocked, or there is no address to ask.");
+const TOO_MANY_PREFERENCES: RefusalSpec =
+    refusal(409, "There are as many preferences as are kept.").with_example(|| EngineError::TooManyPreferences.into());
+const NOT_ALLOWED: RefusalSpec =
+    refusal(409, "Its standing does not allow that now; the answer says what to do first.");
+const NOT_FORGETTABLE: RefusalSpec = refusal(409, "It is neither removed nor down; the answer says what to do first.");
+const NO_APPROVAL: RefusalSpec = refusal(404, "No such call waits, or it was forgotten.")
+    .with_example(|| DecideError::from(Undecided::Unknown).into());
+const ALREADY_DECIDED: RefusalSpec = refusal(
     409,
     "It was decided before, is being decided, came too late, or is not what was asked for; `code` says which.",
 )
-.made(|| DecideError::from(Undecided::Late).into());
-const NO_OPERATION: Refusal =
-    refusal(404, "No such operation is followed, or it was forgotten.").made(|| CancelError::Unknown.into());
+.with_example(|| DecideError::from(Undecided::Late).into());
+const NO_OPERATION: RefusalSpec =
+    refusal(404, "No such operation is followed, or it was forgotten.").with_example(|| CancelError::Unknown.into());
 
 /// Every route there is, but the pages of the dashboard. A line is one thing that is said of an operation.
 #[rustfmt::skip]
-pub(super) const ROUTES: &[Route] = &[
+pub(super) const ROUTES: &[RouteSpec] = &[
     route("/", &[], &[
-        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(front))
+        operation(Get, Read, Daemon, "listRoutes", "what can be asked", json::<health::Index>("every route"), || get(root))
             .about("Browsers, which ask for `text/html`, get the dashboard."),
     ]),
     route("/healthz", &[], &[
@@ -132,87 +136,87 @@ pub(super) const ROUTES: &[Route] = &[
             .revalidates(),
     ]),
     route("/api/v1/tools/search", &[], &[
-        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::Answer<'_>>("the tools, the best first"), || get(search::search))
-            .query(search::KNOWN)
+        operation(Get, Read, Tools, "searchTools", "the tools that fit a text best, with why", json::<search::SearchResults<'_>>("the tools, the best first"), || get(search::search))
+            .query(search::PARAMS)
             .revalidates(),
     ]),
     route("/api/v1/tools/{*name}", &[params::TOOL_NAME], &[
         operation(Get, Read, Tools, "getTool", "one tool", json::<AnyTool>("the tool in the shape that was asked for").headers(tools::ONE_HEADERS), || get(tools::one_route))
             .about("A disabled tool is shown as such in the native format; formats for LLMs give only out what they list.")
             .query(tools::ONE)
-            .refuses(&[NO_TOOL, UNSURE])
+            .refuses(&[NO_TOOL, AMBIGUOUS_NAME])
             .revalidates(),
-        within("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<tools::Explained<'_>>("every decision with its source"))
+        sub_operation("/explain", Read, Tools, "explainTool", "why a tool is or is not in the list", json::<tools::ToolExplanation<'_>>("every decision with its source"))
             .about("Tools that are not published are explained, too.")
             .query(tools::EXPLAIN)
-            .refuses(&[NO_TOOL, UNSURE]),
+            .refuses(&[NO_TOOL, AMBIGUOUS_NAME]),
     ]),
     route("/api/v1/scenarios", &[], &[
-        operation(Get, Read, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::Everybody<'_>>("the scenarios, in order of their names"), || get(scenarios::all))
+        operation(Get, Read, Scenarios, "listScenarios", "the health of every scenario", json::<scenarios::ScenarioList<'_>>("the scenarios, in order of their names"), || get(scenarios::list))
             .query(scenarios::STATES),
     ]),
     route("/api/v1/scenarios/{name}", &[params::SCENARIO_NAME], &[
-        operation(Get, Read, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::Examined<'_>>("the scenario"), || get(scenarios::one))
-            .refuses(&[UNKNOWN]),
+        operation(Get, Read, Scenarios, "getScenario", "the health of one scenario with its findings", json::<scenarios::ExaminedScenario<'_>>("the scenario"), || get(scenarios::show))
+            .refuses(&[UNKNOWN_SCENARIO]),
     ]),
     route("/api/v1/scenarios/{name}/refresh", &[params::SCENARIO_NAME], &[
         operation(Post, Call, Scenarios, "refreshScenario", "asks it now", json::<HealthJson<'_>>("its health after that, whatever came of it"), || post(scenarios::refresh))
-            .refuses(&[UNKNOWN, CANNOT_ASK]),
+            .refuses(&[UNKNOWN_SCENARIO, CANNOT_ASK]),
     ]),
     route("/api/v1/scenarios/{name}/trust", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "trustScenario", "trusts its address", json::<HealthJson<'_>>("its health after that"), || post(scenarios::trust))
             .about("Its address may be used although its source does not vouch for it. Lifts a block.")
             .query(scenarios::ORIGIN)
-            .refuses(&[UNKNOWN, NOT_ALLOWED])
+            .refuses(&[UNKNOWN_SCENARIO, NOT_ALLOWED])
             .stores(),
         operation(Delete, Operate, Scenarios, "untrustScenario", "takes the trust back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::untrust))
-            .refuses(&[UNKNOWN, NOT_ALLOWED])
+            .refuses(&[UNKNOWN_SCENARIO, NOT_ALLOWED])
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/block", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "blockScenario", "neither asks nor publishes it", json::<HealthJson<'_>>("its health after that"), || post(scenarios::block))
-            .refuses(&[UNKNOWN])
+            .refuses(&[UNKNOWN_SCENARIO])
             .stores(),
         operation(Delete, Operate, Scenarios, "unblockScenario", "takes the block back", json::<HealthJson<'_>>("its health after that"), || delete(scenarios::unblock))
             .about("Changes nothing when it is not blocked, not even its trust.")
-            .refuses(&[UNKNOWN])
+            .refuses(&[UNKNOWN_SCENARIO])
             .stores(),
     ]),
     route("/api/v1/scenarios/{name}/forget", &[params::SCENARIO_NAME], &[
         operation(Post, Operate, Scenarios, "forgetScenario", "forgets it when it is removed or down", json::<scenarios::ForgottenJson<'_>>("what came of it"), || post(scenarios::forget))
             .about("Ends its health, the names of its tools, its stored manifest, and the trust in one that is removed. One that a source still names comes back at its next good answer.")
-            .refuses(&[UNKNOWN, NOT_FORGETTABLE])
+            .refuses(&[UNKNOWN_SCENARIO, NOT_FORGETTABLE])
             .stores(),
     ]),
     route("/api/v1/preferences", &[], &[
-        operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::all))
+        operation(Get, Read, Preferences, "listPreferences", "preferences by scope and target", json::<preferences::Preferences>("the preferences, in order"), || get(preferences::list))
             .query(preferences::FILTERS),
-        operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::Changed>("the preference as it is now, durable and published"), || put(preferences::change))
+        operation(Put, Prefer, Preferences, "setPreference", "changes the settings that the body speaks of", json::<preferences::ChangedPreference>("the preference as it is now, durable and published"), || put(preferences::change))
             .about("The tool or scenario need not exist now.")
             .body::<preferences::ChangeBody>()
-            .refuses(&[TOO_MANY])
+            .refuses(&[TOO_MANY_PREFERENCES])
             .stores(),
-        operation(Delete, Prefer, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::Changed>("the preference as it is now"), || delete(preferences::reset))
+        operation(Delete, Prefer, Preferences, "resetPreference", "makes settings inherit again", json::<preferences::ChangedPreference>("the preference as it is now"), || delete(preferences::reset))
             .query(preferences::RESET)
             .stores(),
     ]),
     route("/api/v1/findings", &[], &[
-        operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::all))
+        operation(Get, Read, Daemon, "listFindings", "every open finding", json::<findings::Findings<'_>>("what was left out, renamed, hidden or kept old, and why"), || get(findings::list))
             .query(findings::FILTERS),
     ]),
     route("/api/v1/events", &[], &[
-        operation(Get, Read, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<Streamed>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))
+        operation(Get, Read, Events, "followEvents", "changes as they happen, as server-sent events", streamed::<SseEventJson>("a stream that ends when the daemon stops or the client does not keep up"), || get(events::follow))
             .about("The first event is a `snapshot`, unless the cursor is known: then nothing was lost. `data` of each is that of the schema `Event`, `event` its kind, `id` its cursor. A comment shows now and then that the stream lives; an event `end` says why it ends.")
-            .query(&events::KNOWN)
-            .asked_with(events::RESUMED)
-            .refuses(&[BUSY]),
+            .query(&events::PARAMS)
+            .with_headers(events::RESUME_HEADERS)
+            .refuses(&[TOO_MANY_STREAMS]),
     ]),
     route("/api/v1/ws", &[], &[
-        operation(Get, Read, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", Answer { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
+        operation(Get, Read, Events, "followEventsBySocket", "changes as they happen, over a WebSocket", ResponseSpec { status: 101, about: "the socket is open", content: None, headers: &[] }, || get(socket::follow))
             .about("Each message is one text frame that holds an `Event`. The socket only tells: it is closed with 1008 when the client says something, 1013 when it does not keep up, 1001 when the daemon stops.")
-            .query(&events::KNOWN)
-            .asked_with(events::RESUMED)
-            .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), BUSY]),
+            .query(&events::PARAMS)
+            .with_headers(events::RESUME_HEADERS)
+            .refuses(&[refusal(426, "This is only answered over a WebSocket (RFC 6455)."), TOO_MANY_STREAMS]),
     ]),
     route("/api/v1/tools/execute", &[], &[
         operation(Post, Call, Calls, "callTool", "calls a tool and answers what it gave back", json::<CallAnswer>("what it gave back; that the tool failed is an answer, too"), || post(calls::execute))
@@ -222,96 +226,96 @@ pub(super) const ROUTES: &[Route] = &[
             .refuses(calls::REFUSALS),
     ]),
     route("/api/v1/approvals", &[], &[
-        operation(Get, Read, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::Listed<'_>>("the calls, in the order in which they were asked for"), || get(approvals::all))
+        operation(Get, Read, Calls, "listApprovals", "calls that need a human's yes", json::<approvals::ApprovalList<'_>>("the calls, in the order in which they were asked for"), || get(approvals::list))
             .query(approvals::FILTERS),
     ]),
     route("/api/v1/approvals/{id}", &[params::APPROVAL_ID], &[
-        operation(Get, Read, Calls, "getApproval", "one of them, with what came of it", json::<call_wire::ApprovalJson<'_>>("everything about it"), || get(approvals::one))
+        operation(Get, Read, Calls, "getApproval", "one of them, with what came of it", json::<call_json::ApprovalJson<'_>>("everything about it"), || get(approvals::show))
             .refuses(&[NO_APPROVAL]),
     ]),
     route("/api/v1/approvals/{id}/approve", &[params::APPROVAL_ID], &[
-        operation(Post, Approve, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_wire::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
+        operation(Post, Approve, Calls, "approveCall", "says yes, and runs exactly that, once", json::<call_json::ApprovalJson<'_>>("what came of it"), || post(approvals::approve))
             .body::<approvals::ApproveBody>()
-            .also(&[json::<call_wire::ApprovalJson<'_>>("it is under way").status(202)])
-            .refuses(&[NO_APPROVAL, DECIDED])
+            .also(&[json::<call_json::ApprovalJson<'_>>("it is under way").status(202)])
+            .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
     ]),
     route("/api/v1/approvals/{id}/reject", &[params::APPROVAL_ID], &[
-        operation(Post, Approve, Calls, "rejectCall", "says no", json::<call_wire::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
+        operation(Post, Approve, Calls, "rejectCall", "says no", json::<call_json::ApprovalJson<'_>>("the call, which is never run"), || post(approvals::reject))
             .body::<approvals::RejectBody>()
-            .refuses(&[NO_APPROVAL, DECIDED])
+            .refuses(&[NO_APPROVAL, ALREADY_DECIDED])
             .stores(),
     ]),
     route("/api/v1/operations", &[], &[
-        operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::all))
+        operation(Get, Read, Calls, "listOperations", "what long-running tools do", json::<operations::Operations<'_>>("the operations without their results, in the order in which they were started"), || get(operations::list))
             .query(operations::FILTERS),
     ]),
     route("/api/v1/operations/{id}", &[params::OPERATION_ID], &[
-        operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_wire::OperationJson<'_>>("everything about it"), || get(operations::one))
+        operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_json::OperationJson<'_>>("everything about it"), || get(operations::show))
             .refuses(&[NO_OPERATION]),
-        operation(Delete, Operate, Calls, "cancelOperation", "calls it off", json::<call_wire::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
-            .also(&[json::<call_wire::OperationJson<'_>>("the scenario was told, and has not said that it did").status(202)])
+        operation(Delete, Operate, Calls, "cancelOperation", "calls it off", json::<call_json::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
+            .also(&[json::<call_json::OperationJson<'_>>("the scenario was told, and has not said that it did").status(202)])
             .refuses(&[
                 NO_OPERATION,
                 refusal(409, "It is over already."),
                 refusal(502, "The scenario did not call it off; it is followed as before.")
-                    .made(|| CancelError::Refused("builds/stop_run".into(), "it answered 500".into()).into()),
+                    .with_example(|| CancelError::Refused("builds/stop_run".into(), "it answered 500".into()).into()),
             ]),
     ]),
     route("/api/v1/tools/set", &[], &[
-        operation(Get, Read, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_wire::ToolSet<'_>>("every tool, whether enabled or not"), || get(inbox::tool_set))
-            .query(inbox::CHAT),
+        operation(Get, Read, Inbox, "getToolSet", "scenarios, tools with their settings, categories", json::<inbox_json::ToolSet<'_>>("every tool, whether enabled or not"), || get(agent_inbox::tool_set))
+            .query(agent_inbox::CHAT),
     ]),
     route("/api/v1/tools/scenarios", &[], &[
-        operation(Get, Read, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_wire::Status<'_>>>("every known scenario, dead ones too"), || get(inbox::statuses)),
+        operation(Get, Read, Inbox, "listScenarioStatuses", "which scenarios answer", json::<Vec<inbox_json::ScenarioStatusJson<'_>>>("every known scenario, dead ones too"), || get(agent_inbox::statuses)),
     ]),
     route("/api/v1/tools/config", &[], &[
-        operation(Post, Prefer, Inbox, "setToolEnabled", "switches a tool on or off", json::<inbox_wire::Done>("what was set"), || post(inbox::set_enabled))
-            .body::<inbox::EnabledBody>()
-            .refuses(&[TOO_MANY])
+        operation(Post, Prefer, Inbox, "setToolEnabled", "switches a tool on or off", json::<inbox_json::InboxChangeJson>("what was set"), || post(agent_inbox::set_enabled))
+            .body::<agent_inbox::EnabledBody>()
+            .refuses(&[TOO_MANY_PREFERENCES])
             .stores(),
-        operation(Delete, Prefer, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_wire::Done>("what was reset"), || delete(inbox::reset))
-            .query(inbox::RESET)
+        operation(Delete, Prefer, Inbox, "resetTool", "resets whether a tool is enabled and needs approval", json::<inbox_json::InboxChangeJson>("what was reset"), || delete(agent_inbox::reset))
+            .query(agent_inbox::RESET)
             .stores(),
     ]),
     route("/api/v1/tools/config/approval", &[], &[
-        operation(Post, Prefer, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_wire::Done>("what was set"), || post(inbox::set_approval))
-            .body::<inbox::ApprovalBody>()
-            .refuses(&[TOO_MANY])
+        operation(Post, Prefer, Inbox, "setToolApproval", "sets whether calls of a tool need approval", json::<inbox_json::InboxChangeJson>("what was set"), || post(agent_inbox::set_approval))
+            .body::<agent_inbox::ApprovalBody>()
+            .refuses(&[TOO_MANY_PREFERENCES])
             .stores(),
     ]),
     route("/api/v1/tools/sync", &[], &[
-        operation(Post, Call, Inbox, "syncTools", "asks every scenario now", json::<inbox_wire::Synced>("what came of it"), || post(inbox::sync)),
+        operation(Post, Call, Inbox, "syncTools", "asks every scenario now", json::<inbox_json::Synced>("what came of it"), || post(agent_inbox::sync)),
     ]),
     route("/api/modules", &[], &[
-        operation(Get, Read, Modules, "listModules", "how each module is and what it offers", json::<modules::All<'_>>("the modules, in order of their names"), || get(modules::all)),
+        operation(Get, Read, Modules, "listModules", "how each module is and what it offers", json::<modules::ModuleList<'_>>("the modules, in order of their names"), || get(modules::list)),
     ]),
     route("/api/modules/{module}/execute", &[params::MODULE], &[
-        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ToolResult>("what came of it, whatever it was"), || post(modules::execute))
+        operation(Post, Call, Modules, "callModule", "calls a tool of one module", json::<modules::ModuleAnswer>("what came of it, whatever it was"), || post(modules::execute))
             .about("By the way of every call. `tool_name` is the module's own, as `MODULE.TOOL`. Failures are answers, as modules give them; only a body that is no call is refused.")
             .body::<CallBody>()
-            .also(&[json::<modules::ToolResult>("it goes on, or waits for a human's yes: `error` says under which id").status(202)]),
+            .also(&[json::<modules::ModuleAnswer>("it goes on, or waits for a human's yes: `error` says under which id").status(202)]),
     ]),
     route("/refresh-tools", &[], &[
-        operation(Post, Call, Modules, "refreshModules", "asks every module now", json::<modules::Refreshed>("the modules whose tools are known"), || post(modules::refresh)),
+        operation(Post, Call, Modules, "refreshModules", "asks every module now", json::<modules::RefreshedModules>("the modules whose tools are known"), || post(modules::refresh)),
     ]),
 ];
 
 /// `GET /`: the page of the scenarios for browsers, the table of routes for every other client.
-async fn front(state: State<App>, query: RawQuery, asked: HeaderMap) -> Response {
-    dashboard::home(state, query, &asked).unwrap_or_else(table)
+async fn root(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Response {
+    dashboard::home(state, query, &asked).unwrap_or_else(route_index)
 }
 
 /// Not async itself: the table holds [`front`], whose type would depend on itself.
-fn table() -> Response {
+fn route_index() -> Response {
     let routes = ROUTES.iter().map(|route| (route.methods(), route.path, route.answers()));
-    let mut answer = wire::json(&health::index(routes)).into_response();
+    let mut answer = shared_json::json(&health::index(routes)).into_response();
     answer.headers_mut().insert(http::header::VARY, http::HeaderValue::from_static("accept"));
     answer
 }
 
 /// The router of all routes, with bodies of at most `max_body` bytes.
-pub(super) fn router(shared: App, max_body: usize) -> Router {
+pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
     let config = &shared.config;
     let router = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, route.handler(config)));
     router
@@ -324,14 +328,14 @@ pub(super) fn router(shared: App, max_body: usize) -> Router {
 }
 
 /// Counters for every route there is.
-pub(super) fn counted() -> Requests {
+pub(super) fn request_counters() -> Requests {
     Requests::new(
         ROUTES.iter().map(|route| route.path).chain(dashboard::paths()).chain([REFUSED, PREFLIGHT, UNMATCHED]),
     )
 }
 
 /// The route that a request was counted under, from its answer.
-pub(super) fn answered_by(answer: &http::response::Response<impl Sized>) -> &str {
+pub(super) fn route_of(answer: &http::response::Response<impl Sized>) -> &str {
     answer.extensions().get::<MatchedPath>().map_or(UNMATCHED, MatchedPath::as_str)
 }
 

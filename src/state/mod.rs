@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    ApprovalRequest, Finding, Operation, Party, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings,
+    ApprovalRequest, Finding, Operation, PeerIdentity, PreferenceSet, PreferenceTarget, ScenarioName, Scope, Settings,
     SourceId, ToolId, ToolUsage,
 };
 
@@ -29,9 +29,9 @@ pub struct Restored {
     /// Preferences.
     pub preferences: PreferenceSet,
     /// Operator decisions.
-    pub decisions: Vec<(ScenarioName, Ruling)>,
+    pub decisions: Vec<(ScenarioName, TrustDecision)>,
     /// Who had which name while waiting for an operator's yes.
-    pub claims: Vec<(ScenarioName, Party)>,
+    pub claims: Vec<(ScenarioName, PeerIdentity)>,
     /// The last published revision, as text, and when it came to be.
     pub revision: Option<(String, Timestamp)>,
     /// Calls that need a human's yes, whatever became of them, in the order in which they were asked for.
@@ -54,7 +54,7 @@ pub struct StoredManifest {
     /// Who told of it.
     pub source: SourceId,
     /// Who answered there.
-    pub party: Party,
+    pub party: PeerIdentity,
     /// Whether its source vouched for the address.
     pub trusted: bool,
     /// The protocol it spoke.
@@ -78,12 +78,12 @@ pub enum Decision {
 
 /// A decision and whom it was taken for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
+pub struct TrustDecision {
     /// What was decided.
     pub decision: Decision,
     /// Who answered under the name when it was decided; without an address for a decision of an earlier version, which kept the name
     /// alone.
-    pub party: Party,
+    pub party: PeerIdentity,
     /// Who told of it then; absent like the address.
     pub source: Option<SourceId>,
 }
@@ -94,13 +94,13 @@ pub enum Write {
     /// Replaces a scenario's last good manifest, and its claim.
     Manifest(StoredManifest),
     /// Replaces a scenario's claim to its name, and its last good manifest: of who waits for a yes, nothing else is kept.
-    Claim(ScenarioName, Party),
+    Claim(ScenarioName, PeerIdentity),
     /// Forgets a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
     Preference(Scope, PreferenceTarget, Settings),
     /// Replaces or removes an operator's decision.
-    Decision(ScenarioName, Option<Ruling>),
+    Decision(ScenarioName, Option<TrustDecision>),
     /// Replaces what is known of a call that needs a yes.
     Approval(Arc<ApprovalRequest>),
     /// Forgets the call with this id.
@@ -128,12 +128,12 @@ pub struct StateError {
     /// What happened, and what to do about it.
     pub message: String,
     /// What kind of trouble it is.
-    pub trouble: Trouble,
+    pub kind: StateErrorKind,
 }
 
 /// What keeps something from being stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StateErrorKind {
     /// There is no room on the disk.
     Full,
     /// The place cannot be written to: it is read-only, locked by another program, damaged, or its disk fails.
@@ -145,20 +145,20 @@ pub enum Trouble {
 impl StateError {
     /// An error at a file.
     fn new(what: &'static str, place: &Path, message: String) -> Self {
-        Self { what, place: place.display().to_string(), message, trouble: Trouble::Other }
+        Self { what, place: place.display().to_string(), message, kind: StateErrorKind::Other }
     }
 
     /// The same, of this kind.
-    fn of(self, trouble: Trouble) -> Self {
-        Self { trouble, ..self }
+    fn with_kind(self, trouble: StateErrorKind) -> Self {
+        Self { kind: trouble, ..self }
     }
 
     /// The same, of the kind that an error of the file system shows.
-    fn of_io(self, error: &std::io::Error) -> Self {
+    fn with_io_kind(self, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         match error.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => self.of(Trouble::Full),
-            PermissionDenied | ReadOnlyFilesystem => self.of(Trouble::Unwritable),
+            StorageFull | QuotaExceeded | FileTooLarge => self.with_kind(StateErrorKind::Full),
+            PermissionDenied | ReadOnlyFilesystem => self.with_kind(StateErrorKind::Unwritable),
             _ => self,
         }
     }

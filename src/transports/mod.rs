@@ -32,7 +32,7 @@ impl Transports {
     pub fn http(&self, target: &HttpTarget) -> Result<Upstream, TransportError> {
         let HttpTarget { url, dial, token, call_timeout } = target.clone();
         let upstream = self.client.upstream(url)?;
-        Ok(upstream.dialling(dial).showing(token).calling_within(call_timeout))
+        Ok(upstream.with_dial(dial).with_token(token).with_call_timeout(call_timeout))
     }
 
     /// Fails with [`TransportError::Address`] when there is no way to a target at all.

@@ -15,7 +15,7 @@ pub struct Categories<'a> {
 }
 
 /// Gathers the categories. When two scenarios define one id differently, the first scenario's stays.
-pub fn of_view(view: &View) -> Categories<'_> {
+pub fn for_view(view: &View) -> Categories<'_> {
     let mut known: BTreeMap<&str, (&ScenarioName, &Category)> = BTreeMap::new();
     let (mut unique, mut findings) = (Vec::new(), Vec::new());
     for part in view.parts.iter().filter(|part| !part.tools.is_empty()) {

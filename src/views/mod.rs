@@ -28,14 +28,14 @@ pub mod render;
 mod report;
 
 pub(crate) use report::{FindingJson, ReportJson, finding};
-mod segment;
+mod latest_lists;
 
 pub use coding::Coding;
 pub use prepared::Prepared;
 pub use render::{Rendered, render};
 
+use latest_lists::LatestLists;
 use prepared::{encoded, prepared};
-use segment::Latest;
 
 /// What a finding costs in memory, texts included, roughly.
 const FINDING_BYTES: usize = 400;
@@ -45,9 +45,9 @@ const TEXT_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 512;
 
 /// What a format says of tools, for the choice among them.
-pub(crate) struct Of<'a>(pub(crate) &'a dyn Format);
+pub(crate) struct FormatEstimator<'a>(pub(crate) &'a dyn Format);
 
-impl Estimator for Of<'_> {
+impl Estimator for FormatEstimator<'_> {
     fn tokens(&self, tool: &ViewTool) -> Option<usize> {
         self.0.max_bytes(tool).map(|bytes| self.0.limits().tokens(bytes))
     }
@@ -59,9 +59,9 @@ impl Estimator for Of<'_> {
 
 /// Prepares and keeps views. Clones share the cache.
 #[derive(Debug, Clone)]
-pub struct Views {
-    bodies: Cache<Key, Arc<Prepared>>,
-    latest: Latest,
+pub struct ViewCache {
+    bodies: Cache<ViewKey, Arc<Prepared>>,
+    latest: LatestLists,
     max_bytes: u64,
     tasks: Tasks,
     newest: Arc<Mutex<Newest>>,
@@ -71,7 +71,7 @@ pub struct Views {
 
 /// Everything that the bytes of a body depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct ViewKey {
     stamp: Stamp,
     /// For a query with a profile or chat, whose preferences do not show in the revision of the stamp.
     scoped: Option<Revision>,
@@ -83,7 +83,7 @@ struct Key {
 }
 
 /// An answer that was looked up.
-struct Found {
+struct CacheLookup {
     prepared: Arc<Prepared>,
     /// Whether it was there.
     kept: bool,
@@ -122,7 +122,7 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
     query
 }
 
-impl Views {
+impl ViewCache {
     /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each
     /// format. A body that alone is larger is shared by the requests that wait for it, and not kept.
     /// `tasks` runs the work that would hold up an async thread.
@@ -131,11 +131,11 @@ impl Views {
             .max_capacity(max_bytes)
             // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
             .eviction_policy(EvictionPolicy::lru())
-            .weigher(|key: &Key, prepared: &Arc<Prepared>| weight(key, prepared))
+            .weigher(|key: &ViewKey, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
         Self {
             bodies,
-            latest: Latest::default(),
+            latest: LatestLists::default(),
             max_bytes,
             tasks,
             newest: Arc::default(),
@@ -201,11 +201,11 @@ impl Views {
         }
         let query = effective(query, format);
         let scoped = (query.profile.is_some() || query.chat.is_some()).then(|| snapshot.catalog.revision_for(&query));
-        let identity = Key { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
+        let identity = ViewKey { stamp, scoped, query, format: format.id(), report, coding: Coding::Identity };
         let found = if coding == Coding::Identity {
             self.identity(snapshot, format, identity).await
         } else {
-            let key = Key { coding, ..identity.clone() };
+            let key = ViewKey { coding, ..identity.clone() };
             let encode = async {
                 let plain = self.identity(snapshot, format, identity).await.prepared;
                 self.tasks.off_thread(move || encoded(&plain, coding)).await
@@ -217,7 +217,7 @@ impl Views {
     }
 
     /// The answer that is kept or is being made, or else the one that `make` gives.
-    async fn once<'a>(&self, key: Key, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> Found {
+    async fn once<'a>(&self, key: ViewKey, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> CacheLookup {
         let make = async {
             let prepared = Arc::new(make().await);
             // An error is shared with the requests that wait, like a value, and is not kept.
@@ -226,19 +226,19 @@ impl Views {
         // In a box, since the cache's own future is large. Looking for the body before would let two requests for one that is not kept
         // make it twice.
         match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
-            Ok(entry) => Found { kept: !entry.is_fresh(), prepared: entry.into_value() },
-            Err(too_large) => Found { kept: false, prepared: Arc::clone(&too_large) },
+            Ok(entry) => CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value() },
+            Err(too_large) => CacheLookup { kept: false, prepared: Arc::clone(&too_large) },
         }
     }
 
     /// The body as it is, from which the codings are made.
-    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: Key) -> Found {
+    async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: ViewKey) -> CacheLookup {
         let (views, snapshot, query, report) = (self.clone(), Arc::clone(snapshot), key.query.clone(), key.report);
         let render = move || {
-            let view = View::select_for(&snapshot.catalog, &query, &Of(format));
-            let origin = render::Origin { generated_at: snapshot.generated_at, own_id: views.own_id.as_deref() };
-            let told = report::Told { view: &view, query: &query, format };
-            let known = views.latest.of(format.id());
+            let view = View::select_for(&snapshot.catalog, &query, &FormatEstimator(format));
+            let origin = render::ListOrigin { generated_at: snapshot.generated_at, own_id: views.own_id.as_deref() };
+            let told = report::ReportBuilder { view: &view, query: &query, format };
+            let known = views.latest.get(format.id());
             let (mut rendered, places) = render::render_again(&view, origin, format, known.as_deref());
             if report {
                 rendered.body = told.report(&snapshot.catalog, &rendered);
@@ -246,7 +246,7 @@ impl Views {
             }
             let prepared = prepared(rendered, &told);
             if prepared.body.len() as u64 <= views.max_bytes {
-                views.latest.keep(format.id(), prepared.body.clone(), prepared.tools, places);
+                views.latest.update(format.id(), prepared.body.clone(), prepared.tools, places);
             }
             prepared
         };
@@ -271,7 +271,7 @@ impl Views {
 }
 
 /// What an answer costs, its question included: one that names ten thousand tags is kept with an empty list as its answer.
-fn weight(key: &Key, prepared: &Prepared) -> u32 {
+fn weight(key: &ViewKey, prepared: &Prepared) -> u32 {
     let bytes = query_bytes(&key.query) + prepared.body.len() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -287,20 +287,20 @@ fn query_bytes(query: &ViewQuery) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{native::Native, openai::OpenAi};
+    use crate::formats::{native::NativeFormat, openai::OpenAiFormat};
 
     #[test]
     fn lists_for_llms_have_neither_disabled_nor_internal_tools() {
         let asked = ViewQuery { include_disabled: true, include_internal: true, ..ViewQuery::default() };
-        let query = effective(&asked, &OpenAi);
+        let query = effective(&asked, &OpenAiFormat);
         assert!(!query.include_disabled && !query.include_internal);
-        assert_eq!(effective(&asked, &Native), asked);
+        assert_eq!(effective(&asked, &NativeFormat), asked);
     }
 
     #[test]
     fn a_long_question_weighs_though_its_answer_is_short() {
         let tags = (0..1_000).map(|number| format!("tag-{number:04}")).collect();
-        let key = |query| Key {
+        let key = |query| ViewKey {
             stamp: Stamp::default(),
             scoped: None,
             query,
@@ -309,8 +309,8 @@ mod tests {
             coding: Coding::Identity,
         };
         let (view, query) = (View::default(), ViewQuery::default());
-        let told = report::Told { view: &view, query: &query, format: &Native };
-        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &Native), &told);
+        let told = report::ReportBuilder { view: &view, query: &query, format: &NativeFormat };
+        let answer = prepared(render(&view, Timestamp::UNIX_EPOCH, &NativeFormat), &told);
         let short = weight(&key(ViewQuery::default()), &answer);
         let long = weight(&key(ViewQuery { tags, ..ViewQuery::default() }), &answer);
         assert!(short < 1_000 && long > 70_000, "{short} and {long}");
@@ -322,11 +322,11 @@ mod tests {
             let query = effective(&ViewQuery { max_tools, ..ViewQuery::default() }, format);
             (query.max_tools, query.cap)
         };
-        assert_eq!(limit(None, &OpenAi), (None, Some(128)));
-        assert_eq!(limit(Some(5), &OpenAi), (Some(5), Some(128)));
-        assert_eq!(limit(Some(500), &OpenAi), (Some(500), Some(500)));
-        assert_eq!(limit(Some(0), &OpenAi), (None, None));
-        assert_eq!(limit(None, &Native), (None, None));
-        assert_eq!(limit(Some(0), &Native), (None, None));
+        assert_eq!(limit(None, &OpenAiFormat), (None, Some(128)));
+        assert_eq!(limit(Some(5), &OpenAiFormat), (Some(5), Some(128)));
+        assert_eq!(limit(Some(500), &OpenAiFormat), (Some(500), Some(500)));
+        assert_eq!(limit(Some(0), &OpenAiFormat), (None, None));
+        assert_eq!(limit(None, &NativeFormat), (None, None));
+        assert_eq!(limit(Some(0), &NativeFormat), (None, None));
     }
 }

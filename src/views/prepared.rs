@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Coding;
 use super::etag;
 use super::render::Rendered;
-use super::report::Told;
+use super::report::ReportBuilder;
 use crate::model::Finding;
 
 /// A ready answer.
@@ -36,7 +36,7 @@ pub struct Prepared {
 }
 
 /// An answer of a list that was made.
-pub(super) fn prepared(rendered: Rendered, told: &Told<'_>) -> Prepared {
+pub(super) fn prepared(rendered: Rendered, told: &ReportBuilder<'_>) -> Prepared {
     let etag = etag::strong(&rendered.body, Coding::Identity);
     Prepared {
         body: rendered.body.into(),

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::categories;
-use super::segment::{Known, Line, Places, Segment, Written};
-use crate::catalog::{Absence, Carried, LeftOut, Mark, View};
+use super::latest_lists::{CachedList, Segment, Segments, Written, WrittenTool};
+use crate::catalog::{Absence, LeftOut, StickyTools, ToolMark, View};
 use crate::formats::{EndMark, Format, ListHead, Spent};
 use crate::model::{Finding, FindingCode};
 
@@ -27,12 +27,12 @@ pub struct Rendered {
     /// What a limit or the format left out or changed, in order.
     pub findings: Vec<Finding>,
     /// The tools of the view in order; nothing where the format left one out.
-    pub(super) lines: Vec<Option<Line>>,
+    pub(super) lines: Vec<Option<WrittenTool>>,
 }
 
 /// Where a list comes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
+pub(super) struct ListOrigin<'a> {
     /// When its revision came to be.
     pub(super) generated_at: Timestamp,
     /// The daemon that writes it, if it has an id.
@@ -41,24 +41,24 @@ pub(super) struct Origin<'a> {
 
 /// Renders a view of a daemon without an id. `generated_at` is when its revision came to be.
 pub fn render(view: &View, generated_at: Timestamp, format: &dyn Format) -> Rendered {
-    render_again(view, Origin { generated_at, own_id: None }, format, None).0
+    render_again(view, ListOrigin { generated_at, own_id: None }, format, None).0
 }
 
 /// The same, with what can be taken over from a known list, and where in the body each scenario stands.
 pub(super) fn render_again(
     view: &View,
-    origin: Origin<'_>,
+    origin: ListOrigin<'_>,
     format: &dyn Format,
-    known: Option<&Known>,
-) -> (Rendered, Places) {
+    known: Option<&CachedList>,
+) -> (Rendered, Segments) {
     let known = known.filter(|_| !format.request_wide());
     let mut spent = Spent::default();
-    let categories = categories::of_view(view);
-    let Origin { generated_at, own_id } = origin;
+    let categories = categories::for_view(view);
+    let ListOrigin { generated_at, own_id } = origin;
     let frame = format.frame(&ListHead { generated_at, own_id, categories: categories.unique });
     let mut body = frame.open;
-    body.reserve(known.map_or(0, Known::size));
-    let (mut places, mut tools, mut left_out, mut noted) = (Places::new(), 0, 0, Vec::new());
+    body.reserve(known.map_or(0, CachedList::size));
+    let (mut places, mut tools, mut left_out, mut noted) = (Segments::new(), 0, 0, Vec::new());
     let (mut lines, mut deferred) = (Vec::with_capacity(view.len()), 0);
     for part in &view.parts {
         let before = body.len();
@@ -70,7 +70,7 @@ pub(super) fn render_again(
             body.extend_from_slice(bytes);
             written.clone()
         } else {
-            Written::of(view, &part.tools, format, &mut spent, &mut body)
+            Written::write(view, &part.tools, format, &mut spent, &mut body)
         };
         tools += written.tools;
         deferred += written.deferred;
@@ -81,7 +81,7 @@ pub(super) fn render_again(
         if range.is_empty() {
             body.truncate(before);
         }
-        places.extend(Segment::of(part, range, written));
+        places.extend(Segment::for_part(part, range, written));
     }
     if tools > 0 {
         mark_end(format.end_mark(deferred), &mut body, &mut places);
@@ -101,17 +101,17 @@ pub(super) fn render_again(
 }
 
 /// What the tools that are loaded at once take, and by what a conversation knows them again.
-fn loaded(view: &View, lines: &[Option<Line>], format: &dyn Format) -> (usize, Option<String>) {
-    let (mut tokens, mut marks): (usize, Vec<Mark>) = (0, Vec::new());
+fn loaded(view: &View, lines: &[Option<WrittenTool>], format: &dyn Format) -> (usize, Option<String>) {
+    let (mut tokens, mut marks): (usize, Vec<ToolMark>) = (0, Vec::new());
     for (tool, line) in view.tools().zip(lines) {
         if let Some(line) = line.filter(|_| !view.is_deferred(tool)) {
             tokens += format.limits().tokens(line.bytes as usize);
-            if marks.len() <= Carried::MOST {
+            if marks.len() <= StickyTools::MOST {
                 marks.push(line.mark);
             }
         }
     }
-    (tokens, Carried::text(&marks))
+    (tokens, StickyTools::text(&marks))
 }
 
 /// Everything that a list's asker is told of tools, in order, and how many a limit left out.
@@ -134,7 +134,7 @@ fn all_findings(
 }
 
 /// Marks the end of the tools for a prompt cache.
-fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Places) {
+fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Segments) {
     match mark {
         EndMark::None => {}
         EndMark::Behind(element) => body.extend_from_slice(element.as_bytes()),

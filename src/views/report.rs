@@ -6,14 +6,14 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
+use super::latest_lists::WrittenTool;
 use super::render::Rendered;
-use super::segment::Line;
-use crate::catalog::{Catalog, Mark, View, ViewNote, ViewQuery};
+use crate::catalog::{Catalog, ToolMark, View, ViewNote, ViewQuery};
 use crate::formats::Format;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity, ToolId, ViewTool};
 
 /// What a report is made of.
-pub(super) struct Told<'a> {
+pub(super) struct ReportBuilder<'a> {
     pub(super) view: &'a View,
     pub(super) query: &'a ViewQuery,
     pub(super) format: &'a dyn Format,
@@ -138,9 +138,9 @@ struct AbsentJson {
 /// A list that is not what the conversation carries from its first tool on.
 const BROKEN: &str = "prefix-broken";
 
-impl Told<'_> {
+impl ReportBuilder<'_> {
     /// What the asker should know, by short names.
-    pub(super) fn notes(&self, lines: &[Option<Line>]) -> Arc<[&'static str]> {
+    pub(super) fn notes(&self, lines: &[Option<WrittenTool>]) -> Arc<[&'static str]> {
         let broken = self.prefix(lines).filter(|prefix| !prefix.whole).map(|_| BROKEN);
         self.view.notes.iter().map(|note| note.code()).chain(broken).collect()
     }
@@ -178,7 +178,7 @@ impl Told<'_> {
         written.map(|(tool, line)| self.line(tool, line)).collect()
     }
 
-    fn line<'a>(&self, tool: &'a ViewTool, line: Line) -> ListedJson<'a> {
+    fn line<'a>(&self, tool: &'a ViewTool, line: WrittenTool) -> ListedJson<'a> {
         let pick = self.view.picks.get(&tool.id);
         ListedJson {
             name: tool.name.as_str(),
@@ -221,7 +221,7 @@ impl Told<'_> {
         let carried = self.query.sticky.as_ref()?;
         let prefix = self.prefix(&rendered.lines)?;
         let place = carried.marks().get(prefix.kept);
-        let here = place.and_then(|mark| self.view.tools().find(|tool| Mark::of(&tool.id, b"").tool == mark.tool));
+        let here = place.and_then(|mark| self.view.tools().find(|tool| ToolMark::new(&tool.id, b"").tool == mark.tool));
         let broken = place.map(|_| match here {
             Some(tool) => format!("`{}` is written otherwise or stands elsewhere now", tool.name),
             None => format!("the tool at place {} is not in the list any more", prefix.kept + 1),
@@ -229,7 +229,7 @@ impl Told<'_> {
         Some(StickyJson { carried: carried.marks().len(), prefix: prefix.kept, broken })
     }
 
-    fn prefix(&self, lines: &[Option<Line>]) -> Option<Prefix> {
+    fn prefix(&self, lines: &[Option<WrittenTool>]) -> Option<Prefix> {
         let carried = self.query.sticky.as_ref()?.marks();
         let loaded = self.view.tools().zip(lines).filter(|(tool, _)| !self.view.is_deferred(tool));
         let marks = loaded.filter_map(|(_, line)| Some((*line)?.mark));

@@ -6,23 +6,23 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use callsheet::config::Calls;
+use callsheet::config::CallsConfig;
 use callsheet::runtime::{Clock, Tasks};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, tool, tool_with};
-use crate::support::house::{House, request};
+use crate::support::catalog_server::{HttpAnswer, ask};
+use crate::support::embedded::{EmbeddedCallsheet, request};
 use crate::support::scrape::Scrape;
-use crate::support::serving::{Answer, ask};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 /// `printf '{"path":"hunter2"}' | sha256sum`.
 const DIGEST: &str = "sha256:cb77c6b82fc3c7051120486e8c10d7fd79566fa51ac379f3d4248c6f0b024422";
 
 struct Office {
-    house: House,
+    house: EmbeddedCallsheet,
     address: SocketAddr,
     callee: Callee,
     folder: TempDir,
@@ -30,7 +30,7 @@ struct Office {
 
 impl Office {
     /// With an audit log, kept as `change` says.
-    async fn of(change: impl FnOnce(&mut Calls, &Path)) -> Self {
+    async fn of(change: impl FnOnce(&mut CallsConfig, &Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let any = json!({"type": "object", "properties": {}});
         let wipe = json!({"enabled_by_default": true, "requires_approval": true});
@@ -43,7 +43,7 @@ impl Office {
         })
         .await;
         let path = folder.path().join("audit.jsonl");
-        let house = House::with(&[("files", callee.url())], |config| {
+        let house = EmbeddedCallsheet::with_config(&[("files", callee.url())], |config| {
             config.calls.audit = Some(path);
             change(&mut config.calls, folder.path());
         })
@@ -56,7 +56,7 @@ impl Office {
         self.folder.path().join("audit.jsonl")
     }
 
-    async fn call(&self, body: &str) -> Answer {
+    async fn call(&self, body: &str) -> HttpAnswer {
         ask(self.address, "POST", "/api/v1/tools/execute", &[JSON], body).await
     }
 
@@ -69,7 +69,7 @@ impl Office {
     async fn until(&self, outcome: &str, lines: u32) {
         let deadline = Clock::system().now() + PATIENCE;
         loop {
-            let scrape = Scrape::read(&ask(self.address, "GET", "/metrics", &[("accept", "text/plain")], "").await);
+            let scrape = Scrape::parse(&ask(self.address, "GET", "/metrics", &[("accept", "text/plain")], "").await);
             let counted = scrape.value(&format!("callsheet_audit_lines_total{{outcome=\"{outcome}\"}}"));
             if counted >= f64::from(lines) {
                 return;
@@ -137,12 +137,12 @@ async fn arguments_stand_there_as_they_came_where_that_is_asked_for() {
     assert_eq!(lines(&office.path())[0]["arguments"]["b"], "x\ny");
     assert_eq!(text.lines().count(), 1);
     // Taken out of the configuration while it runs.
-    let off = Calls { audit_arguments: false, audit: Some(office.path()), ..Calls::default() };
+    let off = CallsConfig { audit_arguments: false, audit: Some(office.path()), ..CallsConfig::default() };
     office.house.app.calls().adjust(off);
     office.read("again").await;
     office.until("written", 2).await;
     assert_eq!(lines(&office.path())[1].get("arguments"), None);
-    office.house.app.calls().adjust(Calls::default());
+    office.house.app.calls().adjust(CallsConfig::default());
     office.read("unseen").await;
     assert_eq!(lines(&office.path()).len(), 2);
     office.house.finish().await;
@@ -182,10 +182,12 @@ async fn a_call_that_ends_while_the_daemon_stops_has_its_line() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let house = House::with(&[("files", files.url())], |config| config.calls.audit = Some(path.clone())).await;
+    let house =
+        EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.audit = Some(path.clone()))
+            .await;
     let calls = house.app.calls().clone();
     let calling = Tasks::new().spawn(async move { calls.execute(request("read", &json!({}))).await });
-    files.until_ran(1).await;
+    files.until_called(1).await;
     // Asked in this order: it stops before the scenario answers.
     let ((), _) = tokio::join!(biased; house.finish(), async { open.send_replace(true) });
     assert!(calling.await.unwrap().is_ok());
@@ -216,7 +218,7 @@ async fn no_call_fails_with_a_log_that_cannot_be_written() {
     office.read("one").await;
     office.read("two").await;
     office.until("failed", 2).await;
-    assert_eq!(office.callee.ran().len(), 2);
+    assert_eq!(office.callee.received_calls().len(), 2);
     fs::create_dir(office.folder.path().join("missing")).unwrap();
     office.read("three").await;
     office.until("written", 1).await;

@@ -6,7 +6,7 @@ mod support;
 mod approvals;
 mod audit;
 mod limits;
-mod names;
+mod name_resolution;
 mod operations;
 mod properties;
 mod routes;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callsheet::catalog::{Catalog, Change, Offer, Standing, Touched, View, ViewQuery, build, difference};
+use callsheet::catalog::{Catalog, Change, Offer, Touched, View, ViewQuery, Visibility, build, difference};
 use callsheet::model::{PreferenceSet, ViewTool};
 use proptest::prelude::*;
 
@@ -52,8 +52,8 @@ fn apply(catalog: &Catalog, preferences: &mut PreferenceSet, step: Step) -> Cata
             let drafts: Vec<_> = tools.into_iter().map(drafted).collect();
             let made = offer(SCENARIOS[at], &drafts);
             let made: Offer = match stands {
-                0 => standing(made, Standing::Withdrawn("it is down".into())),
-                1 => standing(made, Standing::Hidden("it waits".into())),
+                0 => standing(made, Visibility::Withdrawn("it is down".into())),
+                1 => standing(made, Visibility::Hidden("it waits".into())),
                 _ => made,
             };
             catalog.with(Change::Offer(scenario(SCENARIOS[at]), Some(made)))
@@ -115,7 +115,7 @@ proptest! {
             for query in queries() {
                 let (before, after) = (shown(&told, &query), shown(&now, &query));
                 let found = difference(&told, &now, &touched, &query);
-                let names = |named: &[callsheet::catalog::Named]| -> Vec<String> {
+                let names = |named: &[callsheet::catalog::ToolChange]| -> Vec<String> {
                     named.iter().map(|named| named.name.to_string()).collect()
                 };
                 let added: Vec<_> = after.keys().filter(|name| !before.contains_key(*name)).cloned().collect();

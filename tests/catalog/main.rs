@@ -3,13 +3,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod choice;
 mod diff;
 mod merge;
-mod prepare;
-mod properties;
+mod merge_properties;
+mod prepared_answers;
 mod search;
 mod search_corpus;
 mod search_properties;
-mod view;
-mod views;
+mod tool_selection;
+mod view_bodies;
+mod view_filters;

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use callsheet::catalog::{Catalog, Change, Found, Inputs, NamingStyle, Offer, Standing, View, ViewQuery, build};
-use callsheet::model::{Approval, NameRef, Provenance, Settings};
+use callsheet::catalog::{Catalog, Change, Inputs, NameLookup, NamingStyle, Offer, View, ViewQuery, Visibility, build};
+use callsheet::model::{ApprovalPolicy, NameRef, Provenance, Settings};
 
 use crate::support::offers::{
     self, alias, catalog, change, enabled, id, inherit, inputs, names, offer, preferences, put, scenario, told, tool,
 };
 
 fn bare(catalog: &Catalog, name: &str) -> Vec<String> {
-    match catalog.find(&NameRef::read(name)) {
-        Found::One(tool) => vec![tool.id.to_string()],
-        Found::Ambiguous(tools) => tools.iter().map(|tool| tool.id.to_string()).collect(),
-        Found::None => Vec::new(),
+    match catalog.find(&NameRef::parse(name)) {
+        NameLookup::One(tool) => vec![tool.id.to_string()],
+        NameLookup::Ambiguous(tools) => tools.iter().map(|tool| tool.id.to_string()).collect(),
+        NameLookup::None => Vec::new(),
     }
 }
 
@@ -101,11 +101,11 @@ fn tools_that_are_not_in_the_list_keep_their_names_unless_their_scenario_is_hidd
     }
     let published = catalog(&[("files", &["read"]), ("mail", &["read"])], &[]);
     let mail = offer("mail", &[tool("read")]);
-    let down = Standing::Withdrawn("no answer for 5 minutes".to_owned());
+    let down = Visibility::Withdrawn("no answer for 5 minutes".to_owned());
     let down = published.with(change(offers::standing(mail.clone(), down)));
     assert_eq!(names(&down)[0], "files__read = files/read");
     assert_eq!(bare(&down, "mail__read"), ["mail/read"]);
-    let hidden = down.with(change(offers::standing(mail, Standing::Hidden("an operator said no".to_owned()))));
+    let hidden = down.with(change(offers::standing(mail, Visibility::Hidden("an operator said no".to_owned()))));
     assert_eq!(names(&hidden)[0], "read = files/read");
     assert_eq!(bare(&hidden, "mail__read"), [] as [&str; 0]);
     assert_eq!(bare(&hidden, "mail/read"), ["mail/read"]);
@@ -126,9 +126,9 @@ fn withdrawals_are_told_once_per_scenario_and_the_rest_per_tool() {
     let mut inputs = inputs(&[("ok", &["go"])]);
     put(
         &mut inputs,
-        offers::standing(offer("gone", &[tool("a"), tool("b")]), Standing::Withdrawn("it is down".into())),
+        offers::standing(offer("gone", &[tool("a"), tool("b")]), Visibility::Withdrawn("it is down".into())),
     );
-    put(&mut inputs, offers::standing(offer("new", &[tool("c")]), Standing::Hidden("waiting for a yes".into())));
+    put(&mut inputs, offers::standing(offer("new", &[tool("c")]), Visibility::Hidden("waiting for a yes".into())));
     put(&mut inputs, offer("mixed", &[tool("d").off(), tool("e").internal(), tool("f").tag("noisy")]));
     inputs.preferences = preferences(&[
         ("global", "tag:noisy", enabled(false)),
@@ -162,10 +162,10 @@ fn the_narrower_target_wins_setting_by_setting() {
     let mut inputs = Inputs::default();
     put(&mut inputs, offer("files", &[tool("read").category("io").tag("z").tag("a").off()]));
     let steps = [
-        ("scenario:files", on(Settings { priority: Some(1), approval: Some(Approval::Require), ..inherit() })),
+        ("scenario:files", on(Settings { priority: Some(1), approval: Some(ApprovalPolicy::Require), ..inherit() })),
         ("category:io", Settings { enabled: Some(false), priority: Some(2), ..inherit() }),
         ("tag:a", on(inherit())),
-        ("tag:z", Settings { enabled: Some(false), approval: Some(Approval::Skip), ..inherit() }),
+        ("tag:z", Settings { enabled: Some(false), approval: Some(ApprovalPolicy::Skip), ..inherit() }),
         ("tool:files/read", on(inherit())),
     ];
     let expected = [
@@ -213,11 +213,11 @@ fn the_revision_tells_content_and_nothing_else() {
 
     let mut later = offers::manifest("mail", &[tool("send")]);
     later.generated_at = Some("2026-01-01T00:00:00Z".parse().unwrap());
-    let later = Offer { manifest: Arc::new(later), standing: Standing::Published };
+    let later = Offer { manifest: Arc::new(later), visibility: Visibility::Published };
     assert_eq!(first.with(change(later)).revision(), first.revision());
 
     let down = |why: &str| {
-        first.with(change(offers::standing(offer("mail", &[tool("send")]), Standing::Withdrawn(why.to_owned()))))
+        first.with(change(offers::standing(offer("mail", &[tool("send")]), Visibility::Withdrawn(why.to_owned()))))
     };
     assert_eq!(down("slow").revision(), down("silent").revision());
     assert_ne!(down("slow").revision(), first.revision());

@@ -1,7 +1,7 @@
 //! Search in a view: which tools a text finds, in which order, and why.
 #![allow(clippy::unwrap_used, reason = "a helper that panics fails the test that called it")]
 
-use callsheet::catalog::{Catalog, Field, Hit, Inputs, Standing, View, ViewQuery, build};
+use callsheet::catalog::{Catalog, Field, Hit, Inputs, View, ViewQuery, Visibility, build};
 
 use crate::support::offers::{self, alias, enabled, offer, preferences, put, standing, tool};
 
@@ -25,8 +25,8 @@ fn office() -> Inputs {
     ];
     put(&mut inputs, offer("files", &files));
     put(&mut inputs, offer("mail", &[tool("send").about("Sends a letter"), tool("read").about("Opens a letter")]));
-    put(&mut inputs, standing(offer("lost", &[tool("read_lost_file")]), Standing::Withdrawn("down".into())));
-    put(&mut inputs, standing(offer("stranger", &[tool("read_any_file")]), Standing::Hidden("pending".into())));
+    put(&mut inputs, standing(offer("lost", &[tool("read_lost_file")]), Visibility::Withdrawn("down".into())));
+    put(&mut inputs, standing(offer("stranger", &[tool("read_any_file")]), Visibility::Hidden("pending".into())));
     inputs
 }
 

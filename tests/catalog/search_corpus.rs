@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use callsheet::catalog::{Inputs, Offer, Standing, View, ViewQuery, build};
+use callsheet::catalog::{Inputs, Offer, View, ViewQuery, Visibility, build};
 use callsheet::model::{JsonText, Manifest, Tool};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn tool(tool: &Value) -> Arc<Tool> {
     let made = view_tools::offered(view_tools::tool("seal", text("api_name"), "{}"), |made| {
         made.description = text("api_description").into();
         made.category = Some(text("field").into());
-        made.parameters = JsonText::read(&parameters.to_string()).unwrap();
+        made.parameters = JsonText::parse(&parameters.to_string()).unwrap();
     });
     made.tool
 }
@@ -37,7 +37,7 @@ fn nine_of_ten_right_tools_are_among_the_first_five() {
     let mut tools: Vec<_> = tools.iter().map(tool).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     let manifest: Manifest = view_tools::manifest("seal", tools, Vec::new());
-    let offer = Offer { manifest: Arc::new(manifest), standing: Standing::Published };
+    let offer = Offer { manifest: Arc::new(manifest), visibility: Visibility::Published };
     let inputs = Inputs { offers: [("seal".parse().unwrap(), offer)].into(), ..Inputs::default() };
     let view = View::select(&build(&inputs), &ViewQuery::default());
     let (mut recall, mut first) = (0.0, 0.0);

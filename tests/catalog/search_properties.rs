@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use callsheet::catalog::{Catalog, Change, Hit, Inputs, Standing, View, ViewQuery, build};
+use callsheet::catalog::{Catalog, Change, Hit, Inputs, View, ViewQuery, Visibility, build};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -28,8 +28,8 @@ fn change() -> impl Strategy<Value = Change> {
         6 => (scenario.clone(), drafts(), 0..5_u8).prop_map(|(name, drafts, kind)| {
             let held = offer(name, &drafts);
             let held = match kind {
-                0 => standing(held, Standing::Withdrawn("down".into())),
-                1 => standing(held, Standing::Hidden("blocked".into())),
+                0 => standing(held, Visibility::Withdrawn("down".into())),
+                1 => standing(held, Visibility::Hidden("blocked".into())),
                 _ => held,
             };
             offers::change(held)
@@ -52,8 +52,8 @@ fn anew(grown: &Catalog) -> [Catalog; 2] {
     let offers: BTreeMap<_, _> = grown
         .entries()
         .map(|entry| {
-            let (manifest, standing) = (entry.manifest.clone(), entry.standing.clone());
-            (entry.name.clone(), callsheet::catalog::Offer { manifest, standing })
+            let (manifest, standing) = (entry.manifest.clone(), entry.visibility.clone());
+            (entry.name.clone(), callsheet::catalog::Offer { manifest, visibility: standing })
         })
         .collect();
     let empty = Inputs { preferences: grown.preferences().clone().into(), ..Inputs::default() };

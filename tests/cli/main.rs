@@ -3,21 +3,21 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals_and_operations;
 mod call;
-mod calls;
-mod change;
 mod check;
-mod checks;
 mod config;
 mod contract;
 mod demo;
 mod doctor;
 mod help;
-mod list;
+mod list_commands;
 mod log_lines;
 mod man;
+mod message_cost;
+mod operator_commands;
 mod search;
 mod serve;
-mod service;
+mod service_manager;
 mod unreachable;
 mod watch;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use callsheet::catalog::NamingStyle;
 use callsheet::config::{
-    Cache, Calls, Config, DEFAULT_TOML, LoadOptions, Mdns, MdnsTrust, Modules, Network, Origin, Position,
-    StaticScenario, TrustPattern, keys,
+    CacheConfig, CallsConfig, Config, DEFAULT_TOML, LoadOptions, MdnsConfig, MdnsTrust, ModulesConfig, Position,
+    StaticScenario, Subnet, TrustPattern, ValueOrigin, keys,
 };
-use callsheet::model::{Accept, Permission, Profile, Secret, UnknownLevel};
+use callsheet::model::{AcceptedVersions, Permission, Profile, Secret, UnknownLevel};
 use callsheet::transports::http::CacheScope;
 
 use crate::support::config::Machine;
@@ -30,7 +30,7 @@ fn the_built_in_values_are_those_of_the_reference() {
     let written: toml::Table = DEFAULT_TOML.parse().unwrap();
     assert_eq!(written["server"]["listen"].as_str(), Some("127.0.0.1:7400"));
     for key in keys().iter().filter(|key| !is_computed(key)) {
-        assert!(loaded.values.iter().any(|value| value.key == *key && value.origin == Origin::Default), "{key}");
+        assert!(loaded.values.iter().any(|value| value.key == *key && value.origin == ValueOrigin::Default), "{key}");
     }
 }
 
@@ -42,7 +42,7 @@ fn the_defaults_are_the_agreed_ones() {
     assert_eq!((config.server.max_body, config.server.stop_timeout), (1 << 20, secs(10)));
     assert_eq!((config.refresh.min_interval, config.refresh.max_interval), (secs(60), secs(3600)));
     assert_eq!((config.refresh.concurrency, config.refresh.max_body), (32, 8 << 20));
-    assert_eq!(config.protocol.accept, Accept::read(">=1.0, <2.0").unwrap());
+    assert_eq!(config.protocol.accept, AcceptedVersions::parse(">=1.0, <2.0").unwrap());
     assert_eq!((config.health.grace, config.health.failures), (secs(300), 3));
     assert_eq!(config.views.max_bytes, 64 << 20);
     assert_eq!(config.state.path, PathBuf::from("state.db"));
@@ -115,7 +115,7 @@ fn the_reference_can_be_used_as_a_file_also_with_every_key_set() {
     assert!(config.discovery.mdns.id.take().is_some());
     assert_eq!(config.modules.services.len(), 1);
     assert!(config.modules.token.is_some() && config.modules.tokens.len() == 1);
-    config.modules = Modules::default();
+    config.modules = ModulesConfig::default();
     assert!(config.server.operator_token.take().is_some() && config.calls.approval_token.take().is_some());
     assert_eq!(Config { scenarios: Vec::new(), profiles: BTreeMap::new(), ..config }, machine.defaults());
 }
@@ -245,8 +245,8 @@ fn everything(machine: &Machine) -> Config {
     (vrooli.enabled, vrooli.path) = (false, Some(machine.path("work/processes")));
     (vrooli.max_scenarios, vrooli.rescan_interval) = (103, secs(104));
     (expected.discovery.environment.enabled, expected.discovery.environment.remote) = (false, true);
-    let network = Network::new("10.0.0.0".parse().unwrap(), 8).unwrap();
-    expected.discovery.mdns = Mdns {
+    let network = Subnet::new("10.0.0.0".parse().unwrap(), 8).unwrap();
+    expected.discovery.mdns = MdnsConfig {
         enabled: false,
         trust: MdnsTrust::Listed(vec![TrustPattern::Network(network), TrustPattern::Name("lab-*".into())]),
         types: vec!["_vrooli-tools._tcp".into(), "_x._tcp".into()],
@@ -265,9 +265,9 @@ fn everything(machine: &Machine) -> Config {
     refresh.max_pending_body = 113 * 1024;
     (refresh.max_tools, refresh.max_tool) = (121, 122 * 1024);
     (refresh.backoff_base, refresh.backoff_max, refresh.max_scenarios) = (millis(114), secs(115), 116);
-    expected.cache = Cache { scope: CacheScope::Shared, last_good: false };
+    expected.cache = CacheConfig { scope: CacheScope::Shared, last_good: false };
     let protocol = &mut expected.protocol;
-    protocol.accept = Accept::read("<3").unwrap();
+    protocol.accept = AcceptedVersions::parse("<3").unwrap();
     (protocol.incompatible_interval, protocol.incompatible_grace) = (secs(117), secs(118 * 3600));
     (expected.health.grace, expected.health.failures) = (secs(119), 120);
     (expected.health.isolation_count, expected.health.isolation_share) = (127, 28);
@@ -281,7 +281,7 @@ fn everything(machine: &Machine) -> Config {
     expected
 }
 
-fn every_call(machine: &Machine, calls: &mut Calls) {
+fn every_call(machine: &Machine, calls: &mut CallsConfig) {
     (calls.tool_metrics, calls.audit, calls.audit_arguments) = (true, Some(machine.path("work/audit.jsonl")), true);
     (calls.audit_max_size, calls.audit_keep) = (131 * 1024, 132);
     (calls.approval_token, calls.usage_interval) = (Some(Secret::new("0123456789abcdef")), Duration::from_secs(133));
@@ -295,8 +295,8 @@ fn profiles() -> BTreeMap<String, Profile> {
     ])
 }
 
-fn modules() -> Modules {
-    Modules {
+fn modules() -> ModulesConfig {
+    ModulesConfig {
         services: BTreeMap::from([("m_1".parse().unwrap(), "http://127.0.0.1:2".parse().unwrap())]),
         slow: ["m_1", "gone"].map(|name| name.parse().unwrap()).into(),
         slow_timeout: Duration::from_secs(61),
@@ -312,19 +312,19 @@ fn modules() -> Modules {
 fn flags_beat_the_environment_which_beats_the_file_which_beats_the_defaults() {
     let machine = Machine::new();
     let origin = |machine: &Machine| machine.shown("server.listen");
-    assert_eq!(origin(&machine), ("\"127.0.0.1:7400\"".into(), Origin::Default));
+    assert_eq!(origin(&machine), ("\"127.0.0.1:7400\"".into(), ValueOrigin::Default));
 
     let machine = machine.file("# mine\n[server]\nlisten = \"127.0.0.1:1\"\nmax_body = 7\n");
     let path = machine.path("work/callsheet.toml");
     let position = Some(Position { line: 3, column: 1 });
-    assert_eq!(origin(&machine), ("\"127.0.0.1:1\"".into(), Origin::File { path: path.clone(), position }));
+    assert_eq!(origin(&machine), ("\"127.0.0.1:1\"".into(), ValueOrigin::File { path: path.clone(), position }));
 
     let machine = machine.env("CALLSHEET_SERVER__LISTEN", "127.0.0.1:2");
-    assert_eq!(origin(&machine).1, Origin::Environment("CALLSHEET_SERVER__LISTEN".into()));
+    assert_eq!(origin(&machine).1, ValueOrigin::Environment("CALLSHEET_SERVER__LISTEN".into()));
     assert_eq!(machine.config().server.listen.port(), 2);
 
     let machine = machine.flag("server.listen", "127.0.0.1:3", "--listen");
-    assert_eq!(origin(&machine), ("\"127.0.0.1:3\"".into(), Origin::Flag("--listen".into())));
+    assert_eq!(origin(&machine), ("\"127.0.0.1:3\"".into(), ValueOrigin::Flag("--listen".into())));
     let loaded = machine.load().unwrap();
     assert_eq!(loaded.config.server.listen.port(), 3);
     // What the upper layers leave alone stays.
@@ -378,7 +378,7 @@ fn values_are_shown_in_the_order_of_the_reference_and_without_credentials() {
     let unset = |key: &str| key == "discovery.mdns.id" || key.ends_with("_token") || key == "module_settings.token";
     let expected: Vec<_> = keys().into_iter().filter(|key| !is_listed(key) && !unset(key)).collect();
     assert_eq!(order, expected);
-    assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), Origin::Default));
+    assert_eq!(Machine::new().shown("scenarios"), ("[]".into(), ValueOrigin::Default));
 }
 
 #[test]
@@ -395,14 +395,14 @@ fn the_environment_gives_texts_numbers_switches_sizes_and_lists() {
         .env("CALLSHEET_SERVER__ALLOWED_HOSTS", "[a.example, 10.0.0.1]")
         .env("CALLSHEET_SCENARIOS", "[{name = a, url = http://127.0.0.1:15000}]");
     let config = machine.config();
-    assert_eq!(config.protocol.accept, Accept::read("1").unwrap());
+    assert_eq!(config.protocol.accept, AcceptedVersions::parse("1").unwrap());
     assert_eq!(config.state.path, machine.path("work/2026"));
     assert_eq!(config.refresh.timeout, Duration::from_secs(3));
     assert_eq!((config.refresh.concurrency, config.refresh.max_body, config.views.max_bytes), (4, 5120, 6));
     assert!(!config.discovery.vrooli.enabled);
     assert_eq!(config.server.allowed_hosts, ["a.example", "10.0.0.1"]);
     assert_eq!(config.scenarios[0].url.as_str(), "http://127.0.0.1:15000/");
-    assert_eq!(machine.shown("scenarios[0].url").1, Origin::Environment("CALLSHEET_SCENARIOS".into()));
+    assert_eq!(machine.shown("scenarios[0].url").1, ValueOrigin::Environment("CALLSHEET_SCENARIOS".into()));
 }
 
 #[test]
@@ -411,11 +411,11 @@ fn trust_is_one_word_or_a_list_in_every_layer() {
     let machine = Machine::new();
     assert_eq!(trust(&machine), MdnsTrust::Local);
     let machine = machine.file("discovery.mdns.trust = [\"fd00::/8\"]\n");
-    let network = TrustPattern::Network(Network::new("fd00::".parse().unwrap(), 8).unwrap());
+    let network = TrustPattern::Network(Subnet::new("fd00::".parse().unwrap(), 8).unwrap());
     assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network]));
     assert_eq!(machine.shown("discovery.mdns.trust").0, "[\"fd00::/8\"]");
     let machine = machine.env("CALLSHEET_DISCOVERY__MDNS__TRUST", "[10.0.0.1, \"name:lab-*\"]");
-    let network = TrustPattern::Network(Network::new("10.0.0.1".parse().unwrap(), 32).unwrap());
+    let network = TrustPattern::Network(Subnet::new("10.0.0.1".parse().unwrap(), 32).unwrap());
     assert_eq!(trust(&machine), MdnsTrust::Listed(vec![network, TrustPattern::Name("lab-*".into())]));
     let machine = machine.flag("discovery.mdns.trust", "none", "--trust");
     assert_eq!(trust(&machine), MdnsTrust::None);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use callsheet::catalog::ViewQuery;
 use callsheet::config::{Config, StaticScenario};
-use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust};
-use callsheet::events::{Ask, Event, Next};
+use callsheet::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust};
+use callsheet::events::{Event, Next, SubscribeRequest};
 use callsheet::model::{ScenarioState, SourceId, Target};
 use callsheet::native::{NativeError, NativeTools};
 use callsheet::protocols::{
@@ -47,9 +47,9 @@ impl Source for One {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         Box::pin(async move {
             let Self(name, url, protocol) = *self;
-            let endpoint = Endpoint { name: name.parse().ok(), protocol, ..Endpoint::at(url, Trust::Trusted) };
+            let endpoint = Endpoint { name: name.parse().ok(), protocol, ..Endpoint::at(url, SourceTrust::Trusted) };
             let endpoints = [(EndpointId(name.into()), endpoint)].into();
-            out.send_replace(EndpointSet { settled: true, endpoints, findings: Vec::new() });
+            out.send_replace(EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() });
             stop.wait().await;
             Ok(())
         })
@@ -210,7 +210,7 @@ async fn a_subscriber_hears_how_things_are_and_what_changes() {
     let tools = dice();
     let app = builder(&folder).native(tools.clone()).start().await.unwrap();
     listed(&app, &["throw"]).await;
-    let mut subscription = app.subscribe(Ask::default()).await.unwrap();
+    let mut subscription = app.subscribe(SubscribeRequest::default()).await.unwrap();
     let Next::Message(first) = subscription.next().await else { panic!("ended") };
     let Event::Snapshot(overview) = &first.event else { panic!("{first:?}") };
     assert_eq!(overview.names.iter().map(ToString::to_string).collect::<Vec<_>>(), ["throw"]);

@@ -3,16 +3,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agent_inbox;
 mod availability;
+mod chained_daemons;
 mod discovery;
 mod embed;
-mod following;
 mod hostile;
-mod inbox;
-mod lists;
-mod operators;
-mod pending;
+mod operator_actions;
+mod pending_body_limit;
 mod preferences;
+mod published_list;
 mod restart;
 mod sources;
 mod sources_mdns;

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use callsheet::config::StaticScenario;
 use callsheet::discovery::static_list::StaticList;
-use callsheet::discovery::vrooli::environment::Environment;
-use callsheet::discovery::{EndpointId, EndpointSet, SOURCES, Source, Trust};
+use callsheet::discovery::vrooli::environment::EnvironmentSource;
+use callsheet::discovery::{EndpointId, EndpointSet, SOURCES, Source, SourceTrust};
 use callsheet::model::{FindingCode, SourceId};
 use callsheet::runtime::{Stop, StopTrigger};
 use tokio::sync::watch;
@@ -29,7 +29,7 @@ fn every_source(processes: &Processes) -> Vec<Box<dyn Source>> {
     processes.write_live("files", 15000);
     vec![
         Box::new(StaticList::new(vec![scenario])),
-        Box::new(Environment::new(variables(&[("FILES_API_URL", "http://127.0.0.1:15000")]), false)),
+        Box::new(EnvironmentSource::new(variables(&[("FILES_API_URL", "http://127.0.0.1:15000")]), false)),
         Box::new(processes.source(OFTEN)),
     ]
 }
@@ -53,12 +53,12 @@ async fn the_first_set_is_whole() {
         let mut running = Running::start(source);
         tokio::time::timeout(PATIENCE, running.sets.changed()).await.expect("tells something").unwrap();
         let first = running.sets.borrow().clone();
-        assert!(first.settled, "{id}: {first:#?}");
+        assert!(first.initial_scan_done, "{id}: {first:#?}");
         assert_eq!(ports(&first), [("files", 15000)], "{id}");
         assert!(first.findings.is_empty(), "{id}: {first:#?}");
         let endpoint = &first.endpoints[&EndpointId("files".into())];
         assert_eq!(endpoint.name.as_ref().unwrap().as_str(), "files", "{id}");
-        assert_eq!(endpoint.trust, Trust::Trusted, "{id}");
+        assert_eq!(endpoint.trust, SourceTrust::Trusted, "{id}");
         running.end().await;
     }
 }
@@ -70,7 +70,7 @@ async fn an_unchanged_world_is_told_once() {
     for source in every_source(&processes) {
         let id = source.id();
         let mut running = Running::start(source);
-        running.until("a settled set", |set| set.settled).await;
+        running.until("a settled set", |set| set.initial_scan_done).await;
         running.sets.mark_unchanged();
         tokio::time::sleep(OFTEN * 50).await;
         assert!(!running.sets.has_changed().unwrap(), "{id} told an equal set again");
@@ -91,7 +91,7 @@ async fn a_stop_ends_every_source() {
     // While it waits.
     for source in every_source(&processes) {
         let mut running = Running::start(source);
-        running.until("a settled set", |set| set.settled).await;
+        running.until("a settled set", |set| set.initial_scan_done).await;
         running.end().await;
     }
 }
@@ -124,8 +124,8 @@ fn variables(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 }
 
 async fn told_of(variables: Vec<(OsString, OsString)>) -> EndpointSet {
-    let mut running = Running::start(Box::new(Environment::new(variables, true)));
-    let set = running.until("a settled set", |set| set.settled).await;
+    let mut running = Running::start(Box::new(EnvironmentSource::new(variables, true)));
+    let set = running.until("a settled set", |set| set.initial_scan_done).await;
     running.end().await;
     set
 }
@@ -137,8 +137,8 @@ async fn addresses_of_other_hosts_are_left_out_unless_wanted() {
         ("GITHUB_API_URL", "https://api.forge.example"),
         ("MAIL_API_URL", "http://[::1]:15001"),
     ]);
-    let mut running = Running::start(Box::new(Environment::new(variables, false)));
-    let set = running.until("a settled set", |set| set.settled).await;
+    let mut running = Running::start(Box::new(EnvironmentSource::new(variables, false)));
+    let set = running.until("a settled set", |set| set.initial_scan_done).await;
     running.end().await;
     let names: Vec<_> = set.endpoints.values().map(|endpoint| endpoint.name.as_ref().unwrap().as_str()).collect();
     assert_eq!(names, ["files", "mail"]);
@@ -164,7 +164,9 @@ async fn the_environment_names_scenarios() {
         [("agent-manager", "http://127.0.0.1:15000/"), ("notes2", "https://lab:pw@notes.example:8443/apps/notes/")];
     assert_eq!(told, expected);
     assert!(set.findings.is_empty(), "{:#?}", set.findings);
-    assert!(set.endpoints.values().all(|endpoint| endpoint.trust == Trust::Trusted && endpoint.protocol.is_none()));
+    assert!(
+        set.endpoints.values().all(|endpoint| endpoint.trust == SourceTrust::Trusted && endpoint.protocol.is_none())
+    );
 }
 
 #[tokio::test]

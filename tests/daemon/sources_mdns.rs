@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use callsheet::config::MdnsTrust;
-use callsheet::discovery::{Endpoint, EndpointSet, Trust};
+use callsheet::discovery::{Endpoint, EndpointSet, SourceTrust};
 use callsheet::model::{FindingCode, ScenarioName};
 use callsheet::provide::Announcement;
 
@@ -40,7 +40,7 @@ async fn a_scenario_comes_restarts_and_leaves() {
     assert_eq!(found.name.as_ref().unwrap().as_str(), "agent-manager");
     assert_eq!(found.target.url().as_str(), "http://127.0.0.1:15000/");
     assert_eq!((found.identity.as_deref(), found.boot.as_deref()), (Some("id-1"), Some("boot-1")));
-    assert_eq!((found.trust, found.target.http().unwrap().dial), (Trust::Trusted, None));
+    assert_eq!((found.trust, found.target.http().unwrap().dial), (SourceTrust::Trusted, None));
 
     neighbour.announce("agent-manager", 15000, &record("id-1", "boot-2"));
     let set =
@@ -50,7 +50,7 @@ async fn a_scenario_comes_restarts_and_leaves() {
     neighbour.take_back("agent-manager");
     let set = source.until("its goodbye is heard", |set| set.endpoints.is_empty()).await;
     assert!(set.findings.is_empty(), "{set:#?}");
-    source.until("it has looked everywhere", |set| set.settled).await;
+    source.until("it has looked everywhere", |set| set.initial_scan_done).await;
     source.end().await;
 }
 
@@ -63,7 +63,8 @@ async fn who_is_already_there_is_found_by_asking() {
     neighbour.announce_as("_printer._tcp", "printer", 15002, &record("id-3", "b"));
     let types = vec!["_vrooli-tools._tcp".to_owned()];
     let mut source = Running::start(network.source_with(|section| section.types = types));
-    let set = source.until("both types and all of the first queries", |set| set.settled && set.endpoints.len() >= 2);
+    let set = source
+        .until("both types and all of the first queries", |set| set.initial_scan_done && set.endpoints.len() >= 2);
     assert_eq!(names(&set.await), ["early", "other"]);
     source.end().await;
 }
@@ -121,9 +122,9 @@ async fn what_is_not_ours_or_is_ourselves_is_left_out() {
     neighbour.announce("elsewhere", 15001, &[("txtvers", "1"), ("path", "/admin"), ("id", "id-1")]);
     neighbour.announce("behind", 15002, &[("path", "/proxy/api/v1/tools"), ("id", "id-2"), ("colour", "blue")]);
     let mut source = Running::start(network.source_with(|section| section.trust = MdnsTrust::None));
-    let set = source.until("all were heard", |set| set.settled && !set.endpoints.is_empty()).await;
+    let set = source.until("all were heard", |set| set.initial_scan_done && !set.endpoints.is_empty()).await;
     assert_eq!(only(&set).target.url().as_str(), "http://127.0.0.1:15002/proxy");
-    assert_eq!(only(&set).trust, Trust::Untrusted);
+    assert_eq!(only(&set).trust, SourceTrust::Untrusted);
     assert!(the_finding(&set).message.contains("its path `/admin` does not end in"), "{set:#?}");
     source.end().await;
 }

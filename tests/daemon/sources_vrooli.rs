@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use callsheet::config::Vrooli;
+use callsheet::config::VrooliConfig;
 use callsheet::discovery::vrooli::VrooliFiles;
 use callsheet::discovery::{EndpointId, EndpointSet};
 use callsheet::model::FindingCode;
@@ -242,7 +242,7 @@ async fn a_folder_that_cannot_be_listed_keeps_the_last_whole_set() {
     point_at(&processes.path);
     let failed = |set: &EndpointSet| set.findings.iter().any(|finding| finding.code == FindingCode::SourceFailed);
     let set = running.until("a failed source", failed).await;
-    assert_eq!((set.settled, &set.endpoints, set.findings.len()), (true, &before.endpoints, 2), "{set:#?}");
+    assert_eq!((set.initial_scan_done, &set.endpoints, set.findings.len()), (true, &before.endpoints, 2), "{set:#?}");
     let finding = set.findings.iter().find(|finding| finding.code == FindingCode::SourceFailed).unwrap();
     assert!(finding.message.contains("cannot be listed, so what it held before stays"), "{finding:?}");
     assert!(finding.hint.as_ref().unwrap().contains("discovery.vrooli.path"), "{finding:?}");
@@ -265,7 +265,7 @@ async fn a_folder_without_permission_keeps_the_last_whole_set() {
     permit(0o000);
     if fs::read_dir(&processes.path).is_err() {
         let set = running.until("a finding", |set| !set.findings.is_empty()).await;
-        assert_eq!((set.settled, &set.endpoints), (true, &before.endpoints));
+        assert_eq!((set.initial_scan_done, &set.endpoints), (true, &before.endpoints));
         let finding = the_finding(&set);
         assert_eq!(finding.code, FindingCode::SourceFailed);
         assert!(finding.hint.as_ref().unwrap().contains("let the user that runs callsheet"), "{finding:?}");
@@ -285,7 +285,7 @@ async fn a_folder_that_could_never_be_listed_says_nothing() {
     fs::write(&processes.path, "no folder").unwrap();
     let mut running = processes.start(NEVER);
     let set = running.until("a finding", |set| !set.findings.is_empty()).await;
-    assert!(!set.settled && set.endpoints.is_empty(), "{set:#?}");
+    assert!(!set.initial_scan_done && set.endpoints.is_empty(), "{set:#?}");
     assert_eq!(the_finding(&set).code, FindingCode::SourceFailed);
     fs::remove_file(&processes.path).unwrap();
     processes.write_live("files", 15000);
@@ -333,7 +333,7 @@ async fn no_more_folders_are_read_than_allowed() {
 
 #[tokio::test]
 async fn without_a_home_there_is_nothing_to_find() {
-    let section = Vrooli { enabled: true, path: None, max_scenarios: 10, rescan_interval: OFTEN };
+    let section = VrooliConfig { enabled: true, path: None, max_scenarios: 10, rescan_interval: OFTEN };
     let mut running = Running::start(Box::new(VrooliFiles::new(section, Clock::system())));
     let set = running.until_ports(&[]).await;
     assert!(set.findings.is_empty());
@@ -344,7 +344,7 @@ async fn without_a_home_there_is_nothing_to_find() {
 async fn a_relative_path_is_watched_too() {
     let processes = Processes::new();
     let relative = relative_to_here(&processes.path);
-    let section = Vrooli { enabled: true, path: Some(relative), max_scenarios: 10, rescan_interval: NEVER };
+    let section = VrooliConfig { enabled: true, path: Some(relative), max_scenarios: 10, rescan_interval: NEVER };
     let mut running = Running::start(Box::new(VrooliFiles::new(section, Clock::system())));
     running.until_ports(&[]).await;
     processes.write_live("files", 15000);

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that fails ends the test")]
 
 use callsheet::catalog::Snapshot;
-use callsheet::discovery::{Endpoint, Trust};
-use callsheet::model::{FindingCode, HttpTarget, Party, ScenarioState};
+use callsheet::discovery::{Endpoint, SourceTrust};
+use callsheet::model::{FindingCode, HttpTarget, PeerIdentity, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
-use callsheet::state::{Decision, Ruling, Write, sqlite};
+use callsheet::state::{Decision, TrustDecision, Write, sqlite};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -52,7 +52,7 @@ async fn what_takes_a_name_over_is_not_taken_for_what_had_it() {
     first.close().await;
     daemon.hears([]);
     daemon.until_state("pantry", ScenarioState::Removed).await;
-    let vouched = Endpoint { trust: Trust::Trusted, ..announced("pantry", &second.url(), Some("id-2")) };
+    let vouched = Endpoint { trust: SourceTrust::Trusted, ..announced("pantry", &second.url(), Some("id-2")) };
     daemon.hears([vouched]);
     daemon
         .until_health("pantry", "is the other", |health| {
@@ -247,7 +247,7 @@ async fn a_decision_of_an_earlier_version_is_for_nobody() {
     let server = Scripted::saying(pantry());
     let home = Home::new();
     let store = sqlite::open(&home.state(), Clock::system()).unwrap();
-    let bare = |decision| Some(Ruling { decision, party: Party::default(), source: None });
+    let bare = |decision| Some(TrustDecision { decision, party: PeerIdentity::default(), source: None });
     let writes = vec![
         Write::Decision("pantry".parse().unwrap(), bare(Decision::Trusted)),
         Write::Decision("cellar".parse().unwrap(), bare(Decision::Blocked)),

@@ -149,7 +149,7 @@ fn faults(format: &dyn Format, list: &Value) -> Vec<String> {
         let barred = limits.root_barred.iter().filter(|keyword| schema.get(**keyword).is_some());
         faults.extend(barred.map(|keyword| format!("{name}: {keyword} at the root")));
         let mut seen: Vec<Value> = Vec::new();
-        let visit = |schema: &mut Value, _: &formats::schema::walk::Place<'_>| {
+        let visit = |schema: &mut Value, _: &formats::schema::walk::SchemaLocation<'_>| {
             seen.push(schema.clone());
             Ok(())
         };
@@ -203,8 +203,8 @@ fn real_and_poisoned_tools_stay_within_the_limits_of_every_format() {
         offered(tool("known", &format!("tool_{index:05}"), schema), |tool| tool.description = text.as_str().into())
     });
     let view = view(vec![part("known", named.collect(), Vec::new())]);
-    let plain = formats::Options::default();
-    let with = |change: fn(&mut formats::Options)| {
+    let plain = formats::FormatOptions::default();
+    let with = |change: fn(&mut formats::FormatOptions)| {
         let mut options = plain;
         change(&mut options);
         options
@@ -294,8 +294,8 @@ fn hostile_fleet() -> callsheet::catalog::Inputs {
         let mut tools: Vec<_> = tools.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let manifest = std::sync::Arc::new(view_tools::manifest(scenario, tools, Vec::new()));
-        let standing = callsheet::catalog::Standing::Published;
-        inputs.offers.insert(scenario.parse().unwrap(), callsheet::catalog::Offer { manifest, standing });
+        let standing = callsheet::catalog::Visibility::Published;
+        inputs.offers.insert(scenario.parse().unwrap(), callsheet::catalog::Offer { manifest, visibility: standing });
     }
     inputs
 }
@@ -323,7 +323,7 @@ async fn every_name_that_any_format_publishes_finds_its_way_back() {
         [[false, false, false], [true, false, false], [false, true, false], [false, false, true], [true, true, true]]
     {
         let [strict, cache, deferring] = options;
-        let options = formats::Options { strict, cache, deferring };
+        let options = formats::FormatOptions { strict, cache, deferring };
         for format in FORMATS.iter().filter_map(|format| formats::with_options(*format, options)) {
             let rendered = render(&view, then(), format);
             let list: Value = serde_json::from_slice(&rendered.body).unwrap();

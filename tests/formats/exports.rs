@@ -136,7 +136,7 @@ fn one_malformed_tool_costs_that_tool_only() {
 fn findings_of_a_hostile_schema_are_bounded() {
     let properties: Vec<_> = (0..5_000).map(|n| format!(r#""p{n}":7"#)).collect();
     let schema = format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","));
-    let encoded = formats::openai::OpenAi.encode(&tool("s", "t", &schema));
+    let encoded = formats::openai::OpenAiFormat.encode(&tool("s", "t", &schema));
     assert_eq!(encoded.findings.len(), 17);
     assert!(encoded.findings[16].message.starts_with("4984 further places"), "{}", encoded.findings[16].message);
     assert!(encoded.findings.iter().all(|finding| finding.code == FindingCode::Lossy));
@@ -149,7 +149,7 @@ fn body(name: &str, format: &dyn Format) -> Value {
 
 #[test]
 fn the_end_of_a_list_is_marked_for_prompt_caches() {
-    let cached = formats::Options { cache: true, ..formats::Options::default() };
+    let cached = formats::FormatOptions { cache: true, ..formats::FormatOptions::default() };
     for (id, tools) in [("anthropic", ""), ("bedrock", "/tools")] {
         let plain = formats::by_id(id).unwrap();
         let marked = formats::with_options(plain, cached).unwrap();
@@ -251,7 +251,7 @@ fn a_reference_to_elsewhere_costs_that_tool_in_every_format_for_llms() {
 
 #[test]
 fn strict_schemas_are_closed_and_what_cannot_be_is_offered_as_it_is() {
-    let strict = formats::Options { strict: true, ..formats::Options::default() };
+    let strict = formats::FormatOptions { strict: true, ..formats::FormatOptions::default() };
     let schema = r#"{"type":"object","properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}},"required":["b"]}"#;
     let free = r#"{"type":"object","properties":{"any":{"type":"object"}}}"#;
     for (id, place) in [("openai", "/function"), ("openai-responses", ""), ("anthropic", "")] {
@@ -278,7 +278,7 @@ fn strict_schemas_are_closed_and_what_cannot_be_is_offered_as_it_is() {
 
 #[test]
 fn strict_tools_of_one_request_get_their_places_in_order() {
-    let strict = formats::Options { strict: true, ..formats::Options::default() };
+    let strict = formats::FormatOptions { strict: true, ..formats::FormatOptions::default() };
     let format = formats::with_options(formats::by_id("anthropic").unwrap(), strict).unwrap();
     let schema = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#;
     let tools: Vec<_> = (10..40).map(|n| tool("s", &format!("t{n}"), schema)).collect();
@@ -310,7 +310,7 @@ fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
         }
     }
     let mut fault = None;
-    let visit = |schema: &mut Value, place: &formats::schema::walk::Place<'_>| {
+    let visit = |schema: &mut Value, place: &formats::schema::walk::SchemaLocation<'_>| {
         let array = schema["type"] == "array" || schema["type"].as_array().is_some_and(|t| t.contains(&json!("array")));
         if schema.is_object()
             && array

@@ -3,8 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod bytes;
 mod conformance;
 mod exports;
-mod served;
+mod served_bytes;
+mod stable_bytes;
 mod strict_compiles;

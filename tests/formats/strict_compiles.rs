@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use callsheet::formats::{self, Format, Options};
+use callsheet::formats::{self, Format, FormatOptions};
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::ApproximateTokEnv;
 use llguidance::{Matcher, ParserFactory};
@@ -18,7 +18,8 @@ const STRICT: &[(&str, &str)] =
     &[("openai", "/function/parameters"), ("openai-responses", "/parameters"), ("anthropic", "/input_schema")];
 
 fn strict(id: &str) -> &'static dyn Format {
-    formats::with_options(formats::by_id(id).unwrap(), Options { strict: true, ..Options::default() }).unwrap()
+    formats::with_options(formats::by_id(id).unwrap(), FormatOptions { strict: true, ..FormatOptions::default() })
+        .unwrap()
 }
 
 /// The strict schema of a tool on its own in a request; nothing when it is not offered strictly.

@@ -6,9 +6,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::catalog::{Snapshot, Turns};
+use callsheet::catalog::{Snapshot, StateTransitions};
 use callsheet::config::StaticScenario;
-use callsheet::discovery::{Endpoint, Trust};
+use callsheet::discovery::{Endpoint, SourceTrust};
 use callsheet::model::{FindingCode, ScenarioState};
 use callsheet::runtime::{Clock, Tasks};
 use callsheet::state::Decision;
@@ -37,7 +37,7 @@ fn watching(servers: &[Scripted]) -> Setting {
 
 /// Every state that a scenario came to be in, in order.
 fn states(snapshot: &Snapshot, scenario: &str) -> Vec<ScenarioState> {
-    let turns = snapshot.turns.since(&Turns::default()).unwrap();
+    let turns = snapshot.transitions.since(&StateTransitions::default()).unwrap();
     turns.iter().filter(|turn| turn.name.as_str() == scenario).filter_map(|turn| turn.to).collect()
 }
 
@@ -247,8 +247,10 @@ async fn scenarios_that_their_source_took_back_together_are_gone() {
 // --- on the local network ---
 
 fn announced(servers: &[Scripted], which: &[usize]) -> Vec<Endpoint> {
-    let endpoint =
-        |at: &usize| Endpoint { name: Some(name(NAMES[*at])), ..Endpoint::at(servers[*at].url(), Trust::Trusted) };
+    let endpoint = |at: &usize| Endpoint {
+        name: Some(name(NAMES[*at])),
+        ..Endpoint::at(servers[*at].url(), SourceTrust::Trusted)
+    };
     which.iter().map(endpoint).collect()
 }
 

@@ -3,17 +3,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod answers;
 mod authorization;
 mod backoff;
-mod crowd;
-mod forced;
-mod forgetting;
-mod fresh;
+mod clock_jumps;
+mod concurrency;
+mod forced_refresh;
+mod freshness;
 mod isolation;
-mod life;
+mod lifecycle;
+mod lost_sources;
+mod operator_forget;
 mod restart;
-mod settling;
-mod sources;
-mod time;
+mod unsettled_sources;
+mod unusable_answers;
 mod versions;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::Duration;
 
-use callsheet::events::{Ask, Event, Next};
+use callsheet::events::{Event, Next, SubscribeRequest};
 use callsheet::model::ScenarioState;
 use callsheet::runtime::Clock;
 use serde_json::json;
@@ -217,7 +217,7 @@ async fn a_scenario_that_its_source_finds_elsewhere_is_live_there_within_two_sec
     processes.write_live("files", old.port());
     // The gap and the back-off are the product's own.
     let setting = following(&processes).with(|config| {
-        let standard = callsheet::config::Refresh::default();
+        let standard = callsheet::config::RefreshConfig::default();
         config.refresh.forced_gap = standard.forced_gap;
         (config.refresh.backoff_base, config.refresh.backoff_max) = (standard.backoff_base, standard.backoff_max);
     });
@@ -316,7 +316,7 @@ async fn stamps_and_order_that_change_with_every_answer_are_never_told() {
     let server = Scripted::start(move |_| first(&["copy", "read", "write"]));
     let mut sheet = one("files", &server).start().await;
     let before = sheet.until_state("files", ScenarioState::Live).await;
-    let mut heard = sheet.callsheet.subscribe(Ask::default()).await.unwrap();
+    let mut heard = sheet.callsheet.subscribe(SubscribeRequest::default()).await.unwrap();
     let mut next = async || tokio::time::timeout(PATIENCE, heard.next()).await.unwrap();
     assert!(matches!(next().await, Next::Message(message) if matches!(message.event, Event::Snapshot(_))));
     server.until_asked(20).await;

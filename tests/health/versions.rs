@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callsheet::catalog::Snapshot;
-use callsheet::model::{Accept, Finding, FindingCode, Health, ScenarioState};
+use callsheet::model::{AcceptedVersions, Finding, FindingCode, Health, ScenarioState};
 use serde_json::{Value, json};
 
 use crate::support::scripted::{Reply, Scripted, manifest};
@@ -291,7 +291,7 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
 #[tokio::test]
 async fn the_range_is_the_configurations() {
     let server = writing("\"2.3\"");
-    let accept = Accept::read(">=2.1, <3.0").unwrap();
+    let accept = AcceptedVersions::parse(">=2.1, <3.0").unwrap();
     let mut sheet = files(&server).with(|config| config.protocol.accept = accept).start().await;
     let now = sheet.until_listed(&["read"]).await;
     assert_eq!(health(&now, "files").protocol_version.as_deref(), Some("2.3"));

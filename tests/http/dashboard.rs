@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use callsheet::catalog::{Inputs, Standing};
+use callsheet::catalog::{Inputs, Visibility};
 use callsheet::model::{Finding, FindingCode, Health, LastError, ScenarioState, ToolCounts};
 use callsheet::runtime::Clock;
 
@@ -39,7 +39,7 @@ async fn served() -> Served {
     let tools =
         [tool("read").about(&hostile).category(HOSTILE).tag(HOSTILE), tool(HOSTILE), tool("wipe").off().risky()];
     put(&mut inputs, offer("files", &tools));
-    put(&mut inputs, standing(offer("gone", &[tool("lost")]), Standing::Withdrawn(hostile.clone())));
+    put(&mut inputs, standing(offer("gone", &[tool("lost")]), Visibility::Withdrawn(hostile.clone())));
     let files = Health {
         description: Some(hostile.clone()),
         own_name: Some(hostile.clone()),

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::catalog::{Catalog, CatalogWriter, Snapshot, Turns, ViewQuery, build, catalog_store};
+use callsheet::catalog::{Catalog, CatalogWriter, Snapshot, StateTransitions, ViewQuery, build, catalog_store};
 use callsheet::config;
-use callsheet::events::{Ask, Cursor, Ending, Event, Hub, Kind, Message, Next, SubscribeError, Subscription};
-use callsheet::model::{ScenarioState, Turn};
+use callsheet::events::{
+    Cursor, Ending, Event, EventType, Hub, Message, Next, SubscribeError, SubscribeRequest, Subscription,
+};
+use callsheet::model::{ScenarioState, StateTransition};
 use callsheet::runtime::{Clock, StopTrigger, Tasks};
 use jiff::Timestamp;
 
@@ -21,21 +23,21 @@ struct Stage {
     hub: Hub,
     writer: CatalogWriter,
     catalog: Catalog,
-    turns: Turns,
+    turns: StateTransitions,
     sequence: u64,
     stop: StopTrigger,
     tasks: Tasks,
 }
 
 impl Stage {
-    fn new(limits: impl FnOnce(&mut config::Events)) -> Self {
-        let mut events = config::Events::default();
+    fn new(limits: impl FnOnce(&mut config::EventsConfig)) -> Self {
+        let mut events = config::EventsConfig::default();
         limits(&mut events);
         let catalog = build(&inputs(&[("a", &["x"]), ("b", &["y"])]));
-        let (writer, reader) = catalog_store(snapshot(&catalog, &Turns::default(), 1));
+        let (writer, reader) = catalog_store(snapshot(&catalog, &StateTransitions::default(), 1));
         let ((stop, stopping), tasks) = (StopTrigger::new(), Tasks::new());
         let hub = Hub::start(reader, events, Clock::system(), &tasks, &stopping);
-        Self { hub, writer, catalog, turns: Turns::default(), sequence: 1, stop, tasks }
+        Self { hub, writer, catalog, turns: StateTransitions::default(), sequence: 1, stop, tasks }
     }
 
     fn publish(&mut self) {
@@ -50,21 +52,21 @@ impl Stage {
     }
 
     /// Follows what is asked for, with the first message.
-    async fn follow(&self, ask: Ask) -> (Subscription, Arc<Message>) {
+    async fn follow(&self, ask: SubscribeRequest) -> (Subscription, Arc<Message>) {
         let mut subscription = self.hub.subscribe(ask).await.unwrap();
         let first = message(&mut subscription).await;
         (subscription, first)
     }
 }
 
-fn snapshot(catalog: &Catalog, turns: &Turns, sequence: u64) -> Snapshot {
+fn snapshot(catalog: &Catalog, turns: &StateTransitions, sequence: u64) -> Snapshot {
     Snapshot {
         catalog: catalog.clone(),
         generated_at: Timestamp::UNIX_EPOCH,
         health: imbl::OrdMap::new(),
         findings: Arc::default(),
         sequence,
-        turns: turns.clone(),
+        transitions: turns.clone(),
         isolated: None,
         configuration: None,
     }
@@ -77,9 +79,9 @@ async fn message(subscription: &mut Subscription) -> Arc<Message> {
     }
 }
 
-fn of_profile(name: &str, cursor: Option<Cursor>) -> Ask {
+fn of_profile(name: &str, cursor: Option<Cursor>) -> SubscribeRequest {
     let query = ViewQuery { profile: Some(name.to_owned()), ..ViewQuery::default() };
-    Ask { query, cursor, ..Ask::default() }
+    SubscribeRequest { query, cursor, ..SubscribeRequest::default() }
 }
 
 fn is_snapshot(message: &Message) -> bool {
@@ -91,7 +93,7 @@ async fn what_differs_is_found_once_for_all_who_follow_the_same() {
     let mut stage = Stage::new(|_| {});
     let mut followers = Vec::new();
     for _ in 0..200 {
-        followers.push(stage.follow(Ask::default()).await);
+        followers.push(stage.follow(SubscribeRequest::default()).await);
     }
     let (mut other, _) = stage.follow(of_profile("p", None)).await;
     assert!(followers.iter().all(|(_, first)| Arc::ptr_eq(first, &followers[0].1)), "one snapshot");
@@ -117,7 +119,8 @@ async fn what_differs_is_found_once_for_all_who_follow_the_same() {
 async fn only_what_was_asked_for_comes() {
     let mut stage = Stage::new(|_| {});
     let query = ViewQuery { scenarios: [scenario("b")].into(), ..ViewQuery::default() };
-    let (mut states, _) = stage.follow(Ask { query, kinds: [Kind::Scenario].into(), cursor: None }).await;
+    let (mut states, _) =
+        stage.follow(SubscribeRequest { query, kinds: [EventType::Scenario].into(), cursor: None }).await;
     for name in ["a", "b"] {
         stage.turns.push(turn(name));
     }
@@ -126,8 +129,8 @@ async fn only_what_was_asked_for_comes() {
     assert!(matches!(&told.event, Event::Scenario(turn) if turn.name == scenario("b")), "{told:?}");
 }
 
-fn turn(name: &str) -> Turn {
-    Turn {
+fn turn(name: &str) -> StateTransition {
+    StateTransition {
         name: scenario(name),
         from: Some(ScenarioState::Live),
         to: Some(ScenarioState::Stale),
@@ -141,7 +144,7 @@ fn turn(name: &str) -> Turn {
 #[tokio::test]
 async fn whoever_missed_changes_of_states_gets_a_snapshot() {
     let mut stage = Stage::new(|_| {});
-    let (mut follower, first) = stage.follow(Ask::default()).await;
+    let (mut follower, first) = stage.follow(SubscribeRequest::default()).await;
     for _ in 0..5_000 {
         stage.turns.push(turn("a"));
     }
@@ -156,8 +159,8 @@ async fn whoever_missed_changes_of_states_gets_a_snapshot() {
 #[tokio::test]
 async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
     let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 2));
-    let (mut slow, first) = stage.follow(Ask::default()).await;
-    let (mut quick, _) = stage.follow(Ask::default()).await;
+    let (mut slow, first) = stage.follow(SubscribeRequest::default()).await;
+    let (mut quick, _) = stage.follow(SubscribeRequest::default()).await;
     let watch = slow.watch();
     for name in ["p", "q", "r"] {
         stage.offer(name);
@@ -165,7 +168,8 @@ async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
     }
     assert_eq!(tokio::time::timeout(PATIENCE, watch.ended()).await.unwrap(), Some(Ending::Overrun));
     assert!(matches!(slow.next().await, Next::Ended(Ending::Overrun)));
-    let (mut resumed, told) = stage.follow(Ask { cursor: Some(first.id), ..Ask::default() }).await;
+    let (mut resumed, told) =
+        stage.follow(SubscribeRequest { cursor: Some(first.id), ..SubscribeRequest::default() }).await;
     assert!(matches!(&told.event, Event::Catalog(change) if change.difference.added[0].name.as_str() == "p"));
     // What it has to catch up on does not count against it.
     stage.offer("s");
@@ -178,7 +182,7 @@ async fn a_reader_too_far_behind_is_told_so_and_may_resume() {
 #[tokio::test]
 async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
     let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 2));
-    let (mut reader, mut last) = stage.follow(Ask::default()).await;
+    let (mut reader, mut last) = stage.follow(SubscribeRequest::default()).await;
     // More at once than a reader may be behind, several times.
     for round in 0..20 {
         stage.offer(&format!("z{round}"));
@@ -196,7 +200,7 @@ async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
         }
     }
     // More than half of what is remembered is told as one snapshot, for who asked for anything.
-    let only = Ask { kinds: [Kind::Scenario].into(), ..Ask::default() };
+    let only = SubscribeRequest { kinds: [EventType::Scenario].into(), ..SubscribeRequest::default() };
     let (mut states, _) = stage.follow(only).await;
     for round in 0..3 {
         for _ in 0..=32 {
@@ -221,13 +225,14 @@ async fn however_much_is_told_at_once_drops_nobody_who_keeps_up() {
 #[tokio::test]
 async fn who_comes_back_to_what_was_told_at_once_loses_nothing() {
     let mut stage = Stage::new(|events| (events.ring, events.reader_queue) = (64, 1));
-    let (slow, first) = stage.follow(Ask::default()).await;
+    let (slow, first) = stage.follow(SubscribeRequest::default()).await;
     drop(slow);
     for _ in 0..30 {
         stage.turns.push(turn("a"));
     }
     stage.publish();
-    let (mut resumed, told) = stage.follow(Ask { cursor: Some(first.id), ..Ask::default() }).await;
+    let (mut resumed, told) =
+        stage.follow(SubscribeRequest { cursor: Some(first.id), ..SubscribeRequest::default() }).await;
     assert!(matches!(told.event, Event::Scenario(_)), "{told:?}");
     for _ in 1..30 {
         assert!(matches!(message(&mut resumed).await.event, Event::Scenario(_)));
@@ -237,7 +242,7 @@ async fn who_comes_back_to_what_was_told_at_once_loses_nothing() {
 #[tokio::test]
 async fn a_filter_that_nobody_follows_is_remembered_for_a_while() {
     let mut stage = Stage::new(|_| {});
-    let (mut plain, _) = stage.follow(Ask::default()).await;
+    let (mut plain, _) = stage.follow(SubscribeRequest::default()).await;
     let (gone, first) = stage.follow(of_profile("p", None)).await;
     drop(gone);
     stage.offer("z");
@@ -261,10 +266,10 @@ async fn a_filter_that_nobody_follows_is_remembered_for_a_while() {
 #[tokio::test]
 async fn no_more_than_so_many_follow() {
     let stage = Stage::new(|events| events.max_subscribers = 1);
-    let (first, _) = stage.follow(Ask::default()).await;
-    let refused = stage.hub.subscribe(Ask::default()).await.unwrap_err();
+    let (first, _) = stage.follow(SubscribeRequest::default()).await;
+    let refused = stage.hub.subscribe(SubscribeRequest::default()).await.unwrap_err();
     assert_eq!(refused, SubscribeError::Full(1));
     assert!(refused.to_string().contains("`events.max_subscribers`"));
     drop(first);
-    stage.follow(Ask::default()).await;
+    stage.follow(SubscribeRequest::default()).await;
 }

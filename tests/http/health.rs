@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use callsheet::catalog::{Inputs, Standing};
+use callsheet::catalog::{Inputs, Visibility};
 use callsheet::model::{Finding, FindingCode, Health, LastError, PreferenceSet, ScenarioState, Settings};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,7 +16,10 @@ use crate::support::serving::{Served, health, serve, serve_inputs, snapshot};
 async fn served() -> Served {
     let mut inputs = Inputs::default();
     put(&mut inputs, offer("files", &[tool("read").category("disk"), tool("wipe").risky(), tool("secret").internal()]));
-    put(&mut inputs, standing(offer("gone", &[tool("lost").category("disk")]), Standing::Withdrawn("refused".into())));
+    put(
+        &mut inputs,
+        standing(offer("gone", &[tool("lost").category("disk")]), Visibility::Withdrawn("refused".into())),
+    );
     let mut preferences = PreferenceSet::default();
     let mut prefer = |scope: &str, target: &str, settings| {
         preferences.set(scope.parse().unwrap(), target.parse().unwrap(), settings);

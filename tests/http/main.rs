@@ -3,7 +3,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod choice;
 mod dashboard;
 mod dashboard_bulk;
 mod dashboard_live;
@@ -22,4 +21,5 @@ mod openapi;
 mod openapi_examples;
 mod provide;
 mod search;
+mod tool_selection;
 mod tools;

@@ -7,7 +7,7 @@
     reason = "a test that cannot go on must fail; counts are exact"
 )]
 
-use callsheet::catalog::Standing;
+use callsheet::catalog::Visibility;
 use callsheet::model::{Finding, FindingCode, Health, Isolated, ScenarioState, ToolCounts};
 use jiff::Timestamp;
 use serde_json::json;
@@ -160,8 +160,8 @@ async fn events_and_their_readers_are_counted() {
 async fn what_a_snapshot_shows_is_derived_from_it() {
     let mut all = inputs(&[("genie", &["run"])]);
     put(&mut all, offer("files", &[tool("get"), tool("read").off(), tool("secret").internal()]));
-    put(&mut all, standing(offer("gone", &[tool("a"), tool("b")]), Standing::Withdrawn("3 failures".into())));
-    put(&mut all, standing(offer("waits", &[tool("c")]), Standing::Hidden("pending".into())));
+    put(&mut all, standing(offer("gone", &[tool("a"), tool("b")]), Visibility::Withdrawn("3 failures".into())));
+    put(&mut all, standing(offer("waits", &[tool("c")]), Visibility::Hidden("pending".into())));
     let last_success = Some(Timestamp::from_second(1_700_000_000).unwrap());
     let tools = ToolCounts { quarantined: 4, ..ToolCounts::default() };
     let healths = vec![

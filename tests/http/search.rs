@@ -1,7 +1,7 @@
 //! `GET /api/v1/tools/search` over HTTP.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
-use callsheet::catalog::{Inputs, Standing};
+use callsheet::catalog::{Inputs, Visibility};
 use serde_json::{Value, json};
 
 use crate::support::offers::{alias, offer, preferences, put, standing, tool};
@@ -17,7 +17,7 @@ async fn served() -> Served {
     ];
     put(&mut all, offer("files", &files));
     put(&mut all, offer("mail", &[tool("readLetter").about("Opens a letter"), tool("search").about("Finds letters")]));
-    put(&mut all, standing(offer("gone", &[tool("read_gone")]), Standing::Withdrawn("down".into())));
+    put(&mut all, standing(offer("gone", &[tool("read_gone")]), Visibility::Withdrawn("down".into())));
     all.preferences = preferences(&[("chat:7", "tool:mail/search", alias("post_office"))]);
     serve_inputs(&all).await
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-use callsheet::catalog::{Inputs, Standing};
+use callsheet::catalog::{Inputs, Visibility};
 use callsheet::model::Profile;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn fleet() -> Inputs {
         offer("files", &[tool("get"), tool("read").off(), tool("secret").internal(), tool("write").tag("disk")]),
     );
     let gone = offer("gone", &[tool("lost")]);
-    put(&mut all, standing(gone, Standing::Withdrawn("3 failures in a row".into())));
+    put(&mut all, standing(gone, Visibility::Withdrawn("3 failures in a row".into())));
     all
 }
 

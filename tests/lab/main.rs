@@ -7,8 +7,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod crowds;
-mod cuts;
-mod found;
-mod leaving;
-mod others;
+mod discovery;
+mod ends_and_restarts;
+mod many_announcements;
+mod network_cuts;
+mod other_mdns;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use callsheet::config::Modules;
+use callsheet::config::ModulesConfig;
 use callsheet::model::{Permission, Profile, ScenarioName, UnknownLevel};
 
 use crate::support::config::Machine;
@@ -48,7 +48,7 @@ fn the_map_of_services_is_taken_as_it_is() {
     let config = Machine::new().file(ORIGINAL).config();
     assert_eq!(config.modules.services.len(), 14);
     assert_eq!(config.modules.services[&name("git_platform")].as_str(), "http://git-platform:8000/");
-    let known = config.at_known_addresses();
+    let known = config.static_scenarios();
     assert_eq!(known.len(), 14);
     assert!(known.iter().all(|scenario| scenario.protocol.as_deref() == Some("module")));
     // S4-10: ten seconds for a manifest, as for every scenario.
@@ -95,7 +95,7 @@ fn lists_of_names_may_be_texts() {
 
 #[test]
 fn without_anything_there_are_no_modules() {
-    assert_eq!(Machine::new().config().modules, Modules::default());
+    assert_eq!(Machine::new().config().modules, ModulesConfig::default());
     assert_eq!(Machine::new().config().unknown_level, UnknownLevel::Refuse);
 }
 

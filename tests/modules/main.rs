@@ -3,13 +3,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod calling;
+mod calls;
 mod check;
 mod config;
 mod execute;
-mod reading;
+mod manifests;
 mod reload;
-mod whole;
+mod whole_daemon;
 
 use callsheet::config::Config;
 

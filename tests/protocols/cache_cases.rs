@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use callsheet::runtime::Clock;
-use callsheet::transports::http::{CacheScope, Rules};
+use callsheet::transports::http::{CacheRules, CacheScope};
 use serde_json::Value;
 
 use CacheScope::{Private, Shared};
@@ -107,7 +107,7 @@ async fn our_own_cases_are_met_by_the_letter() {
     let mut wrong = Vec::new();
     for case in &cases {
         for scope in scopes(id(case)) {
-            let report = replay(case, Rules::strict(*scope), clock()).await;
+            let report = replay(case, CacheRules::strict(*scope), clock()).await;
             assert_eq!(report.left_out, usize::from(report.left_out > 0 && id(case).starts_with("own-close")));
             wrong.extend(report.wrong.map(|wrong| format!("{} {scope:?}: {wrong}", id(case))));
         }
@@ -126,7 +126,7 @@ async fn the_public_cases_are_met_by_the_letter() {
             continue;
         }
         for scope in scopes(id(case)) {
-            let report = replay(case, Rules::strict(*scope), clock()).await;
+            let report = replay(case, CacheRules::strict(*scope), clock()).await;
             replayed[usize::from(*scope == Shared)] += 1;
             left_out += report.left_out;
             let Some(what) = report.wrong else { continue };
@@ -145,12 +145,12 @@ async fn the_public_cases_are_met_by_the_letter() {
 #[tokio::test(start_paused = true)]
 async fn with_our_own_rules_on_only_what_they_are_for_differs() {
     let Some(cases) = public_cases() else { return };
-    let rules = Rules::from(Duration::from_secs(60));
+    let rules = CacheRules::from(Duration::from_secs(60));
     let mut changed = BTreeSet::new();
     for case in cases.iter().filter(|case| ELSEWHERE.iter().all(|(each, _)| *each != id(case))) {
         for scope in scopes(id(case)) {
-            let strict = replay(case, Rules::strict(*scope), clock()).await;
-            let own = replay(case, Rules { scope: *scope, ..rules }, clock()).await;
+            let strict = replay(case, CacheRules::strict(*scope), clock()).await;
+            let own = replay(case, CacheRules { scope: *scope, ..rules }, clock()).await;
             if strict.wrong.is_some() != own.wrong.is_some() {
                 changed.insert(id(case));
             }

@@ -8,7 +8,7 @@ use callsheet::runtime::Clock;
 use callsheet::transports::http::cache_policy::{
     self, Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
 };
-use callsheet::transports::http::{CacheScope, Freshness, ResponseHead, Rules, Validators};
+use callsheet::transports::http::{CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
@@ -42,16 +42,16 @@ fn headers(lines: &[&str]) -> HeaderMap {
     headers
 }
 
-fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> Freshness {
-    cache_policy::freshness(head, Rules { scope, ..Rules::from(default_lifetime) })
+fn freshness(head: &ResponseHead, default_lifetime: Duration, scope: CacheScope) -> HttpFreshness {
+    cache_policy::freshness(head, CacheRules { scope, ..CacheRules::from(default_lifetime) })
 }
 
 /// What is stored after a 304.
-fn after_not_modified(stored: &Freshness, head: &ResponseHead, scope: CacheScope) -> Freshness {
-    cache_policy::freshness(head, Rules { scope, ..Rules::from(DEFAULT) }).renewing(stored)
+fn after_not_modified(stored: &HttpFreshness, head: &ResponseHead, scope: CacheScope) -> HttpFreshness {
+    cache_policy::freshness(head, CacheRules { scope, ..CacheRules::from(DEFAULT) }).renewing(stored)
 }
 
-fn judged(scope: CacheScope, lines: &[&str]) -> Freshness {
+fn judged(scope: CacheScope, lines: &[&str]) -> HttpFreshness {
     freshness(&head(200, headers(lines)), DEFAULT, scope)
 }
 
@@ -210,7 +210,7 @@ fn validators_are_kept_as_sent_but_not_with_no_store() {
     assert_eq!(kept.last_modified.unwrap(), "yesterday");
     let not_stored = judged(Private, &[lines[0], lines[1], "Cache-Control: no-store"]);
     assert!(not_stored.no_store);
-    assert_eq!(not_stored.validators, Validators::default());
+    assert_eq!(not_stored.validators, HttpValidators::default());
 }
 
 #[test]
@@ -265,15 +265,15 @@ fn a_304_renews_validators_and_storage() {
     assert_eq!(after(&["ETag: \"2\""]).validators.last_modified.unwrap(), "then");
     let forgotten = after(&["Cache-Control: no-store"]);
     assert!(forgotten.no_store && !forgotten.must_revalidate);
-    assert_eq!(forgotten.validators, Validators::default());
+    assert_eq!(forgotten.validators, HttpValidators::default());
 }
 
-fn strict(lines: &[&str]) -> Freshness {
-    cache_policy::freshness(&head(200, headers(lines)), Rules::strict(Private))
+fn strict(lines: &[&str]) -> HttpFreshness {
+    cache_policy::freshness(&head(200, headers(lines)), CacheRules::strict(Private))
 }
 
 /// So many seconds after the answer.
-fn later(stored: &Freshness, seconds: u64) -> tokio::time::Instant {
+fn later(stored: &HttpFreshness, seconds: u64) -> tokio::time::Instant {
     stored.received + Duration::from_secs(seconds)
 }
 
@@ -300,7 +300,7 @@ fn before_a_request_the_stored_answer_decides() {
 
 #[test]
 fn only_a_good_answer_takes_the_place_of_what_is_stored() {
-    let rules = Rules::strict(Private);
+    let rules = CacheRules::strict(Private);
     let (tagged, plain) = (strict(&["Cache-Control: max-age=1", "ETag: \"1\""]), strict(&["Cache-Control: max-age=1"]));
     let lasting = headers(&["Cache-Control: max-age=100"]);
     for status in [300, 301, 307, 400, 401, 404, 410, 429, 500, 503, 599] {
@@ -316,7 +316,7 @@ fn only_a_good_answer_takes_the_place_of_what_is_stored() {
     assert_eq!(after_response(Some(&plain), &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Allowed));
     assert_eq!(after_response(None, &head(304, lasting.clone()), rules), Verdict::Keep(Stale::Forbidden));
     let replaced = after_response(Some(&tagged), &head(200, lasting), rules);
-    assert!(matches!(&replaced, Verdict::Replace(it) if it.validators == Validators::default()));
+    assert!(matches!(&replaced, Verdict::Replace(it) if it.validators == HttpValidators::default()));
 }
 
 /// Header lines, and for how many seconds a private cache may use the answer while asking fails, by the letter; `None` is for ever.
@@ -335,7 +335,7 @@ const USABLE: &[(&str, Option<u64>)] = &[
 
 #[test]
 fn the_last_good_answer_outlives_its_directives_only_by_the_rule_for_that() {
-    let own = Rules { last_good: true, ..Rules::strict(Private) };
+    let own = CacheRules { last_good: true, ..CacheRules::strict(Private) };
     for (said, usable) in USABLE {
         let lines = [format!("Cache-Control: {said}")];
         let lines = [lines[0].as_str()];

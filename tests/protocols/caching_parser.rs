@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callsheet::runtime::Clock;
 use callsheet::transports::http::cache_policy::freshness;
-use callsheet::transports::http::{CacheScope, Freshness, ResponseHead, Rules};
+use callsheet::transports::http::{CacheRules, CacheScope, HttpFreshness, ResponseHead};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn has(all: &[Meant], wanted: &str) -> bool {
     all.iter().any(|meant| matches!(meant, Meant::Flag(name, _) if *name == wanted))
 }
 
-fn read(lines: &[String], scope: CacheScope) -> Freshness {
+fn read(lines: &[String], scope: CacheScope) -> HttpFreshness {
     let mut headers = HeaderMap::new();
     for line in lines {
         headers.append(CACHE_CONTROL, HeaderValue::from_str(line).unwrap());
@@ -120,7 +120,7 @@ fn read(lines: &[String], scope: CacheScope) -> Freshness {
     let received = clock.now();
     let status = http::StatusCode::OK;
     let head = ResponseHead { status, headers, requested: received, received, received_at: clock.wall() };
-    freshness(&head, Rules { scope, default_lifetime: Duration::from_secs(DEFAULT), last_good: false })
+    freshness(&head, CacheRules { scope, default_lifetime: Duration::from_secs(DEFAULT), last_good: false })
 }
 
 proptest! {
@@ -169,7 +169,7 @@ proptest! {
         let headers = HeaderMap::from_iter([(CACHE_CONTROL, value)]);
         let head = ResponseHead { status: http::StatusCode::OK, headers, requested: received, received, received_at };
         for scope in [CacheScope::Private, CacheScope::Shared] {
-            let judged = freshness(&head, Rules::strict(scope));
+            let judged = freshness(&head, CacheRules::strict(scope));
             prop_assert!(judged.lifetime.as_secs() <= 1 << 31);
             prop_assert!(judged.usable_until().is_none_or(|until| until >= received));
         }

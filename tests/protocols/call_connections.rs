@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callsheet::transports::http::{Answer, CallLimits, Client, Unanswered, Upstream};
+use callsheet::transports::http::{CallLimits, Client, HttpResponse, Unanswered, Upstream};
 use futures_util::future::join_all;
 use http::header::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -89,12 +89,12 @@ impl Server {
         assert!(waited, "not {what}: {:?}", *self.seen.borrow());
     }
 
-    fn post(&self) -> impl Future<Output = Result<Answer, Unanswered>> + use<> {
+    fn post(&self) -> impl Future<Output = Result<HttpResponse, Unanswered>> + use<> {
         let (upstream, limits) = (self.upstream.clone(), limits());
         async move { upstream.post("/execute", BODY, &limits).await }
     }
 
-    async fn answers(&self) -> Answer {
+    async fn answers(&self) -> HttpResponse {
         tokio::time::timeout(PATIENCE, self.post()).await.unwrap().unwrap()
     }
 }
@@ -230,7 +230,7 @@ async fn a_kept_connection_is_not_used_for_another_machine_of_the_same_name() {
     let Ok(listener) = TcpListener::bind(("127.0.0.2", port)).await else { return };
     let second = Server::bound(listener, answers(b"second"));
     let url: Url = format!("http://host-a.local:{port}/").parse().unwrap();
-    let at = |address| first.client.upstream(url.clone()).unwrap().dialling(Some(address));
+    let at = |address| first.client.upstream(url.clone()).unwrap().with_dial(Some(address));
     let (one, two) = (at(first.address), at(second.address));
     for _ in 0..2 {
         for (upstream, body) in [(&one, &b"first"[..]), (&two, b"second")] {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use callsheet::lint;
-use callsheet::lint::behaviour::{Listed, listed};
-use callsheet::model::{Accept, Digest, FindingCode, Severity};
+use callsheet::lint::serving::{ListResponse, check_list};
+use callsheet::model::{AcceptedVersions, Digest, FindingCode, Severity};
 use callsheet::protocols::tool_discovery::{Inspected, decode, inspect};
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
@@ -20,7 +20,7 @@ fn fixture(name: &str) -> String {
 }
 
 fn judged(text: &str) -> Inspected {
-    inspect(text.as_bytes(), &Accept::default())
+    inspect(text.as_bytes(), &AcceptedVersions::default())
 }
 
 /// Code, tool and pointer of every finding.
@@ -177,8 +177,8 @@ fn many_findings_of_a_kind_are_counted() {
 fn the_rules_over_a_manifest_point_into_its_sorted_tools() {
     let tool = |name: &str, description: &str| json!({"name": name, "description": description, "metadata": {}});
     let text = with_tools(&json!([tool("b", ""), tool("a", "Fine")]));
-    let manifest = decode(text.as_bytes(), &Accept::default()).unwrap().manifest;
-    let found = lint::content(&manifest);
+    let manifest = decode(text.as_bytes(), &AcceptedVersions::default()).unwrap().manifest;
+    let found = lint::check_manifest(&manifest);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].tool.as_deref(), found[0].pointer.as_deref()), (Some("b"), Some("/tools/1/description")));
     assert_eq!(told(&judged(&text)), [("tool-undescribed", "b", "/tools/0/description")]);
@@ -204,9 +204,9 @@ fn slow_and_changing_answers_are_told() {
         let mut headers = headers.clone();
         headers.insert(ETAG, tag.parse().unwrap());
         let took = Duration::from_millis(millis);
-        Listed { headers, took, digest: Digest(digest), stamp: None, order: vec![digest.to_string()] }
+        ListResponse { headers, took, digest: Digest(digest), stamp: None, order: vec![digest.to_string()] }
     };
-    let codes = |answers: &[Listed]| listed(answers).iter().map(|finding| finding.code).collect::<Vec<_>>();
+    let codes = |answers: &[ListResponse]| check_list(answers).iter().map(|finding| finding.code).collect::<Vec<_>>();
     assert_eq!(codes(&[answer(1, 1_000, "\"a\""), answer(1, 3, "\"a\"")]), []);
     assert_eq!(codes(&[answer(1, 3, "\"a\""), answer(1, 1_001, "\"a\"")]), [FindingCode::SlowAnswer]);
     // Another content has every right to another tag, order and stamp.

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use callsheet::model::{Accept, Severity};
+use callsheet::model::{AcceptedVersions, Severity};
 use callsheet::protocols::tool_discovery::inspect;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn known_defects_are_found_and_nothing_else() {
         let body = std::fs::read(&path).unwrap();
         let document: Value = serde_json::from_slice(&body).unwrap();
         let manifest = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        for finding in inspect(&body, &Accept::default()).findings {
+        for finding in inspect(&body, &AcceptedVersions::default()).findings {
             assert!(document.pointer(finding.pointer.as_deref().unwrap()).is_some(), "{manifest}: {finding:?}");
             if finding.severity() > Severity::Info {
                 found.push((manifest.clone(), finding.code.as_str(), finding.tool.unwrap().to_string()));

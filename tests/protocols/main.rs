@@ -3,19 +3,19 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod asking;
-mod asking_limits;
 mod cache_cases;
 mod caching;
 mod caching_parser;
 mod caching_rules;
 mod call_connections;
-mod calling;
+mod calls;
 mod check;
 mod check_corpus;
-mod reading;
-mod reading_again;
-mod reading_bounds;
-mod reading_large;
+mod decoding;
+mod decoding_bounds;
+mod decoding_large;
+mod decoding_round_trip;
+mod polling;
+mod polling_limits;
 mod sessions;
 mod tls;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use callsheet::calls::Caller;
 use callsheet::catalog::Snapshot;
-use callsheet::discovery::Trust;
+use callsheet::discovery::SourceTrust;
 use callsheet::engine::CallReport;
-use callsheet::model::{Approval, Health, JsonText, ScenarioState, SettingsPatch};
+use callsheet::model::{ApprovalPolicy, Health, JsonText, ScenarioState, SettingsPatch};
 use callsheet::protocols::{CallLog, CallProgress, InputRefused, InputReply, InputWanted};
 use callsheet::runtime::{Clock, Stop, StopTrigger};
 use callsheet::state::Decision;
@@ -41,7 +41,7 @@ async fn house_after(script: &Script, backoff: Duration) -> House {
         config.calls.reroute_wait = PATIENCE;
     });
     let house = house.await;
-    house.place("actor", place("actor"), Trust::Trusted);
+    house.place("actor", place("actor"), SourceTrust::Trusted);
     house
         .until("listed", |snapshot| health(snapshot).is_some_and(|health| health.state != ScenarioState::Connecting))
         .await;
@@ -90,7 +90,7 @@ impl Caller for Partner {
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         self.heard.lock().unwrap().push(wanted.message.clone());
         let reply =
-            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::read(answer).unwrap()));
+            self.answer.map_or(InputReply::Declined, |answer| InputReply::Given(JsonText::parse(answer).unwrap()));
         Box::pin(std::future::ready(Ok(reply)))
     }
 
@@ -181,8 +181,8 @@ async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls
     let route = house.route("actor").unwrap();
     assert!(route.ended);
     for _ in 0..5 {
-        engine.called(&scenario("actor"), &route, CallReport::Refused);
-        engine.turned().await.unwrap();
+        engine.report_call(&scenario("actor"), &route, CallReport::Refused);
+        engine.ping().await.unwrap();
     }
     let planned = health(&house.app.snapshot()).unwrap().next_attempt.unwrap();
     assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(30));
@@ -209,7 +209,7 @@ async fn who_waits_for_approval_has_no_say_in_how_often_it_is_listed() {
     let script = Script::of(&["read"]);
     script.hints();
     let house = House::speaking(script.protocol(), |_| ()).await;
-    house.place("actor", place("actor"), Trust::Untrusted);
+    house.place("actor", place("actor"), SourceTrust::Untrusted);
     script.until("list", 1).await;
     house.until("pending", |snapshot| is(snapshot, ScenarioState::Pending)).await;
     assert_eq!(script.count("hints"), 0);
@@ -337,7 +337,7 @@ async fn a_call_waits_for_the_next_session_though_its_scenario_moves_meanwhile()
     script.until("refuse", 1).await;
     let moves = async {
         until_a_call_waits(&house).await;
-        house.place("actor", place("elsewhere"), Trust::Trusted);
+        house.place("actor", place("elsewhere"), SourceTrust::Trusted);
         house.until("no way to it", |_| house.route("actor").is_none()).await;
         script.refuse(false);
     };
@@ -353,7 +353,7 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
     let house = house(&script).await;
     script.refuse(true);
     script.end("it moves");
-    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.place("actor", place("elsewhere"), SourceTrust::Trusted);
     house.until("no way to it", |_| house.route("actor").is_none()).await;
     let connects = async {
         until_a_call_waits(&house).await;
@@ -370,11 +370,11 @@ async fn a_call_that_begins_while_there_is_no_session_waits_for_the_next_one() {
 async fn a_call_that_needs_approval_waits_for_a_session_too() {
     let script = Script::of(&["read"]);
     let house = house_after(&script, Duration::from_millis(10)).await;
-    let needed = SettingsPatch { approval: Some(Some(Approval::Require)), ..SettingsPatch::default() };
+    let needed = SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() };
     house.prefer("global", "tool:actor/read", needed).await;
     script.refuse(true);
     script.end("it moves");
-    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.place("actor", place("elsewhere"), SourceTrust::Trusted);
     house.until("no way to it", |_| house.route("actor").is_none()).await;
     let none = json!({});
     let mut call = Box::pin(house.call("read", &none));
@@ -415,7 +415,7 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
         config.calls.reroute_wait = Duration::from_millis(20);
     });
     let house = house.await;
-    house.place("actor", place("actor"), Trust::Trusted);
+    house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["read"]).await;
     script.end("the process exited with status 1");
     let why = |snapshot: &Snapshot| health(snapshot).unwrap().last_error.as_ref().map(|error| error.kind.clone());
@@ -431,7 +431,7 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
 async fn a_call_that_its_session_never_ends_is_over_at_last() {
     let script = Script::of(&["stuck"]);
     let house = House::speaking(script.protocol(), |config| config.calls.max_timeout = Duration::from_millis(1)).await;
-    house.place("actor", place("actor"), Trust::Trusted);
+    house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["stuck"]).await;
     let none = json!({});
     // From the moment the session has the call, only timers are waited for, so time can jump to the next one.
@@ -450,7 +450,7 @@ async fn a_call_that_its_session_never_ends_is_over_at_last() {
 async fn a_session_is_closed_when_its_scenario_moves_is_blocked_or_removed() {
     let script = Script::of(&["read"]);
     let house = house(&script).await;
-    house.place("actor", place("elsewhere"), Trust::Trusted);
+    house.place("actor", place("elsewhere"), SourceTrust::Trusted);
     script.until("connect", 2).await;
     script.until_open(1).await;
     house.app.engine().decide(scenario("actor"), Some(Decision::Blocked)).await.unwrap();

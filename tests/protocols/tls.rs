@@ -122,10 +122,10 @@ async fn a_trusted_scenario_is_asked_and_called_in_the_version_that_it_speaks() 
             poll_and_call(&upstream(format!("https://{address}/").parse().unwrap())).await;
             // The certificate is looked at for the name, wherever the connection goes.
             let named = format!("https://host-a.local:{}/", address.port()).parse().unwrap();
-            let named = client(limits(), 1).upstream(named).unwrap().dialling(Some(address));
+            let named = client(limits(), 1).upstream(named).unwrap().with_dial(Some(address));
             poll_and_call(&named).await;
             let other = format!("https://host-b.local:{}/", address.port()).parse().unwrap();
-            let other = client(limits(), 1).upstream(other).unwrap().dialling(Some(address));
+            let other = client(limits(), 1).upstream(other).unwrap().with_dial(Some(address));
             assert_eq!(other.get("/tools", None).await.unwrap_err().kind(), "broken");
         }
         return;

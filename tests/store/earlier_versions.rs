@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callsheet::model::{ApprovalState, OperationState, Party, PublishedName, Settings, SourceId};
+use callsheet::model::{ApprovalState, OperationState, PeerIdentity, PublishedName, Settings, SourceId};
 use callsheet::runtime::Clock;
 use callsheet::state::{Decision, Restored, sqlite};
 use rusqlite::Connection;
@@ -63,7 +63,7 @@ async fn everything_in_a_database_of_schema_7_is_found() {
     assert_eq!(set(&restored, "global", "scenario:kitchen").pinned, Some(true));
 
     let [(noisy, ruling)] = &restored.decisions[..] else { panic!("{:?}", restored.decisions) };
-    let party = Party { identity: None, origin: Some("http://localhost:15103".into()) };
+    let party = PeerIdentity { identity: None, origin: Some("http://localhost:15103".into()) };
     assert_eq!((noisy.as_str(), ruling.decision), ("noisy", Decision::Blocked));
     assert_eq!((&ruling.party, ruling.source), (&party, Some(SourceId::Static)));
 

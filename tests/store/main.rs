@@ -6,5 +6,5 @@ mod support;
 mod crash;
 mod damage;
 mod earlier_versions;
-mod first_list;
+mod list_after_kill;
 mod state;

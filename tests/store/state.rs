@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callsheet::model::{
-    Approval, ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, FindingCode, JsonText, Operation,
-    OperationState, Party, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId,
-    ToolUsage,
+    ApprovalDecision, ApprovalPolicy, ApprovalRequest, ApprovalState, CallerInfo, FindingCode, JsonText, Operation,
+    OperationState, PeerIdentity, PreferenceTarget, Progress, PublishedName, ScenarioName, Scope, Settings, SourceId,
+    StoredAnswer, ToolUsage,
 };
 use callsheet::runtime::Clock;
-use callsheet::state::{Decision, Restored, Ruling, StateError, StateStore, StoredManifest, Write, sqlite};
+use callsheet::state::{Decision, Restored, StateError, StateStore, StoredManifest, TrustDecision, Write, sqlite};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -64,14 +64,14 @@ fn manifest(scenario: &str, document: &str) -> StoredManifest {
     }
 }
 
-fn party(identity: &str, origin: &str) -> Party {
+fn party(identity: &str, origin: &str) -> PeerIdentity {
     let text = |text: &str| (!text.is_empty()).then(|| text.into());
-    Party { identity: text(identity), origin: text(origin) }
+    PeerIdentity { identity: text(identity), origin: text(origin) }
 }
 
 /// A decision about the one at 10.0.0.7.
-fn ruling(decision: Decision) -> Ruling {
-    Ruling { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some(SourceId::Mdns) }
+fn ruling(decision: Decision) -> TrustDecision {
+    TrustDecision { decision, party: party("lab-7", "http://10.0.0.7:80"), source: Some(SourceId::Mdns) }
 }
 
 /// A call that waits for a yes.
@@ -81,8 +81,8 @@ fn waiting(id: &str) -> ApprovalRequest {
         id: id.into(),
         tool: "files/wipe/all".parse().unwrap(),
         name: "wipe".into(),
-        arguments: JsonText::read(r#"{"b": 1, "a": [2]}"#).unwrap(),
-        asker: Asker { chat: text("7f:2"), profile: None, user_id: text("u") },
+        arguments: JsonText::parse(r#"{"b": 1, "a": [2]}"#).unwrap(),
+        caller: CallerInfo { chat: text("7f:2"), profile: None, user_id: text("u") },
         owner: party("lab-7", "http://10.0.0.7:80"),
         definition: "d0".into(),
         digest: "d1".into(),
@@ -99,9 +99,9 @@ fn waiting(id: &str) -> ApprovalRequest {
 /// The same once it was approved and answered.
 fn answered(id: &str) -> ApprovalRequest {
     let at = "2026-03-04T05:07:00Z".parse().unwrap();
-    let answer = CallAnswer {
+    let answer = StoredAnswer {
         success: false,
-        result: Some(JsonText::read(r#"{"left":[1,2]}"#).unwrap()),
+        result: Some(JsonText::parse(r#"{"left":[1,2]}"#).unwrap()),
         error: Some("no room".into()),
         code: Some("full".into()),
         took_ms: 17,
@@ -109,7 +109,7 @@ fn answered(id: &str) -> ApprovalRequest {
     };
     ApprovalRequest {
         state: ApprovalState::Answered,
-        decided: Some(Decided { by: "kim".into(), at, reason: Some("it is time".into()) }),
+        decided: Some(ApprovalDecision { by: "kim".into(), at, reason: Some("it is time".into()) }),
         ended_at: Some(at),
         answer: Some(answer),
         ..waiting(id)
@@ -121,10 +121,10 @@ fn going(id: &str) -> Operation {
     Operation {
         id: id.into(),
         tool: "runs/start".parse().unwrap(),
-        asker: Asker::default(),
+        caller: CallerInfo::default(),
         owner: party("", "http://localhost:15000"),
-        behaviour: JsonText::read(r#"{"status_polling":{}}"#).unwrap(),
-        reference: JsonText::read("17").unwrap(),
+        behaviour: JsonText::parse(r#"{"status_polling":{}}"#).unwrap(),
+        reference: JsonText::parse("17").unwrap(),
         state: OperationState::Cancelling,
         started_at: "2026-03-04T05:06:07Z".parse().unwrap(),
         deadline_at: "2026-03-04T06:06:07Z".parse().unwrap(),
@@ -167,7 +167,7 @@ async fn everything_survives_a_reopen() {
     let (_folder, path) = place();
     let everything = Settings {
         enabled: Some(true),
-        approval: Some(Approval::Require),
+        approval: Some(ApprovalPolicy::Require),
         alias: Some(PublishedName::alias("look").unwrap()),
         priority: Some(-7),
         pinned: Some(false),
@@ -178,7 +178,7 @@ async fn everything_survives_a_reopen() {
         Write::Manifest(StoredManifest { source: SourceId::Mdns, trusted: false, ..manifest("lab", "{}") }),
         prefer("global", "tool:files/read", everything.clone()),
         prefer("profile:reviewer", "category:disk access", enabled(false)),
-        prefer("chat:7f:2", "tag:slow", Settings { approval: Some(Approval::Skip), ..Settings::default() }),
+        prefer("chat:7f:2", "tag:slow", Settings { approval: Some(ApprovalPolicy::Skip), ..Settings::default() }),
         prefer("chat:7f:2", "scenario:lab", Settings { priority: Some(3), ..Settings::default() }),
         Write::Decision(name("lab"), Some(ruling(Decision::Trusted))),
         Write::Decision(name("noisy"), Some(ruling(Decision::Blocked))),
@@ -196,7 +196,7 @@ async fn everything_survives_a_reopen() {
     );
     assert_eq!(get(&restored, "global", "tool:files/read"), Some(everything));
     assert_eq!(get(&restored, "profile:reviewer", "category:disk access"), Some(enabled(false)));
-    assert_eq!(get(&restored, "chat:7f:2", "tag:slow").unwrap().approval, Some(Approval::Skip));
+    assert_eq!(get(&restored, "chat:7f:2", "tag:slow").unwrap().approval, Some(ApprovalPolicy::Skip));
     assert_eq!(get(&restored, "chat:7f:2", "scenario:lab").unwrap().priority, Some(3));
     assert_eq!(restored.preferences.iter().count(), 4);
     assert_eq!(
@@ -217,7 +217,7 @@ async fn calls_and_operations_survive_a_reopen_in_their_order() {
     let ended = Operation {
         state: OperationState::Succeeded,
         ended_at: Some("2026-03-04T05:20:00Z".parse().unwrap()),
-        result: Some(JsonText::read("[1,null]").unwrap()),
+        result: Some(JsonText::parse("[1,null]").unwrap()),
         error: Some("a warning".into()),
         ..going("1")
     };
@@ -268,7 +268,7 @@ async fn a_fresh_store_is_empty_and_private() {
 #[tokio::test]
 async fn changing_one_preference_touches_no_other_row() {
     let (_folder, path) = place();
-    let both = Settings { approval: Some(Approval::Require), ..enabled(true) };
+    let both = Settings { approval: Some(ApprovalPolicy::Require), ..enabled(true) };
     let targets = ["tool:files/read", "tool:files/write", "scenario:files"];
     save(&path, targets.map(|target| prefer("global", target, both.clone())).to_vec()).await;
     let rows = |path: &Path| -> Vec<(String, String)> {
@@ -286,7 +286,7 @@ async fn changing_one_preference_touches_no_other_row() {
     let restored = load(&path).await;
     assert_eq!(
         get(&restored, "global", "tool:files/read"),
-        Some(Settings { approval: Some(Approval::Require), ..enabled(false) })
+        Some(Settings { approval: Some(ApprovalPolicy::Require), ..enabled(false) })
     );
 
     // The same target in another scope is another preference.
@@ -320,7 +320,7 @@ async fn manifests_and_decisions_are_replaced_and_forgotten() {
 #[tokio::test]
 async fn a_person_can_read_the_file() {
     let (_folder, path) = place();
-    let settings = Settings { approval: Some(Approval::Require), ..enabled(false) };
+    let settings = Settings { approval: Some(ApprovalPolicy::Require), ..enabled(false) };
     save(&path, vec![prefer("chat:7", "tool:files/read", settings)]).await;
     let row: (String, String, i64, String, Option<String>, String) = Connection::open(&path)
         .unwrap()
@@ -470,8 +470,8 @@ async fn a_file_of_the_first_version_keeps_what_it_holds() {
         .unwrap();
     let restored = load(&path).await;
     assert_eq!(restored.findings, []);
-    assert_eq!((restored.manifests.len(), &restored.manifests[0].party), (1, &Party::default()));
-    let bare = |decision| Ruling { decision, party: Party::default(), source: None };
+    assert_eq!((restored.manifests.len(), &restored.manifests[0].party), (1, &PeerIdentity::default()));
+    let bare = |decision| TrustDecision { decision, party: PeerIdentity::default(), source: None };
     let expected = [(name("lab"), bare(Decision::Trusted)), (name("noisy"), bare(Decision::Blocked))];
     assert_eq!(restored.decisions, expected);
 }

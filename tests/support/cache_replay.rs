@@ -12,7 +12,7 @@ use callsheet::runtime::Clock;
 use callsheet::transports::http::cache_policy::{
     Meanwhile, Plan, Stale, Verdict, after_failure, after_response, before_request,
 };
-use callsheet::transports::http::{Freshness, ResponseHead, Rules, Validators};
+use callsheet::transports::http::{CacheRules, HttpFreshness, HttpValidators, ResponseHead};
 use http::StatusCode;
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 use serde_json::Value;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(3);
 
 /// What came of a case.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct ReplayReport {
     /// What was not as expected; the first thing only.
     pub(crate) wrong: Option<String>,
     /// How many expectations were not looked at.
@@ -31,7 +31,7 @@ pub(crate) struct Report {
 
 /// What the reader gets.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ReplayAnswer {
     status: u16,
     /// How many requests the origin had had when it made this answer.
     asked: usize,
@@ -39,29 +39,29 @@ struct Seen {
     made_for: usize,
 }
 
-struct Origin<'a> {
+struct ReplayOrigin<'a> {
     requests: &'a [Value],
     clock: Clock,
     asked: usize,
     /// The validators of the latest answer that had any.
-    sent: Validators,
+    sent: HttpValidators,
     /// For which of the reader's requests it was last asked, and how.
-    last: Option<(usize, Validators)>,
+    last: Option<(usize, HttpValidators)>,
 }
 
 struct Reader<'a> {
-    origin: Origin<'a>,
-    rules: Rules,
+    origin: ReplayOrigin<'a>,
+    rules: CacheRules,
     clock: Clock,
-    stored: Option<(Freshness, Seen)>,
+    stored: Option<(HttpFreshness, ReplayAnswer)>,
 }
 
 /// Runs a case under these rules.
-pub(crate) async fn replay(case: &Value, rules: Rules, clock: Clock) -> Report {
+pub(crate) async fn replay(case: &Value, rules: CacheRules, clock: Clock) -> ReplayReport {
     let requests = case["requests"].as_array().unwrap();
-    let origin = Origin { requests, clock, asked: 0, sent: Validators::default(), last: None };
+    let origin = ReplayOrigin { requests, clock, asked: 0, sent: HttpValidators::default(), last: None };
     let mut reader = Reader { origin, rules, clock, stored: None };
-    let mut report = Report { wrong: None, left_out: 0 };
+    let mut report = ReplayReport { wrong: None, left_out: 0 };
     for (number, request) in (1..).zip(requests) {
         let seen = reader.get(number).await;
         let wrong = wrong(request, number, seen.as_ref(), &reader.origin, &mut report.left_out);
@@ -75,18 +75,18 @@ pub(crate) async fn replay(case: &Value, rules: Rules, clock: Clock) -> Report {
 
 impl Reader<'_> {
     /// What whoever wants the answer gets; `None` is an error.
-    async fn get(&mut self, number: usize) -> Option<Seen> {
+    async fn get(&mut self, number: usize) -> Option<ReplayAnswer> {
         let (fresh, old) = self.stored.clone().unzip();
         let (conditions, meanwhile) = match before_request(fresh.as_ref(), self.clock.now()) {
             Plan::Reuse => return old,
             Plan::Revalidate(meanwhile) => (fresh.map(|fresh| fresh.validators).unwrap_or_default(), meanwhile),
-            Plan::Fetch(meanwhile) => (Validators::default(), meanwhile),
+            Plan::Fetch(meanwhile) => (HttpValidators::default(), meanwhile),
         };
         let answered = self.ask(number, conditions).await;
         if meanwhile == Meanwhile::Serve { old } else { answered }
     }
 
-    async fn ask(&mut self, number: usize, conditions: Validators) -> Option<Seen> {
+    async fn ask(&mut self, number: usize, conditions: HttpValidators) -> Option<ReplayAnswer> {
         let (fresh, old) = self.stored.clone().unzip();
         for interim in self.origin.interim(number) {
             assert!(matches!(after_response(fresh.as_ref(), &interim, self.rules), Verdict::Keep(_)), "{interim:?}");
@@ -94,7 +94,7 @@ impl Reader<'_> {
         let Some(head) = self.origin.answer(number, conditions).await else {
             return old.filter(|_| after_failure(fresh.as_ref(), self.clock.now()) == Stale::Allowed);
         };
-        let new = Seen { status: head.status.as_u16(), asked: self.origin.asked, made_for: number };
+        let new = ReplayAnswer { status: head.status.as_u16(), asked: self.origin.asked, made_for: number };
         match after_response(fresh.as_ref(), &head, self.rules) {
             Verdict::Replace(fresh) => {
                 self.stored = Some((fresh, new.clone()));
@@ -111,13 +111,13 @@ impl Reader<'_> {
     }
 }
 
-impl Origin<'_> {
+impl ReplayOrigin<'_> {
     fn interim(&self, number: usize) -> Vec<ResponseHead> {
         let all = self.requests[number - 1]["interim_responses"].as_array().cloned().unwrap_or_default();
         all.iter().map(|interim| self.head(interim[0].as_u64().unwrap(), &interim[1])).collect()
     }
 
-    async fn answer(&mut self, number: usize, conditions: Validators) -> Option<ResponseHead> {
+    async fn answer(&mut self, number: usize, conditions: HttpValidators) -> Option<ResponseHead> {
         let request = &self.requests[number - 1];
         self.asked += 1;
         self.last = Some((number, conditions.clone()));
@@ -169,8 +169,8 @@ impl Origin<'_> {
 fn wrong(
     request: &Value,
     number: usize,
-    seen: Option<&Seen>,
-    origin: &Origin<'_>,
+    seen: Option<&ReplayAnswer>,
+    origin: &ReplayOrigin<'_>,
     left_out: &mut usize,
 ) -> Option<String> {
     if request.get("expected_status").is_some_and(Value::is_null) {
@@ -198,7 +198,7 @@ fn wrong(
 }
 
 /// Checks by which validators the origin was asked.
-fn conditions(request: &Value, asked: Option<&Validators>, left_out: &mut usize) -> Option<String> {
+fn conditions(request: &Value, asked: Option<&HttpValidators>, left_out: &mut usize) -> Option<String> {
     let sent = |name: &str| match name.to_ascii_lowercase().as_str() {
         "if-none-match" => Some(asked.and_then(|asked| asked.etag.clone())),
         "if-modified-since" => Some(asked.and_then(|asked| asked.last_modified.clone())),
@@ -221,7 +221,7 @@ fn conditions(request: &Value, asked: Option<&Validators>, left_out: &mut usize)
 }
 
 /// Checks for which request the answer was made, the one header that belongs to the cases themselves.
-fn made_for(request: &Value, seen: &Seen, left_out: &mut usize) -> Option<String> {
+fn made_for(request: &Value, seen: &ReplayAnswer, left_out: &mut usize) -> Option<String> {
     *left_out += request["expected_response_headers_missing"].as_array().map_or(0, Vec::len);
     let mut wrong = None;
     for expected in request["expected_response_headers"].as_array().into_iter().flatten() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use callsheet::catalog::View;
-use callsheet::formats::{self, FORMATS, Format, Options};
+use callsheet::formats::{self, FORMATS, Format, FormatOptions};
 use callsheet::model::{PreferenceTarget, Provenance, PublishedName, Scope};
 
 use serde_json::Value;
 
-use super::view_tools::{category, extra, offered, part, raw, tool, view};
+use super::handmade_views::{category, extra, offered, part, raw, tool, view};
 
 /// Every case by name.
 pub(crate) fn cases() -> Vec<(&'static str, View)> {
@@ -26,8 +26,10 @@ pub(crate) fn cases() -> Vec<(&'static str, View)> {
 /// Every format, plain and with each option that it has.
 pub(crate) fn variants() -> Vec<&'static dyn Format> {
     let both = [false, true];
-    let options: Vec<_> =
-        both.into_iter().flat_map(|strict| both.map(|cache| Options { strict, cache, deferring: false })).collect();
+    let options: Vec<_> = both
+        .into_iter()
+        .flat_map(|strict| both.map(|cache| FormatOptions { strict, cache, deferring: false }))
+        .collect();
     FORMATS.iter().flat_map(|format| options.iter().filter_map(|o| formats::with_options(*format, *o))).collect()
 }
 

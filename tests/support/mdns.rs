@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use callsheet::config;
-use callsheet::discovery::mdns::{Mdns, SERVICE_TYPE};
+use callsheet::discovery::mdns::{MdnsSource, SERVICE_TYPE};
 use callsheet::runtime::Clock;
 use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 
@@ -13,51 +13,51 @@ use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One network.
-pub(crate) struct Network {
+pub(crate) struct TestNetwork {
     pub(crate) port: u16,
 }
 
 /// Somebody on it, who announces whatever he is told to.
-pub(crate) struct Neighbour {
+pub(crate) struct Announcer {
     daemon: ServiceDaemon,
 }
 
-impl Network {
+impl TestNetwork {
     pub(crate) fn new() -> Self {
         let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
         Self { port }
     }
 
     /// The section of a daemon on this network.
-    pub(crate) fn section(&self) -> config::Mdns {
-        config::Mdns {
+    pub(crate) fn section(&self) -> config::MdnsConfig {
+        config::MdnsConfig {
             enabled: true,
             port: self.port,
             interfaces: vec!["loopback".into()],
             id: Some("our-own-id".into()),
-            ..config::Mdns::default()
+            ..config::MdnsConfig::default()
         }
     }
 
-    pub(crate) fn source(&self) -> Box<Mdns> {
+    pub(crate) fn source(&self) -> Box<MdnsSource> {
         self.source_with(|_| {})
     }
 
-    pub(crate) fn source_with(&self, change: impl FnOnce(&mut config::Mdns)) -> Box<Mdns> {
+    pub(crate) fn source_with(&self, change: impl FnOnce(&mut config::MdnsConfig)) -> Box<MdnsSource> {
         let mut section = self.section();
         change(&mut section);
-        Box::new(Mdns::new(section, Clock::system()))
+        Box::new(MdnsSource::new(section, Clock::system()))
     }
 
-    pub(crate) fn neighbour(&self) -> Neighbour {
+    pub(crate) fn neighbour(&self) -> Announcer {
         let daemon = ServiceDaemon::new_with_port(self.port).unwrap();
         daemon.disable_interface(IfKind::All).unwrap();
         daemon.enable_interface(IfKind::LoopbackV4).unwrap();
-        Neighbour { daemon }
+        Announcer { daemon }
     }
 }
 
-impl Neighbour {
+impl Announcer {
     /// Announces a scenario on a port of this machine.
     pub(crate) fn announce(&self, instance: &str, port: u16, txt: &[(&str, &str)]) {
         self.announce_as(SERVICE_TYPE, instance, port, txt);
@@ -76,13 +76,13 @@ impl Neighbour {
     }
 
     /// Says goodbye for one.
-    pub(crate) fn take_back(&self, instance: &str) {
+    pub(crate) fn goodbye(&self, instance: &str) {
         let ended = self.daemon.unregister(&format!("{instance}.{SERVICE_TYPE}.local.")).unwrap();
         ended.recv_timeout(PATIENCE).unwrap();
     }
 }
 
-impl Drop for Neighbour {
+impl Drop for Announcer {
     fn drop(&mut self) {
         if let Ok(ended) = self.daemon.shutdown() {
             let _ = ended.recv_timeout(PATIENCE);

@@ -22,9 +22,9 @@ use super::callee::PATIENCE;
 
 /// What is played. Clones play the same.
 #[derive(Clone)]
-pub(crate) struct Script(Arc<Inner>);
+pub(crate) struct SessionScript(Arc<SessionScriptState>);
 
-struct Inner {
+struct SessionScriptState {
     tools: Mutex<Vec<String>>,
     /// How long a list counts as fresh.
     fresh_for: Mutex<Duration>,
@@ -34,14 +34,14 @@ struct Inner {
     refusing: Mutex<bool>,
     /// What happened, in order.
     happened: watch::Sender<Vec<String>>,
-    hints: watch::Sender<Hints>,
+    hints: watch::Sender<HintMode>,
     end: watch::Sender<Option<String>>,
     open: watch::Sender<usize>,
 }
 
 /// What the stream of hints does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hints {
+enum HintMode {
     /// There is none, or it ends.
     Off,
     /// It stands, and this many changes were signalled.
@@ -51,25 +51,25 @@ enum Hints {
 }
 
 /// The protocol that is registered.
-pub(crate) struct ScriptedProtocol(Script);
+pub(crate) struct ScriptedProtocol(SessionScript);
 
 /// One session.
 struct ScriptedSession {
-    script: Script,
+    script: SessionScript,
     clock: Clock,
     end: watch::Receiver<Option<String>>,
 }
 
-impl Script {
+impl SessionScript {
     /// A scenario with these tools, whose list is fresh for an hour, without hints.
-    pub(crate) fn of(tools: &[&str]) -> Self {
-        let script = Self(Arc::new(Inner {
+    pub(crate) fn with_tools(tools: &[&str]) -> Self {
+        let script = Self(Arc::new(SessionScriptState {
             tools: Mutex::default(),
             fresh_for: Mutex::new(Duration::from_secs(3600)),
             busy: Mutex::default(),
             refusing: Mutex::default(),
             happened: watch::Sender::default(),
-            hints: watch::Sender::new(Hints::Off),
+            hints: watch::Sender::new(HintMode::Off),
             end: watch::Sender::default(),
             open: watch::Sender::default(),
         }));
@@ -104,25 +104,25 @@ impl Script {
 
     /// Opens a stream of hints when it is wanted next.
     pub(crate) fn hints(&self) {
-        self.0.hints.send_replace(Hints::On(0));
+        self.0.hints.send_replace(HintMode::On(0));
     }
 
     /// Signals a change.
     pub(crate) fn hint(&self) {
         self.0.hints.send_modify(|hints| {
-            let Hints::On(count) = hints else { panic!("no stream of hints: {hints:?}") };
+            let HintMode::On(count) = hints else { panic!("no stream of hints: {hints:?}") };
             *count += 1;
         });
     }
 
     /// Signals changes without end.
     pub(crate) fn flood(&self) {
-        self.0.hints.send_replace(Hints::Flood);
+        self.0.hints.send_replace(HintMode::Flood);
     }
 
     /// Ends the stream of hints.
     pub(crate) fn end_hints(&self) {
-        self.0.hints.send_replace(Hints::Off);
+        self.0.hints.send_replace(HintMode::Off);
     }
 
     /// Ends the session that there is.
@@ -256,15 +256,15 @@ impl Session for ScriptedSession {
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         let mut hints = self.script.0.hints.subscribe();
-        if *hints.borrow_and_update() == Hints::Off {
+        if *hints.borrow_and_update() == HintMode::Off {
             return None;
         }
         self.script.happens("hints");
         let changes = stream::unfold(hints, |mut hints| async move {
-            if *hints.borrow() != Hints::Flood {
+            if *hints.borrow() != HintMode::Flood {
                 hints.changed().await.ok()?;
             }
-            let goes_on = *hints.borrow() != Hints::Off;
+            let goes_on = *hints.borrow() != HintMode::Off;
             goes_on.then_some((Hint::Changed, hints))
         });
         Some(stream::iter([Hint::Following]).chain(changes).boxed())
@@ -297,7 +297,7 @@ fn progress(io: &mut dyn CallIo) -> Outcome {
     io.progress(CallProgress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) });
     io.log(CallLog { level: "info".to_owned(), text: "on the way".to_owned() });
     io.progress(CallProgress { done: 2.0, total: Some(2.0), message: None });
-    Outcome::done(JsonText::read("\"there\"").unwrap())
+    Outcome::done(JsonText::parse("\"there\"").unwrap())
 }
 
 fn listed(name: &str) -> serde_json::Value {

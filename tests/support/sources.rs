@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callsheet::config::Vrooli;
+use callsheet::config::VrooliConfig;
 use callsheet::discovery::vrooli::VrooliFiles;
 use callsheet::discovery::{EndpointSet, Source, SourceError};
 use callsheet::model::{Finding, SourceId};
@@ -22,13 +22,13 @@ pub(crate) const OFTEN: Duration = Duration::from_millis(100);
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// A source under test.
-pub(crate) struct Running {
+pub(crate) struct SourceUnderTest {
     pub(crate) sets: watch::Receiver<EndpointSet>,
     stop: StopTrigger,
     ended: JoinHandle<Result<(), SourceError>>,
 }
 
-impl Running {
+impl SourceUnderTest {
     pub(crate) fn start(source: Box<dyn Source>) -> Self {
         let (out, sets) = watch::channel(EndpointSet::default());
         let (trigger, stop) = StopTrigger::new();
@@ -45,7 +45,7 @@ impl Running {
 
     /// Waits until exactly these scenarios are found at these ports.
     pub(crate) async fn until_ports(&mut self, expected: &[(&str, u16)]) -> EndpointSet {
-        self.until(&format!("{expected:?}"), |set| set.settled && ports(set) == expected).await
+        self.until(&format!("{expected:?}"), |set| set.initial_scan_done && ports(set) == expected).await
     }
 
     pub(crate) async fn end(self) {
@@ -55,9 +55,9 @@ impl Running {
 }
 
 /// A source that tells what the test says.
-pub(crate) struct Told(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
+pub(crate) struct ScriptedSource(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
 
-impl Source for Told {
+impl Source for ScriptedSource {
     fn id(&self) -> SourceId {
         self.0
     }
@@ -123,12 +123,12 @@ impl Processes {
     }
 
     pub(crate) fn limited(&self, rescan_interval: Duration, max_scenarios: usize) -> VrooliFiles {
-        let section = Vrooli { enabled: true, path: Some(self.path.clone()), max_scenarios, rescan_interval };
+        let section = VrooliConfig { enabled: true, path: Some(self.path.clone()), max_scenarios, rescan_interval };
         VrooliFiles::new(section, Clock::system())
     }
 
-    pub(crate) fn start(&self, rescan_interval: Duration) -> Running {
-        Running::start(Box::new(self.source(rescan_interval)))
+    pub(crate) fn start(&self, rescan_interval: Duration) -> SourceUnderTest {
+        SourceUnderTest::start(Box::new(self.source(rescan_interval)))
     }
 
     pub(crate) fn write(&self, scenario: &str, file: &str, text: &str) {

@@ -57,6 +57,6 @@ mod router;
 pub use announce::{AnnounceError, Announced, Announcement, SERVICE_TYPE};
 pub use definition::{CategoryDefinition, Cost, InvalidDefinition, ToolDefinition};
 pub use parameter::Parameter;
-pub use provider::{Function, Provider, Running, StaticProvider, function};
+pub use provider::{Function, Provider, StaticProvider, ToolFuture, function};
 pub use registry::{Registry, RegistryConfig, Shadowed};
 pub use router::{router, serve};

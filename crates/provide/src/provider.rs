@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::definition::{CategoryDefinition, ToolDefinition};
 
 /// A call under way: what the tool gives back, or what it says went wrong.
-pub type Running = BoxFuture<'static, Result<Value, String>>;
+pub type ToolFuture = BoxFuture<'static, Result<Value, String>>;
 
 /// Runs one tool: from its arguments, as they were sent.
-pub type Function = Arc<dyn Fn(Value) -> Running + Send + Sync>;
+pub type Function = Arc<dyn Fn(Value) -> ToolFuture + Send + Sync>;
 
 /// A [`Function`] made of an async function whose error is any text.
 pub fn function<F, A, E>(run: F) -> Function
@@ -45,7 +45,7 @@ pub trait Provider: Send + Sync {
 
     /// Begins a call of one of its tools. The arguments come as they were sent, and the tool checks what it needs. Nothing when the tool is
     /// only listed here and runs elsewhere, or not at all.
-    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+    fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
         let _ = (tool, arguments);
         None
     }
@@ -113,7 +113,7 @@ impl Provider for StaticProvider {
         self.categories.clone()
     }
 
-    fn run(&self, tool: &str, arguments: Value) -> Option<Running> {
+    fn run(&self, tool: &str, arguments: Value) -> Option<ToolFuture> {
         self.functions.get(tool).map(|function| function(arguments))
     }
 }

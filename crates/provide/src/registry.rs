@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::definition::InvalidDefinition;
-use super::provider::{Provider, Running};
+use super::provider::{Provider, ToolFuture};
 
 /// The version of the protocol that manifests are written in.
 const PROTOCOL_VERSION: &str = "1.0";
@@ -54,15 +54,15 @@ impl Default for RegistryConfig {
 /// The providers of one scenario and the manifest they make together. Clones share the same providers; it may be changed while it is
 /// served.
 #[derive(Clone)]
-pub struct Registry(Arc<Inner>);
+pub struct Registry(Arc<RegistryState>);
 
-struct Inner {
+struct RegistryState {
     config: RegistryConfig,
     now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// In the order they first came.
     providers: RwLock<Vec<Arc<dyn Provider>>>,
     /// What was last served.
-    current: Mutex<Option<Arc<Offer>>>,
+    current: Mutex<Option<Arc<ServedOffer>>>,
 }
 
 /// A tool that is left out because an earlier provider offers one of the same name.
@@ -77,9 +77,9 @@ pub struct Shadowed {
 }
 
 /// What comes of a request to run a tool.
-pub(super) enum Call {
+pub(super) enum CallStart {
     /// It runs.
-    Runs(Running),
+    Runs(ToolFuture),
     /// It is listed, and that is all.
     ListedOnly,
     /// Nobody offers it.
@@ -87,17 +87,17 @@ pub(super) enum Call {
 }
 
 /// One state of the offer, ready to be sent.
-pub(super) struct Offer {
+pub(super) struct ServedOffer {
     /// The manifest.
-    pub(super) manifest: Document,
+    pub(super) manifest: JsonDocument,
     /// Each tool alone, by name.
-    pub(super) tools: BTreeMap<String, Document>,
+    pub(super) tools: BTreeMap<String, JsonDocument>,
     shadowed: Vec<Shadowed>,
 }
 
 /// A JSON text with the digest of its content (`generated_at` left out), which is equal for equal content.
 #[derive(Clone)]
-pub(super) struct Document {
+pub(super) struct JsonDocument {
     pub(super) body: Bytes,
     pub(super) digest: u128,
 }
@@ -123,7 +123,7 @@ impl Registry {
             }
         }
         let (providers, current) = (RwLock::default(), Mutex::default());
-        Ok(Self(Arc::new(Inner { config, now: Box::new(now), providers, current })))
+        Ok(Self(Arc::new(RegistryState { config, now: Box::new(now), providers, current })))
     }
 
     /// Who the scenario is.
@@ -164,22 +164,22 @@ impl Registry {
     }
 
     /// Begins a call, by the provider whose tool of that name is served.
-    pub(super) fn run(&self, tool: &str, arguments: Value) -> Call {
+    pub(super) fn run(&self, tool: &str, arguments: Value) -> CallStart {
         // Asked outside the lock, as for a manifest.
         let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let owner = providers.iter().find(|provider| provider.tools().iter().any(|own| own.name() == tool));
         match owner.map(|provider| provider.run(tool, arguments)) {
-            Some(Some(running)) => Call::Runs(running),
-            Some(None) => Call::ListedOnly,
-            None => Call::Unknown,
+            Some(Some(running)) => CallStart::Runs(running),
+            Some(None) => CallStart::ListedOnly,
+            None => CallStart::Unknown,
         }
     }
 
     /// Asks the providers and returns their offer; it is the last one again when nothing has changed.
-    pub(super) fn offer(&self) -> Arc<Offer> {
+    pub(super) fn offer(&self) -> Arc<ServedOffer> {
         // Providers are asked outside the locks: they may take their time, and may use the registry themselves.
         let providers = self.0.providers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let merged = Merged::of(&providers);
+        let merged = MergedDefinitions::from_providers(&providers);
         let content = merged.content(&self.0.config);
         let digest = xxh3_128(content.as_bytes());
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ impl Registry {
             known => {
                 // When only a shadowed tool came or went, what is served is still the same.
                 let manifest = known.as_ref().filter(|offer| offer.manifest.digest == digest).map_or_else(
-                    || Document { body: stamped(&content, (self.0.now)()), digest },
+                    || JsonDocument { body: stamped(&content, (self.0.now)()), digest },
                     |offer| offer.manifest.clone(),
                 );
                 let offer = Arc::new(merged.offer(manifest));
@@ -201,7 +201,7 @@ impl Registry {
 }
 
 /// What the providers offer together.
-struct Merged {
+struct MergedDefinitions {
     /// By name, with the provider that it is of.
     tools: BTreeMap<String, (String, Value)>,
     /// By id.
@@ -209,8 +209,8 @@ struct Merged {
     shadowed: Vec<Shadowed>,
 }
 
-impl Merged {
-    fn of(providers: &[Arc<dyn Provider>]) -> Self {
+impl MergedDefinitions {
+    fn from_providers(providers: &[Arc<dyn Provider>]) -> Self {
         let (mut tools, mut categories) = (BTreeMap::<String, (String, Value)>::new(), BTreeMap::new());
         let mut shadowed = Vec::new();
         for provider in providers {
@@ -248,13 +248,13 @@ impl Merged {
         Value::from(manifest).to_string()
     }
 
-    fn offer(self, manifest: Document) -> Offer {
+    fn offer(self, manifest: JsonDocument) -> ServedOffer {
         let document = |(name, (_, tool)): (String, (String, Value))| {
             let text = tool.to_string();
             let digest = xxh3_128(text.as_bytes());
-            (name, Document { body: text.into(), digest })
+            (name, JsonDocument { body: text.into(), digest })
         };
-        Offer { manifest, tools: self.tools.into_iter().map(document).collect(), shadowed: self.shadowed }
+        ServedOffer { manifest, tools: self.tools.into_iter().map(document).collect(), shadowed: self.shadowed }
     }
 }
 
@@ -277,7 +277,7 @@ fn stamped(content: &str, at: Timestamp) -> Bytes {
     format!(r#"{open},"generated_at":"{at}"}}"#).into()
 }
 
-fn warn_of_shadowed(before: Option<&Offer>, now: &Offer) {
+fn warn_of_shadowed(before: Option<&ServedOffer>, now: &ServedOffer) {
     for one in &now.shadowed {
         if before.is_none_or(|before| !before.shadowed.contains(one)) {
             tracing::warn!(

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::registry::{Call, Document, Registry};
+use super::registry::{CallStart, JsonDocument, Registry};
 use crate::conditional;
 
 /// How long requests that are under way may take once stopping was asked for.
@@ -88,28 +88,28 @@ async fn tool_of_that_name(registry: State<Registry>, headers: HeaderMap) -> Res
 
 /// What a call says. Members beyond these are ignored.
 #[derive(Deserialize)]
-struct Asked {
+struct ExecuteRequest {
     tool_name: String,
     #[serde(default)]
     arguments: Option<Map<String, Value>>,
 }
 
 async fn execute(State(registry): State<Registry>, body: Bytes) -> Response {
-    let asked: Asked = match serde_json::from_slice(&body) {
+    let asked: ExecuteRequest = match serde_json::from_slice(&body) {
         Ok(asked) => asked,
         Err(error) => {
             let message = format!("this is no call: {error}; send {{\"tool_name\": ..., \"arguments\": {{...}}}}");
             return failed(StatusCode::BAD_REQUEST, "invalid_args", &message);
         }
     };
-    let Asked { tool_name, arguments } = asked;
+    let ExecuteRequest { tool_name, arguments } = asked;
     match registry.run(&tool_name, arguments.unwrap_or_default().into()) {
-        Call::Unknown => failed(StatusCode::NOT_FOUND, "unknown_tool", &format!("tool not found: {tool_name}")),
-        Call::ListedOnly => {
+        CallStart::Unknown => failed(StatusCode::NOT_FOUND, "unknown_tool", &format!("tool not found: {tool_name}")),
+        CallStart::ListedOnly => {
             let message = format!("{tool_name} is listed here, but this program does not run it");
             failed(StatusCode::NOT_IMPLEMENTED, "not_callable", &message)
         }
-        Call::Runs(running) => match running.await {
+        CallStart::Runs(running) => match running.await {
             Ok(result) => called(StatusCode::OK, &json!({ "success": true, "result": result })),
             // The tool's own failure is an answer.
             Err(message) => failed(StatusCode::OK, "failed", &message),
@@ -152,7 +152,7 @@ async fn no_route(uri: Uri) -> Response {
 }
 
 /// The document, or 304 when the asker has it.
-fn answer(registry: &Registry, document: &Document, headers: &HeaderMap) -> Response {
+fn answer(registry: &Registry, document: &JsonDocument, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:032x}\"", document.digest);
     let known = conditional::is_known(headers, &tag);
     let caching = [(CACHE_CONTROL, format!("public, max-age={}", registry.config().max_age.as_secs())), (ETAG, tag)];

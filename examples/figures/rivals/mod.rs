@@ -14,7 +14,7 @@ use callsheet::runtime::Clock;
 use crate::manifests::TOOLS;
 use crate::plan::Plan;
 use crate::report::{Row, median};
-use peers::{ALL, Kind, Peer};
+use peers::{ALL, Peer, PeerKind};
 use upstreams::Upstreams;
 
 const COUNT: usize = 50;
@@ -27,7 +27,7 @@ const START: Duration = Duration::from_secs(240);
 
 /// What one of them took, in seconds and MB.
 #[derive(Debug, Default, Clone, Copy)]
-struct Found {
+struct PeerFigures {
     start: f64,
     healthy: f64,
     dead: f64,
@@ -45,17 +45,17 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let runtime = tokio::runtime::Runtime::new()?;
     // The daemon chooses the same provider; without one the client cannot be built.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let installed: Vec<Kind> = ALL.into_iter().filter(|kind| kind.program().is_some()).collect();
+    let installed: Vec<PeerKind> = ALL.into_iter().filter(|kind| kind.program().is_some()).collect();
     if installed.len() == 1 {
         println!("rivals: none is installed (benches/rivals/set-up)");
         return Ok(Vec::new());
     }
-    let (mut ours, mut rows) = (Found::default(), Vec::new());
+    let (mut ours, mut rows) = (PeerFigures::default(), Vec::new());
     for kind in installed {
         match runtime.block_on(measure(kind)).with_context(|| kind.name()) {
-            Ok(found) if kind == Kind::Callsheet => ours = found,
+            Ok(found) if kind == PeerKind::Callsheet => ours = found,
             Ok(found) => rows.extend(compare(kind, ours, found)),
-            Err(error) if kind == Kind::Callsheet => return Err(error),
+            Err(error) if kind == PeerKind::Callsheet => return Err(error),
             // That a rival does not run is no failure of ours.
             Err(error) => println!("{error:#}"),
         }
@@ -63,7 +63,7 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-async fn measure(kind: Kind) -> Result<Found> {
+async fn measure(kind: PeerKind) -> Result<PeerFigures> {
     let clock = Clock::system();
     let upstreams = Upstreams::start(COUNT)?;
     let begun = clock.now();
@@ -75,7 +75,7 @@ async fn measure(kind: Kind) -> Result<Found> {
         peer.count().await.unwrap_or_default(),
         peer.log()
     );
-    let mut found = Found { start: begun.elapsed().as_secs_f64(), ..Found::default() };
+    let mut found = PeerFigures { start: begun.elapsed().as_secs_f64(), ..PeerFigures::default() };
     let (healthy, tools) = list(&peer).await;
     ensure!(tools == all, "{tools} tools of {all}");
     found.healthy = healthy;
@@ -86,7 +86,7 @@ async fn measure(kind: Kind) -> Result<Found> {
     if peer.until(all + 1, NEW).await? {
         found.new = Some(before.elapsed().as_secs_f64());
     }
-    if kind == Kind::Callsheet {
+    if kind == PeerKind::Callsheet {
         let before = clock.now();
         upstreams.tell(1, "/change").await?;
         peer.refresh(1).await?;
@@ -123,7 +123,7 @@ async fn list(peer: &Peer) -> (f64, usize) {
     (median(&taken), tools)
 }
 
-fn compare(kind: Kind, ours: Found, theirs: Found) -> Vec<Row> {
+fn compare(kind: PeerKind, ours: PeerFigures, theirs: PeerFigures) -> Vec<Row> {
     let row = |id: &str, name: &str, ours: f64, theirs: f64, unit| {
         let told = format!("{COUNT} upstreams of {TOOLS} tools: {name}");
         Row::new(format!("rivals.{}.{id}", kind.id()), told, ours, unit).against(kind.name(), theirs)

@@ -11,12 +11,12 @@ use callsheet::runtime::Clock;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use crate::child::Daemon;
+use crate::child_process::Daemon;
 use crate::manifests;
 
 /// Who it may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum PeerKind {
     Callsheet,
     FastMcp,
     ContextForge,
@@ -24,11 +24,12 @@ pub(crate) enum Kind {
 }
 
 /// All of them; the first is ours.
-pub(crate) const ALL: [Kind; 4] = [Kind::Callsheet, Kind::FastMcp, Kind::ContextForge, Kind::McpHub];
+pub(crate) const ALL: [PeerKind; 4] =
+    [PeerKind::Callsheet, PeerKind::FastMcp, PeerKind::ContextForge, PeerKind::McpHub];
 /// Nothing here takes this long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-impl Kind {
+impl PeerKind {
     pub(crate) fn id(self) -> &'static str {
         match self {
             Self::Callsheet => "callsheet",
@@ -65,20 +66,20 @@ impl Kind {
 
 /// A running one.
 pub(crate) struct Peer {
-    kind: Kind,
+    kind: PeerKind,
     address: SocketAddr,
     client: reqwest::Client,
-    running: Running,
+    running: PeerProcess,
     // Its files go when it has ended.
     folder: tempfile::TempDir,
 }
 
-enum Running {
+enum PeerProcess {
     Ours(Daemon),
     Theirs(Process),
 }
 
-impl Drop for Running {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         if let Self::Theirs(process) = self {
             // It may have ended already.
@@ -90,23 +91,23 @@ impl Drop for Running {
 
 impl Peer {
     /// Starts one before these upstreams.
-    pub(crate) async fn start(kind: Kind, upstreams: &[SocketAddr]) -> Result<Self> {
+    pub(crate) async fn start(kind: PeerKind, upstreams: &[SocketAddr]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(120)).build()?;
-        let (running, address) = if kind == Kind::Callsheet {
+        let (running, address) = if kind == PeerKind::Callsheet {
             let named = (0..).map(manifests::name).zip(upstreams.iter().copied());
             let daemon = Daemon::start(None, &named.collect::<Vec<_>>(), "1s", "")?;
             let address = daemon.address;
-            (Running::Ours(daemon), address)
+            (PeerProcess::Ours(daemon), address)
         } else {
             let port = free_port()?;
             let log = std::fs::File::create(folder.path().join("log"))?;
             let mut command = command(kind, folder.path(), upstreams, port)?;
             let process = command.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null()).spawn();
-            (Running::Theirs(process.context(kind.name())?), SocketAddr::from(([127, 0, 0, 1], port)))
+            (PeerProcess::Theirs(process.context(kind.name())?), SocketAddr::from(([127, 0, 0, 1], port)))
         };
         let peer = Self { kind, address, client, running, folder };
-        if kind == Kind::ContextForge {
+        if kind == PeerKind::ContextForge {
             peer.register(upstreams).await?;
         }
         Ok(peer)
@@ -139,10 +140,10 @@ impl Peer {
     /// The bytes of its list.
     pub(crate) async fn list(&self) -> Result<Bytes> {
         match self.kind {
-            Kind::Callsheet => self.get("/api/v1/tools").await,
-            Kind::ContextForge => self.get("/tools?limit=0").await,
-            Kind::McpHub => self.get("/api/servers").await,
-            Kind::FastMcp => {
+            PeerKind::Callsheet => self.get("/api/v1/tools").await,
+            PeerKind::ContextForge => self.get("/tools?limit=0").await,
+            PeerKind::McpHub => self.get("/api/servers").await,
+            PeerKind::FastMcp => {
                 let first = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
                 let (_, session) = self.message("initialize", first, None).await?;
                 Ok(self.message("tools/list", json!({}), session.as_ref()).await?.0)
@@ -152,14 +153,14 @@ impl Peer {
 
     /// How many tools there are in its list.
     pub(crate) fn tools(&self, list: &[u8]) -> Result<usize> {
-        if self.kind == Kind::FastMcp {
+        if self.kind == PeerKind::FastMcp {
             let list = answer(list)?;
             return Ok(list["result"]["tools"].as_array().with_context(|| list.to_string())?.len());
         }
         let list: Value = serde_json::from_slice(list)?;
         Ok(match self.kind {
-            Kind::ContextForge => list.as_array().context("no list")?.len(),
-            Kind::McpHub => {
+            PeerKind::ContextForge => list.as_array().context("no list")?.len(),
+            PeerKind::McpHub => {
                 let servers = list["servers"].as_array().context("no servers")?;
                 servers.iter().filter_map(|server| server["capabilities"]["tools"].as_array()).map(Vec::len).sum()
             }
@@ -210,7 +211,7 @@ impl Peer {
     /// Asks ours to look at a scenario now.
     pub(crate) async fn refresh(&self, at: usize) -> Result<()> {
         let path = format!("/api/v1/scenarios/{}/refresh", manifests::name(at));
-        let asked = crate::raw::once(self.address, "POST", &path).await?;
+        let asked = crate::raw_http::once(self.address, "POST", &path).await?;
         ensure!(asked.status == 200, "{}", asked.status);
         Ok(())
     }
@@ -218,8 +219,8 @@ impl Peer {
     /// Resident memory in MB, that of its children included.
     pub(crate) fn memory(&self) -> Result<f64> {
         let first = match &self.running {
-            Running::Ours(daemon) => return daemon.child.memory("VmRSS"),
-            Running::Theirs(process) => process.id(),
+            PeerProcess::Ours(daemon) => return daemon.child.memory("VmRSS"),
+            PeerProcess::Theirs(process) => process.id(),
         };
         let mut family = vec![first];
         let mut total = 0.0;
@@ -263,11 +264,11 @@ fn name(at: usize) -> String {
 }
 
 /// How one of theirs is started.
-fn command(kind: Kind, folder: &Path, upstreams: &[SocketAddr], port: u16) -> Result<Command> {
+fn command(kind: PeerKind, folder: &Path, upstreams: &[SocketAddr], port: u16) -> Result<Command> {
     let program = kind.program().context("it is not installed")?;
     let servers = upstreams.iter().enumerate().map(|(at, upstream)| {
         let server = match kind {
-            Kind::FastMcp => json!({"url": format!("http://{upstream}/mcp"), "transport": "http"}),
+            PeerKind::FastMcp => json!({"url": format!("http://{upstream}/mcp"), "transport": "http"}),
             _ => json!({"url": format!("http://{upstream}/mcp")}),
         };
         (name(at), server)
@@ -276,12 +277,12 @@ fn command(kind: Kind, folder: &Path, upstreams: &[SocketAddr], port: u16) -> Re
     std::fs::write(&config, json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string())?;
     let port = port.to_string();
     let mut command = match kind {
-        Kind::McpHub => {
+        PeerKind::McpHub => {
             let mut command = Command::new("node");
             command.arg(program).args(["--port", &port, "--config"]).arg(config);
             command
         }
-        Kind::ContextForge => {
+        PeerKind::ContextForge => {
             let mut command = Command::new(program);
             command.args(["mcpgateway.main:app", "--host", "127.0.0.1", "--port", &port]);
             command.envs(contextforge(folder));

@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 
-use crate::child::Child;
+use crate::child_process::Child;
 use crate::manifests::{self, TOOLS};
-use crate::raw;
+use crate::raw_http;
 
 /// How slow a slow one is.
 pub(crate) const SLOW: Duration = Duration::from_secs(3);
@@ -53,14 +53,14 @@ impl Upstreams {
 
     /// Tells one to `/change` (offer a tool more), to be `/slow`, or to be `/quick` again.
     pub(crate) async fn tell(&self, at: usize, what: &str) -> Result<()> {
-        raw::once(self.addresses[at], "GET", what).await.map(drop)
+        raw_http::once(self.addresses[at], "GET", what).await.map(drop)
     }
 
     /// Ends one: once this returns its port is refused, and who was connected is cut off.
     pub(crate) async fn end(&self, at: usize) {
         let address = self.addresses[at];
         // This request is cut off as well.
-        let _ = raw::once(address, "GET", END).await;
+        let _ = raw_http::once(address, "GET", END).await;
         while tokio::net::TcpStream::connect(address).await.is_ok() {
             Clock::system().sleep(Duration::from_millis(1)).await;
         }

@@ -34,7 +34,7 @@ pub fn definition(tool: &Tool) -> Arc<str> {
 /// The digest of a call: scenario, tool, exact arguments, who asked, who answers for the scenario, and how the tool was defined.
 pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
-    let ApprovalRequest { tool, arguments, asker, owner, definition, .. } = request;
+    let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
     for text in [CALL, tool.scenario.as_str(), &tool.tool, arguments.get(), definition] {
         part(&mut hash, text.as_bytes());
     }
@@ -104,8 +104,8 @@ mod tests {
             name: "wipe".into(),
             description: "Wipes a disk".into(),
             category: None,
-            parameters: JsonText::read(parameters).unwrap(),
-            metadata: JsonText::read(metadata).unwrap(),
+            parameters: JsonText::parse(parameters).unwrap(),
+            metadata: JsonText::parse(metadata).unwrap(),
             facts: Arc::default(),
             extra: Box::default(),
         }
@@ -134,17 +134,17 @@ mod tests {
         let mut changed = vec![asked.clone(); 7];
         changed[0].tool.tool = "format".into();
         changed[1].tool.scenario = "other".parse().unwrap();
-        changed[2].arguments = JsonText::read(r#"{"disk": "sda1" }"#).unwrap();
-        changed[3].asker.chat = None;
-        changed[4].asker.user_id = Some("".into());
+        changed[2].arguments = JsonText::parse(r#"{"disk": "sda1" }"#).unwrap();
+        changed[3].caller.chat = None;
+        changed[4].caller.user_id = Some("".into());
         changed[5].owner.origin = Some("http://localhost:2".into());
         changed[6].definition = "00".into();
         let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
         assert_eq!(digests.len(), 8, "each differs from all others");
         // What moves from one part to the next reads otherwise.
         let [mut one, mut two] = [asked.clone(), asked];
-        (one.asker.chat, one.asker.profile) = (Some("ab".into()), Some("c".into()));
-        (two.asker.chat, two.asker.profile) = (Some("a".into()), Some("bc".into()));
+        (one.caller.chat, one.caller.profile) = (Some("ab".into()), Some("c".into()));
+        (two.caller.chat, two.caller.profile) = (Some("a".into()), Some("bc".into()));
         assert_ne!(call(&one), call(&two));
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{ApprovalRequest, Party, Tool};
+use crate::model::{ApprovalRequest, PeerIdentity, Tool};
 
 /// The bounds of what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ApprovalLimits {
     /// How long a call waits for a decision.
     pub expiry: Duration,
     /// How many are kept at most, in any state; those that are over make room for new ones.
@@ -20,16 +20,16 @@ pub struct Limits {
 
 /// How a tool stands now.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct CurrentTool {
     /// The party behind the scenario.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// The tool as it is offered.
     pub tool: Arc<Tool>,
 }
 
 /// Why a decision does not count.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Refusal {
+pub enum DecisionRefusal {
     /// Never requested, or forgotten.
     #[error("no call with this id waits for approval, or it was forgotten since")]
     Unknown,

@@ -18,20 +18,22 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::parts::Parts;
+use super::dependencies::CallDependencies;
 use crate::events::Event;
-use crate::model::{ApprovalRequest, ApprovalState, Asker, CallAnswer, Decided, JsonText, Party, Tool, ToolId};
+use crate::model::{
+    ApprovalDecision, ApprovalRequest, ApprovalState, CallerInfo, JsonText, PeerIdentity, StoredAnswer, Tool, ToolId,
+};
 use crate::state::{StateError, Write};
 
 pub mod binding;
-mod book;
 mod bounds;
 mod need;
 mod resume;
+mod table;
 
-use book::{Admitted, Book};
-pub use bounds::{Limits, Refusal, Standing};
+pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
+use table::{Admitted, ApprovalTable};
 
 /// How long whoever said yes waits for what comes of it, before he is told that it is under way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +44,7 @@ const ANSWER_MAX: usize = 1024 * 1024;
 
 /// A call that needs a yes.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct NewApproval {
     /// What is to be run.
     pub id: ToolId,
     /// The name that the caller used.
@@ -50,34 +52,34 @@ pub struct Wanted {
     /// The tool as it is offered now.
     pub tool: Arc<Tool>,
     /// Who answers for the scenario now.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// The text of one JSON object, as it is to be sent.
     pub arguments: JsonText,
     /// Who asks.
-    pub asker: Asker,
+    pub asker: CallerInfo,
 }
 
 /// What became of a call that was approved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+pub struct RunOutcome {
     /// What it came to.
-    pub answer: CallAnswer,
+    pub answer: StoredAnswer,
     /// Whether the scenario answered at all; a tool's own failure is an answer.
     pub answered: bool,
 }
 
 /// Runs approved calls.
-pub trait Run: Clone + Send + Sync + 'static {
+pub trait ApprovedCallRunner: Clone + Send + Sync + 'static {
     /// How the tool stands now for whoever asked; nothing when it may not be called.
-    fn standing(&self, request: &ApprovalRequest) -> Option<Standing>;
+    fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool>;
 
     /// Sends the call, once, to [`owner`](ApprovalRequest::owner) and nobody else.
-    fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, Ran>;
+    fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome>;
 }
 
 /// Why a call could not be put down to wait.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum AskError {
+pub enum EnqueueError {
     /// As many wait as are kept.
     #[error("as many calls wait for approval as are kept; decide some of them first")]
     Full,
@@ -94,7 +96,7 @@ pub enum AskError {
 pub enum DecideError {
     /// It may not be decided so.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] DecisionRefusal),
     /// The decision could not be stored, so it is not in force.
     #[error(transparent)]
     State(#[from] StateError),
@@ -105,27 +107,27 @@ pub enum DecideError {
 
 /// All calls that need a yes. Cheap to clone.
 #[derive(Clone)]
-pub struct Approvals(Arc<Shared>);
+pub struct Approvals(Arc<ApprovalsInner>);
 
-struct Shared {
-    parts: Parts,
-    limits: ArcSwap<Limits>,
-    book: Mutex<Book>,
+struct ApprovalsInner {
+    parts: CallDependencies,
+    limits: ArcSwap<ApprovalLimits>,
+    book: Mutex<ApprovalTable>,
     /// Counts changes.
     changes: watch::Sender<u64>,
 }
 
 impl Approvals {
     /// Takes up what was stored, and looks after it until the stop.
-    pub fn start(restored: Vec<ApprovalRequest>, limits: Limits, parts: Parts) -> Self {
+    pub fn start(restored: Vec<ApprovalRequest>, limits: ApprovalLimits, parts: CallDependencies) -> Self {
         let (now, wall) = (parts.clock.now(), parts.clock.wall());
-        let mut book = Book::default();
+        let mut book = ApprovalTable::default();
         for request in restored {
             let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
             // Whatever a clock that was set says: nothing waits for longer than it may.
             book.restore(Arc::new(request), now + left.min(limits.expiry));
         }
-        let shared = Shared {
+        let shared = ApprovalsInner {
             parts,
             limits: ArcSwap::from_pointee(limits),
             book: Mutex::new(book),
@@ -137,7 +139,7 @@ impl Approvals {
     }
 
     /// Puts other bounds in force. What waits already keeps its time.
-    pub fn configure(&self, limits: Limits) {
+    pub fn configure(&self, limits: ApprovalLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
@@ -152,20 +154,20 @@ impl Approvals {
     }
 
     /// Puts a call down to wait. When it returns, that is durable. Exactly the same call that waits already is not put down again.
-    pub async fn ask(&self, wanted: Wanted) -> Result<Arc<ApprovalRequest>, AskError> {
+    pub async fn enqueue(&self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         // Not cut off with the request that began it: what has its place must be stored or give it back.
-        let asking = self.0.parts.tasks.spawn(self.clone().put_down(wanted));
-        asking.await.unwrap_or(Err(AskError::Stopping))
+        let asking = self.0.parts.tasks.spawn(self.clone().store_request(wanted));
+        asking.await.unwrap_or(Err(EnqueueError::Stopping))
     }
 
-    async fn put_down(self, wanted: Wanted) -> Result<Arc<ApprovalRequest>, AskError> {
+    async fn store_request(self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
         let (limits, clock) = (**self.0.limits.load(), self.0.parts.clock);
         let request = Arc::new(request(wanted, clock.wall(), limits.expiry));
         let admitted = self.book().admit(&request, clock.now() + limits.expiry, &limits);
         let forgotten = match admitted {
             Admitted::New(forgotten) => forgotten,
             Admitted::Waits(known) => return Ok(known),
-            Admitted::Full => return Err(AskError::Full),
+            Admitted::Full => return Err(EnqueueError::Full),
         };
         let forget = forgotten.into_iter().map(Write::ForgetApproval);
         let writes = forget.chain([Write::Approval(Arc::clone(&request))]).collect();
@@ -178,7 +180,12 @@ impl Approvals {
     }
 
     /// Says yes, and runs it. Answers what came of it, or that it is under way when that takes longer than a minute.
-    pub async fn approve<R: Run>(&self, runner: &R, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
+    pub async fn approve<R: ApprovedCallRunner>(
+        &self,
+        runner: &R,
+        id: &str,
+        by: &str,
+    ) -> Result<Arc<ApprovalRequest>, DecideError> {
         let starting = self.clone().begin(runner.clone(), id.into(), by.into());
         // Not cut off with the request that began it: what is held must be decided or let go.
         let starting = self.0.parts.tasks.spawn(starting);
@@ -203,17 +210,22 @@ impl Approvals {
         }
     }
 
-    async fn begin<R: Run>(self, runner: R, id: Arc<str>, by: Arc<str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+    async fn begin<R: ApprovedCallRunner>(
+        self,
+        runner: R,
+        id: Arc<str>,
+        by: Arc<str>,
+    ) -> Result<Arc<ApprovalRequest>, DecideError> {
         if self.0.parts.stop.is_stopped() {
             return Err(DecideError::Stopping);
         }
         let clock = self.0.parts.clock;
         let request = self.book().hold(&id, clock.now(), clock.wall())?;
-        if let Some(change) = changed(&request, runner.standing(&request).as_ref()) {
+        if let Some(change) = changed(&request, runner.current_tool(&request).as_ref()) {
             self.book().release(&id);
-            return Err(Refusal::Changed(change).into());
+            return Err(DecisionRefusal::Changed(change).into());
         }
-        let decided = Some(Decided { by, at: clock.wall(), reason: None });
+        let decided = Some(ApprovalDecision { by, at: clock.wall(), reason: None });
         let started = ApprovalRequest { state: ApprovalState::Started, decided, ..ApprovalRequest::clone(&request) };
         let started = self.decide(started).await?;
         self.0.parts.tasks.spawn(self.clone().run(runner, Arc::clone(&started)));
@@ -221,7 +233,7 @@ impl Approvals {
     }
 
     /// Runs what was approved, whoever waits for it, and keeps what came of it.
-    async fn run<R: Run>(self, runner: R, started: Arc<ApprovalRequest>) {
+    async fn run<R: ApprovedCallRunner>(self, runner: R, started: Arc<ApprovalRequest>) {
         let ran = runner.run(Arc::clone(&started)).await;
         let state = if ran.answered { ApprovalState::Answered } else { ApprovalState::Failed };
         let answer = Some(bounded(ran.answer));
@@ -236,7 +248,7 @@ impl Approvals {
             let clock = approvals.0.parts.clock;
             let request = approvals.book().hold(&id, clock.now(), clock.wall())?;
             let at = clock.wall();
-            let decided = Some(Decided { by, at, reason });
+            let decided = Some(ApprovalDecision { by, at, reason });
             let (state, ended_at) = (ApprovalState::Rejected, Some(at));
             approvals.decide(ApprovalRequest { state, decided, ended_at, ..ApprovalRequest::clone(&request) }).await
         });
@@ -280,12 +292,12 @@ impl Approvals {
     async fn show(&self, request: &Arc<ApprovalRequest>) {
         self.book().put(request);
         self.0.changes.send_modify(|count| *count += 1);
-        self.0.parts.hub.tell(Event::Approval(Arc::clone(request))).await;
+        self.0.parts.hub.publish(Event::Approval(Arc::clone(request))).await;
     }
 
     /// Ends what nobody decides, and forgets what is over, until the stop.
     async fn look_after(self) {
-        let Parts { clock, stop, .. } = &self.0.parts;
+        let CallDependencies { clock, stop, .. } = &self.0.parts;
         let mut changes = self.0.changes.subscribe();
         loop {
             let look: Instant = clock.now() + LOOK;
@@ -308,7 +320,7 @@ impl Approvals {
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, ApprovalTable> {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -319,15 +331,15 @@ impl std::fmt::Debug for Approvals {
     }
 }
 
-fn request(wanted: Wanted, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
-    let Wanted { id, name, tool, owner, arguments, asker } = wanted;
+fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> ApprovalRequest {
+    let NewApproval { id, name, tool, owner, arguments, asker } = wanted;
     let mut request = ApprovalRequest {
         // 122 random bits from the system.
         id: Uuid::new_v4().simple().to_string().into(),
         tool: id,
         name,
         arguments,
-        asker,
+        caller: asker,
         owner,
         definition: binding::definition(&tool),
         digest: "".into(),
@@ -344,13 +356,13 @@ fn request(wanted: Wanted, now: jiff::Timestamp, expiry: Duration) -> ApprovalRe
 }
 
 /// An answer as it is kept.
-fn bounded(answer: CallAnswer) -> CallAnswer {
+fn bounded(answer: StoredAnswer) -> StoredAnswer {
     match answer.result.as_ref().map(|result| result.get().len()) {
         Some(bytes) if bytes > ANSWER_MAX => {
             let error = format!(
                 "the answer has {bytes} bytes, more than the {ANSWER_MAX} that are kept, so it is left out here"
             );
-            CallAnswer { result: None, error: Some(error.into()), ..answer }
+            StoredAnswer { result: None, error: Some(error.into()), ..answer }
         }
         _ => answer,
     }
@@ -367,9 +379,9 @@ mod tests {
             id: id.into(),
             tool: "disks/wipe".parse().unwrap(),
             name: "wipe".into(),
-            arguments: JsonText::read(r#"{"disk":"sda1"}"#).unwrap(),
-            asker: Asker { chat: Some("7".into()), ..Asker::default() },
-            owner: Party { identity: None, origin: Some("http://localhost:1".into()) },
+            arguments: JsonText::parse(r#"{"disk":"sda1"}"#).unwrap(),
+            caller: CallerInfo { chat: Some("7".into()), ..CallerInfo::default() },
+            owner: PeerIdentity { identity: None, origin: Some("http://localhost:1".into()) },
             definition: "d".into(),
             digest: "x".into(),
             idempotent: false,
@@ -384,9 +396,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_too_large_is_said_to_be_left_out() {
-        let result = JsonText::read(&format!("\"{}\"", "x".repeat(ANSWER_MAX))).unwrap();
+        let result = JsonText::parse(&format!("\"{}\"", "x".repeat(ANSWER_MAX))).unwrap();
         let answer =
-            CallAnswer { success: true, result: Some(result), error: None, code: None, took_ms: 1, operation: None };
+            StoredAnswer { success: true, result: Some(result), error: None, code: None, took_ms: 1, operation: None };
         let kept = bounded(answer);
         assert!(kept.success && kept.result.is_none());
         assert!(kept.error.unwrap().contains("left out"));

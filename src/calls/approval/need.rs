@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::binding;
-use super::bounds::Standing;
+use super::bounds::CurrentTool;
 use crate::model::{ApprovalRequest, Provenance, ViewTool};
 
 /// The member of the metadata that says so.
@@ -17,7 +17,7 @@ const MEMBER: &str = "requires_approval";
 pub fn needed(tool: &ViewTool) -> bool {
     /// Anything but `false` is a doubt.
     #[derive(Deserialize)]
-    struct Said {
+    struct ApprovalMember {
         #[serde(default)]
         requires_approval: Value,
     }
@@ -33,13 +33,13 @@ pub fn needed(tool: &ViewTool) -> bool {
         return tool.tool.facts.requires_approval;
     }
     // A list would be read as the members in their order.
-    let said = metadata.starts_with('{').then(|| serde_json::from_str::<Said>(metadata).ok()).flatten();
+    let said = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
         || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
 }
 
 /// What keeps an approved call from being run as it was asked for; nothing when all is as it was.
-pub fn changed(request: &ApprovalRequest, standing: Option<&Standing>) -> Option<String> {
+pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Option<String> {
     let Some(standing) = standing else {
         return Some(format!("`{}` is not offered to whoever asked any more, or not now", request.tool));
     };
@@ -59,15 +59,15 @@ mod tests {
 
     use super::*;
     use crate::calls::approval::tests::request;
-    use crate::model::{Effective, Facts, JsonText, Party, PublishedName, Tool, ToolId};
+    use crate::model::{Effective, Facts, JsonText, PeerIdentity, PublishedName, Tool, ToolId};
 
     fn tool(metadata: &str, said: bool, effective: bool, source: Provenance) -> ViewTool {
         let tool = Tool {
             name: "wipe".into(),
             description: "Wipes".into(),
             category: None,
-            parameters: JsonText::read("{}").unwrap(),
-            metadata: JsonText::read(metadata).unwrap(),
+            parameters: JsonText::parse("{}").unwrap(),
+            metadata: JsonText::parse(metadata).unwrap(),
             facts: Arc::new(Facts { requires_approval: said, ..Facts::default() }),
             extra: Box::default(),
         };
@@ -108,16 +108,16 @@ mod tests {
         let mut asked = request("1");
         asked.definition = binding::definition(&view.tool);
         asked.digest = binding::call(&asked);
-        let standing = Standing { owner: asked.owner.clone(), tool: Arc::clone(&view.tool) };
+        let standing = CurrentTool { owner: asked.owner.clone(), tool: Arc::clone(&view.tool) };
         assert_eq!(changed(&asked, Some(&standing)), None);
         assert!(changed(&asked, None).unwrap().contains("not offered"));
-        let elsewhere = Party { identity: None, origin: Some("http://localhost:2".into()) };
-        let moved = Standing { owner: elsewhere, ..standing.clone() };
+        let elsewhere = PeerIdentity { identity: None, origin: Some("http://localhost:2".into()) };
+        let moved = CurrentTool { owner: elsewhere, ..standing.clone() };
         assert!(changed(&asked, Some(&moved)).unwrap().contains("http://localhost:2"));
         let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
-        let redefined = Standing { tool: Arc::new(other), ..standing.clone() };
+        let redefined = CurrentTool { tool: Arc::new(other), ..standing.clone() };
         assert!(changed(&asked, Some(&redefined)).unwrap().contains("defined otherwise"));
-        let forged = ApprovalRequest { arguments: JsonText::read(r#"{"disk":"*"}"#).unwrap(), ..asked };
+        let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..asked };
         assert!(changed(&forged, Some(&standing)).unwrap().contains("not what was asked for"));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Approvals, Run, changed};
+use super::{Approvals, ApprovedCallRunner, changed};
 use crate::model::{ApprovalRequest, ApprovalState};
 
 /// How long the tool of a call that may be repeated is waited for.
@@ -12,7 +12,7 @@ const WAIT: Duration = Duration::from_secs(60);
 impl Approvals {
     /// Judges what an earlier daemon had started: nobody knows whether it was sent, or what came of it. It is run again where its tool said
     /// that it may be; the rest is shown as unknown.
-    pub async fn resume<R: Run>(&self, runner: &R) {
+    pub async fn resume<R: ApprovedCallRunner>(&self, runner: &R) {
         let started: Vec<_> =
             self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();
         for request in started {
@@ -24,10 +24,10 @@ impl Approvals {
         }
     }
 
-    async fn repeat<R: Run>(self, runner: R, request: Arc<ApprovalRequest>) {
+    async fn repeat<R: ApprovedCallRunner>(self, runner: R, request: Arc<ApprovalRequest>) {
         let clock = self.0.parts.clock;
         let (mut reader, deadline) = (self.0.parts.reader.clone(), clock.now() + WAIT);
-        while changed(&request, runner.standing(&request).as_ref()).is_some() {
+        while changed(&request, runner.current_tool(&request).as_ref()).is_some() {
             let goes_on = tokio::select! {
                 () = self.0.parts.stop.wait() => return,
                 () = clock.sleep_until(deadline) => false,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::calls::approval::binding;
-use crate::calls::{Answered, Ready, Refused, Request};
+use crate::calls::{CallResponse, ExecuteError, PreparedCall, Request};
 use crate::model::{JsonText, ToolId};
 
 /// Characters of a text that an asker wrote.
@@ -18,7 +18,7 @@ const LONGEST: usize = 200;
 
 /// What is known of a call when it is over.
 #[derive(Debug)]
-pub(in crate::calls) struct Entry {
+pub(in crate::calls) struct AuditEntry {
     at: Timestamp,
     tool: Option<ToolId>,
     name: String,
@@ -35,7 +35,7 @@ pub(in crate::calls) struct Entry {
 
 /// The same as it is written. `config/default.toml` tells the keys to people.
 #[derive(Serialize)]
-struct Line<'a> {
+struct AuditLine<'a> {
     time: String,
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ struct Line<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl Entry {
+impl AuditEntry {
     /// Somebody asks for a call.
     pub(in crate::calls) fn of_request(request: &Request) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(short);
@@ -74,7 +74,7 @@ impl Entry {
     }
 
     /// A human said yes to a call.
-    pub(in crate::calls) fn of_approved(ready: &Ready, approval: &Arc<str>) -> Self {
+    pub(in crate::calls) fn of_approved(ready: &PreparedCall, approval: &Arc<str>) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(short);
         Self {
             chat: text(&ready.scope.chat),
@@ -103,7 +103,7 @@ impl Entry {
     }
 
     /// This came of it.
-    pub(in crate::calls) fn answered(&mut self, answered: &Result<Answered, Refused>) {
+    pub(in crate::calls) fn answered(&mut self, answered: &Result<CallResponse, ExecuteError>) {
         self.status = Some(match answered {
             Ok(answered) => answered.status().as_u16(),
             Err(refused) => refused.status().as_u16(),
@@ -113,8 +113,8 @@ impl Entry {
                 answered.tool.name.as_str().clone_into(&mut self.name);
                 self.attempts = answered.attempts;
             }
-            Err(Refused::Failed { attempts, .. }) => self.attempts = *attempts,
-            Err(Refused::ApprovalRequired { waiting: Some(waiting), .. }) => {
+            Err(ExecuteError::Failed { attempts, .. }) => self.attempts = *attempts,
+            Err(ExecuteError::ApprovalRequired { waiting: Some(waiting), .. }) => {
                 self.approval = Some(Arc::clone(&waiting.id));
             }
             Err(_) => {}
@@ -137,7 +137,7 @@ impl Entry {
         let text = self.arguments.get();
         let one_line = whole.then(|| text.replace(['\n', '\r'], " "));
         let arguments: Option<&RawValue> = one_line.as_deref().map(serde_json::from_str).transpose()?;
-        let line = Line {
+        let line = AuditLine {
             time: self.at.to_string(),
             id: Uuid::new_v4().to_string(),
             scenario: self.tool.as_ref().map(|id| id.scenario.as_str()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Lines at a path, and earlier ones at the path with `.1` (the latest) to `.N` behind it.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct RotatingFile {
     path: PathBuf,
     max_size: u64,
     keep: usize,
@@ -19,7 +19,7 @@ struct Open {
     size: u64,
 }
 
-impl Lines {
+impl RotatingFile {
     /// Nothing is opened before the first line.
     pub(super) fn at(path: PathBuf, max_size: u64, keep: usize) -> Self {
         Self { path, max_size, keep, open: None }

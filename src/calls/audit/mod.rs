@@ -18,8 +18,8 @@ use crate::runtime::Tasks;
 mod entry;
 mod file;
 
-pub(super) use entry::Entry;
-use file::Lines;
+pub(super) use entry::AuditEntry;
+use file::RotatingFile;
 
 /// Lines that wait to be written.
 const QUEUE: usize = 4_096;
@@ -30,7 +30,7 @@ const BATCH: usize = 256;
 
 /// Where the log is and how it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Settings {
+struct AuditSettings {
     path: PathBuf,
     arguments: bool,
     max_size: u64,
@@ -40,15 +40,16 @@ struct Settings {
 /// The queue of lines. Its writer ends when the last one who holds this lets go of it, with every line written.
 #[derive(Debug)]
 pub(super) struct Audit {
-    settings: Settings,
-    queue: mpsc::Sender<Box<Entry>>,
+    settings: AuditSettings,
+    queue: mpsc::Sender<Box<AuditEntry>>,
     waiting: Arc<AtomicUsize>,
     counts: Arc<AuditCounts>,
 }
 
-impl Settings {
-    fn of(config: &config::Calls) -> Option<Self> {
-        let config::Calls { audit_arguments: arguments, audit_max_size: max_size, audit_keep: keep, .. } = *config;
+impl AuditSettings {
+    fn from_config(config: &config::CallsConfig) -> Option<Self> {
+        let config::CallsConfig { audit_arguments: arguments, audit_max_size: max_size, audit_keep: keep, .. } =
+            *config;
         config.audit.clone().map(|path| Self { path, arguments, max_size, keep })
     }
 }
@@ -56,25 +57,26 @@ impl Settings {
 impl Audit {
     /// The log that is configured, if one is: `present` if it is that one already.
     pub(super) fn configured(
-        config: &config::Calls,
+        config: &config::CallsConfig,
         present: Option<Arc<Self>>,
         counts: &Arc<AuditCounts>,
         tasks: &Tasks,
     ) -> Option<Arc<Self>> {
-        let settings = Settings::of(config)?;
+        let settings = AuditSettings::from_config(config)?;
         if let Some(present) = present.filter(|present| present.settings == settings) {
             return Some(present);
         }
         let (queue, lines) = mpsc::channel(QUEUE);
         let (waiting, counts) = (Arc::default(), Arc::clone(counts));
-        let file = Lines::at(settings.path.clone(), settings.max_size, settings.keep);
-        let writer = Writer { file, waiting: Arc::clone(&waiting), counts: Arc::clone(&counts), ..Writer::default() };
+        let file = RotatingFile::at(settings.path.clone(), settings.max_size, settings.keep);
+        let writer =
+            AuditWriter { file, waiting: Arc::clone(&waiting), counts: Arc::clone(&counts), ..AuditWriter::default() };
         tasks.spawn(writer.run(lines, settings.arguments, tasks.clone()));
         Some(Arc::new(Self { settings, queue, waiting, counts }))
     }
 
     /// A call is over. Never waits.
-    pub(super) fn tell(&self, entry: Box<Entry>) {
+    pub(super) fn enqueue(&self, entry: Box<AuditEntry>) {
         let bytes = entry.bytes();
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let fits = before == 0 || before.saturating_add(bytes) <= WAITING;
@@ -87,8 +89,8 @@ impl Audit {
 
 /// Writes lines as they come.
 #[derive(Debug, Default)]
-struct Writer {
-    file: Lines,
+struct AuditWriter {
+    file: RotatingFile,
     waiting: Arc<AtomicUsize>,
     counts: Arc<AuditCounts>,
     /// How many were dropped when that was last told.
@@ -96,8 +98,8 @@ struct Writer {
     failing: bool,
 }
 
-impl Writer {
-    async fn run(mut self, mut lines: mpsc::Receiver<Box<Entry>>, whole: bool, tasks: Tasks) {
+impl AuditWriter {
+    async fn run(mut self, mut lines: mpsc::Receiver<Box<AuditEntry>>, whole: bool, tasks: Tasks) {
         self.told = self.counts.all_dropped();
         let mut batch = Vec::new();
         while lines.recv_many(&mut batch, BATCH).await > 0 {
@@ -117,7 +119,7 @@ impl Writer {
     }
 
     /// Blocking.
-    fn write(&mut self, entries: &[Box<Entry>], whole: bool) {
+    fn write(&mut self, entries: &[Box<AuditEntry>], whole: bool) {
         self.file.look();
         for entry in entries {
             let written = entry.line(whole).and_then(|line| self.file.write(&line));
@@ -161,15 +163,15 @@ mod tests {
     use crate::model::JsonText;
 
     /// A log whose writer is stuck.
-    fn stuck() -> (Audit, mpsc::Receiver<Box<Entry>>) {
+    fn stuck() -> (Audit, mpsc::Receiver<Box<AuditEntry>>) {
         let (queue, lines) = mpsc::channel(QUEUE);
-        let settings = Settings { path: PathBuf::from("/audit"), arguments: false, max_size: 1, keep: 1 };
+        let settings = AuditSettings { path: PathBuf::from("/audit"), arguments: false, max_size: 1, keep: 1 };
         (Audit { settings, queue, waiting: Arc::default(), counts: Arc::default() }, lines)
     }
 
-    fn entry(bytes: usize) -> Box<Entry> {
+    fn entry(bytes: usize) -> Box<AuditEntry> {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        let entry = Entry::of_request(&Request::new("read", JsonText::read(&arguments).unwrap()));
+        let entry = AuditEntry::of_request(&Request::new("read", JsonText::parse(&arguments).unwrap()));
         assert_eq!(entry.bytes(), bytes);
         Box::new(entry)
     }
@@ -178,11 +180,11 @@ mod tests {
     fn what_finds_no_room_is_dropped_and_counted() {
         let (audit, mut lines) = stuck();
         for _ in 0..QUEUE + 3 {
-            audit.tell(entry(10));
+            audit.enqueue(entry(10));
         }
         assert_eq!((audit.counts.all_dropped(), audit.waiting.load(Ordering::Relaxed)), (3, QUEUE * 10));
         assert!(lines.try_recv().is_ok());
-        audit.tell(entry(10));
+        audit.enqueue(entry(10));
         assert_eq!(audit.counts.all_dropped(), 3);
     }
 
@@ -190,12 +192,12 @@ mod tests {
     fn only_so_many_bytes_of_arguments_wait() {
         let (audit, _lines) = stuck();
         for bytes in [2 * WAITING, 10, 10] {
-            audit.tell(entry(bytes));
+            audit.enqueue(entry(bytes));
         }
         assert_eq!(audit.counts.all_dropped(), 2, "one larger text alone may wait");
         let (audit, _lines) = stuck();
         for bytes in [WAITING / 2, WAITING / 2, 10] {
-            audit.tell(entry(bytes));
+            audit.enqueue(entry(bytes));
         }
         assert_eq!(audit.counts.all_dropped(), 1);
     }

@@ -24,7 +24,7 @@ const YEAR: f64 = 365.0 * 24.0 * 3600.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Behaviour {
     /// The tool that tells how far it is.
-    pub(super) status: Partner,
+    pub(super) status: CompanionTool,
     /// Where the first answer holds the operation's id.
     pub(super) id_field: String,
     /// The time between two questions, or before the first where it grows.
@@ -45,7 +45,7 @@ pub(crate) struct Behaviour {
 
 /// A tool of the same scenario that is called with the operation's id alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Partner {
+pub(super) struct CompanionTool {
     pub(super) tool: String,
     pub(super) param: String,
 }
@@ -53,7 +53,7 @@ pub(super) struct Partner {
 /// How it is called off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cancellation {
-    pub(super) partner: Partner,
+    pub(super) partner: CompanionTool,
     /// It ends by and by, and its status shows when.
     pub(super) graceful: bool,
     pub(super) timeout: Duration,
@@ -105,12 +105,12 @@ pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
         return None;
     }
     let metadata: Metadata<'_> = serde_json::from_str(tool.metadata.get()).ok()?;
-    JsonText::read(metadata.async_behavior?.get()).ok().filter(|text| !matches!(text.get(), "{}" | "null"))
+    JsonText::parse(metadata.async_behavior?.get()).ok().filter(|text| !matches!(text.get(), "{}" | "null"))
 }
 
 impl Behaviour {
     /// Reads what was declared, with what is missing filled in where it may be.
-    pub(crate) fn read(text: &JsonText) -> Result<Self, Untrackable> {
+    pub(crate) fn parse(text: &JsonText) -> Result<Self, Untrackable> {
         let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
         let polling =
             part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
@@ -132,7 +132,7 @@ impl Behaviour {
         let interval = seconds(polling, "poll_interval_seconds").unwrap_or(INTERVAL);
         let (interval, growth) = backoff(polling.get("backoff"), interval);
         Ok(Self {
-            status: Partner { tool, param },
+            status: CompanionTool { tool, param },
             id_field,
             interval,
             growth,
@@ -178,7 +178,7 @@ fn progress(said: &Value) -> ProgressFields {
 }
 
 fn cancellation(said: &Value) -> Option<Cancellation> {
-    let partner = Partner { tool: words(said, "cancel_tool")?, param: words(said, "cancel_tool_id_param")? };
+    let partner = CompanionTool { tool: words(said, "cancel_tool")?, param: words(said, "cancel_tool_id_param")? };
     let graceful = said.get("graceful") == Some(&Value::Bool(true));
     Some(Cancellation { partner, graceful, timeout: seconds(said, "cancel_timeout_seconds").unwrap_or(CANCEL_TIMEOUT) })
 }
@@ -244,7 +244,7 @@ pub(super) mod tests {
     }
 
     fn read(said: &Value) -> Result<Behaviour, Untrackable> {
-        Behaviour::read(&JsonText::read(&said.to_string()).unwrap())
+        Behaviour::parse(&JsonText::parse(&said.to_string()).unwrap())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::behaviour::{Behaviour, Cancellation};
-use super::{Ask, Side, Tracker, Unoffered, partner, status_tool};
+use super::{CompanionCall, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool, status_tool};
 use crate::model::{Operation, OperationState};
 
 /// Why an operation was not called off.
@@ -26,17 +26,17 @@ pub enum CancelError {
     Stopping,
 }
 
-impl Tracker {
+impl OperationTracker {
     /// Calls an operation off: by the tool that its own tool declared for that, in the same scenario. Where there is none that can be called,
     /// it is only not followed any more, and said to be so. Twice is as good as once.
-    pub async fn cancel<S: Side>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
+    pub async fn cancel<S: ToolCaller>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
         let (tracker, side, id) = (self.clone(), side.clone(), Arc::<str>::from(id));
         // Not cut off with the request that began it: what the scenario was told has to be known here.
-        let cancelling = self.0.parts.tasks.spawn(async move { tracker.call_off(side, &id).await });
+        let cancelling = self.0.parts.tasks.spawn(async move { tracker.cancel_in_scenario(side, &id).await });
         cancelling.await.unwrap_or(Err(CancelError::Stopping))
     }
 
-    async fn call_off<S: Side>(&self, side: S, id: &str) -> Result<Arc<Operation>, CancelError> {
+    async fn cancel_in_scenario<S: ToolCaller>(&self, side: S, id: &str) -> Result<Arc<Operation>, CancelError> {
         let operation = self.get(id).ok_or(CancelError::Unknown)?;
         if operation.state.is_over() {
             return Err(CancelError::Over(operation));
@@ -44,17 +44,19 @@ impl Tracker {
         if operation.state == OperationState::Cancelling {
             return Ok(operation);
         }
-        let (ask, cancellation) = match how(&side, &operation) {
+        let (ask, cancellation) = match cancel_call(&side, &operation) {
             Ok(how) => how,
-            Err(Unoffered::Away(why)) => return Err(CancelError::Refused(operation.tool.scenario.to_string(), why)),
+            Err(CompanionUnavailable::Offline(why)) => {
+                return Err(CancelError::Refused(operation.tool.scenario.to_string(), why));
+            }
             // Whoever would have to stop it is gone, and nobody else is told.
-            Err(Unoffered::Never(why) | Unoffered::Stranger(why)) => {
+            Err(CompanionUnavailable::NotAllowed(why) | CompanionUnavailable::OwnerChanged(why)) => {
                 let note = format!("it is not followed any more, but may run on: {why}");
                 return self.over(id, OperationState::Abandoned, Some(note)).await;
             }
         };
         let tool = ask.id.to_string();
-        match side.ask(ask).await {
+        match side.call(ask).await {
             Ok(reply) if reply.success => {}
             Ok(reply) => {
                 return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it did not say why".to_owned())));
@@ -88,22 +90,26 @@ impl Tracker {
 }
 
 /// How it is called off, or why it cannot be.
-fn how<S: Side>(side: &S, operation: &Operation) -> Result<(Ask, Cancellation), Unoffered> {
-    let behaviour = Behaviour::read(&operation.behaviour).map_err(|error| Unoffered::Never(error.to_string()))?;
+fn cancel_call<S: ToolCaller>(
+    side: &S,
+    operation: &Operation,
+) -> Result<(CompanionCall, Cancellation), CompanionUnavailable> {
+    let behaviour =
+        Behaviour::parse(&operation.behaviour).map_err(|error| CompanionUnavailable::NotAllowed(error.to_string()))?;
     let Some(cancellation) = behaviour.cancellation else {
-        return Err(Unoffered::Never("its tool does not say how to call it off".to_owned()));
+        return Err(CompanionUnavailable::NotAllowed("its tool does not say how to call it off".to_owned()));
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
-    let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
+    let (owner, asker) = (operation.owner.clone(), operation.caller.clone());
     let named = |why: &str| format!("its cancel tool `{}` {why}", id.tool);
     let offered = side.offered(&id, &owner, &asker).map_err(|why| match why {
-        Unoffered::Away(why) => Unoffered::Away(named(&why)),
-        Unoffered::Stranger(why) => Unoffered::Stranger(named(&why)),
-        Unoffered::Never(why) => Unoffered::Never(named(&why)),
+        CompanionUnavailable::Offline(why) => CompanionUnavailable::Offline(named(&why)),
+        CompanionUnavailable::OwnerChanged(why) => CompanionUnavailable::OwnerChanged(named(&why)),
+        CompanionUnavailable::NotAllowed(why) => CompanionUnavailable::NotAllowed(named(&why)),
     })?;
     let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
-    let arguments = partner::arguments(&cancellation.partner, &offered, &reference);
-    let arguments = arguments.map_err(Unoffered::Never)?;
+    let arguments = companion_tool::arguments(&cancellation.partner, &offered, &reference);
+    let arguments = arguments.map_err(CompanionUnavailable::NotAllowed)?;
     let timeout = Some(cancellation.timeout.max(Duration::from_secs(1)));
-    Ok((Ask { id, owner, arguments, asker, timeout }, cancellation))
+    Ok((CompanionCall { id, owner, arguments, asker, timeout }, cancellation))
 }

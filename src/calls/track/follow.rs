@@ -8,9 +8,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::behaviour::Behaviour;
-use super::reading::{End, Reading};
-use super::watch::{Due, Trouble, Watch};
-use super::{Ask, Reply, Side, Tracker, Unasked, Unoffered, partner, reading, status_tool, value};
+use super::poll_schedule::{Due, PollFailure, PollSchedule};
+use super::reading::{OperationEnd, StatusReading};
+use super::{
+    CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool,
+    reading, status_tool, value,
+};
 use crate::model::{JsonText, Operation, OperationState};
 
 /// Bytes of a result that are kept; a larger one is left out, and said to be.
@@ -19,18 +22,18 @@ const RESULT_MAX: usize = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who follows one operation.
-struct Follower<S> {
-    tracker: Tracker,
+struct OperationFollower<S> {
+    tracker: OperationTracker,
     side: S,
     behaviour: Behaviour,
-    watch: Watch,
+    watch: PollSchedule,
     id: Arc<str>,
 }
 
-impl Tracker {
+impl OperationTracker {
     /// Follows an operation until it is over, or the daemon stops. `poke` says that something about it changed.
-    pub(super) async fn follow<S: Side>(self, side: S, operation: Arc<Operation>, poke: Arc<Notify>) {
-        let behaviour = match Behaviour::read(&operation.behaviour) {
+    pub(super) async fn follow<S: ToolCaller>(self, side: S, operation: Arc<Operation>, poke: Arc<Notify>) {
+        let behaviour = match Behaviour::parse(&operation.behaviour) {
             Ok(behaviour) => behaviour,
             Err(why) => return self.end(&operation.id, OperationState::Abandoned, why.to_string()).await,
         };
@@ -39,8 +42,8 @@ impl Tracker {
         let left = Duration::try_from(operation.deadline_at.duration_since(wall)).unwrap_or_default();
         let limits = **self.0.limits.load();
         // Whatever a clock that was set says: nothing is followed for longer than it may.
-        let watch = Watch::new(&behaviour, &limits, now, now + left.min(limits.longest));
-        let mut follower = Follower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
+        let watch = PollSchedule::new(&behaviour, &limits, now, now + left.min(limits.longest));
+        let mut follower = OperationFollower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
         follower.run(&poke).await;
     }
 
@@ -54,7 +57,7 @@ impl Tracker {
     }
 }
 
-impl<S: Side> Follower<S> {
+impl<S: ToolCaller> OperationFollower<S> {
     async fn run(&mut self, poke: &Notify) {
         let (clock, stop) = (self.tracker.0.parts.clock, self.tracker.0.parts.stop.clone());
         loop {
@@ -89,19 +92,19 @@ impl<S: Side> Follower<S> {
     }
 
     async fn poll(&mut self, operation: &Operation) {
-        let asked = self.ask(operation).await;
+        let asked = self.query_status(operation).await;
         let clock = self.tracker.0.parts.clock;
         let now = clock.now();
         let (note, trouble) = match asked {
             Ok(reply) if reply.success => {
                 let [result, document] = [reply.result.as_ref(), reply.document.as_ref()].map(value);
-                let reading = reading::read(&self.behaviour, result.as_ref(), document.as_ref());
+                let reading = reading::parse_status(&self.behaviour, result.as_ref(), document.as_ref());
                 self.watch.answered(now);
-                return self.told(reading).await;
+                return self.apply_status(reading).await;
             }
-            Ok(Reply { error, .. }) => {
+            Ok(CompanionReply { error, .. }) => {
                 let error = error.unwrap_or_else(|| "without saying why".to_owned());
-                (format!("the scenario could not tell its status: {error}"), Trouble::Refused)
+                (format!("the scenario could not tell its status: {error}"), PollFailure::Refused)
             }
             Err(trouble) => trouble,
         };
@@ -116,24 +119,28 @@ impl<S: Side> Follower<S> {
     }
 
     /// Asks the scenario that started it, if it is still the same.
-    async fn ask(&self, operation: &Operation) -> Result<Reply, (String, Trouble)> {
+    async fn query_status(&self, operation: &Operation) -> Result<CompanionReply, (String, PollFailure)> {
         let id = status_tool(&operation.tool, &self.behaviour.status);
-        let unasked = |why: String| (why, Trouble::Unasked(None));
-        let offered = self.side.offered(&id, &operation.owner, &operation.asker).map_err(|why| {
+        let unasked = |why: String| (why, PollFailure::NoAnswer(None));
+        let offered = self.side.offered(&id, &operation.owner, &operation.caller).map_err(|why| {
             let told = format!("its status tool `{}` {why}", id.tool);
-            if matches!(why, Unoffered::Stranger(_)) { (told, Trouble::Stranger) } else { unasked(told) }
+            if matches!(why, CompanionUnavailable::OwnerChanged(_)) {
+                (told, PollFailure::OwnerChanged)
+            } else {
+                unasked(told)
+            }
         })?;
         let reference: Value = serde_json::from_str(operation.reference.get()).unwrap_or_default();
-        let arguments = partner::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
-        let (owner, asker) = (operation.owner.clone(), operation.asker.clone());
-        let reply = self.side.ask(Ask { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
-        reply.map_err(|Unasked { why, retry_after }| (why, Trouble::Unasked(retry_after)))
+        let arguments = companion_tool::arguments(&self.behaviour.status, &offered, &reference).map_err(unasked)?;
+        let (owner, asker) = (operation.owner.clone(), operation.caller.clone());
+        let reply = self.side.call(CompanionCall { id, owner, arguments, asker, timeout: Some(PATIENCE) }).await;
+        reply.map_err(|CompanionError { why, retry_after }| (why, PollFailure::NoAnswer(retry_after)))
     }
 
     /// Puts in force what a status says.
-    async fn told(&self, reading: Reading) {
+    async fn apply_status(&self, reading: StatusReading) {
         let at = self.tracker.0.parts.clock.wall();
-        let Reading { status, progress, end } = reading;
+        let StatusReading { status, progress, end } = reading;
         let silent = status.is_none().then(|| format!("its status has no `{}`", self.behaviour.status_field).into());
         self.tracker
             .change(&self.id, |operation| {
@@ -143,11 +150,11 @@ impl<S: Side> Follower<S> {
                 operation.ended_at = Some(at);
                 let cancelling = operation.state == OperationState::Cancelling;
                 match end {
-                    End::Success(result) => {
+                    OperationEnd::Success(result) => {
                         operation.state = OperationState::Succeeded;
                         (operation.result, operation.note) = bounded(result);
                     }
-                    End::Failure(error) => {
+                    OperationEnd::Failure(error) => {
                         operation.state = if cancelling { OperationState::Cancelled } else { OperationState::Failed };
                         operation.error = error.map(Into::into);
                     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The bounds of what is followed and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TrackerLimits {
     /// How many are kept at most, whatever became of them; those that are over make room for new ones.
     pub most: usize,
     /// Bytes of all that they say.

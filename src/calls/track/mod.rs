@@ -15,40 +15,40 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::parts::Parts;
+use super::dependencies::CallDependencies;
 use crate::events::Event;
-use crate::model::{Asker, JsonText, Operation, OperationState, Party, Progress, Tool, ToolId};
+use crate::model::{CallerInfo, JsonText, Operation, OperationState, PeerIdentity, Progress, Tool, ToolId};
 use crate::state::Write;
 
 pub(crate) mod behaviour;
-mod book;
 mod cancel;
+mod companion_tool;
 mod follow;
 mod limits;
-mod partner;
+mod poll_schedule;
 mod reading;
-mod watch;
+mod table;
 
 pub use behaviour::Untrackable;
-use behaviour::{Behaviour, Partner};
-use book::Book;
+use behaviour::{Behaviour, CompanionTool};
 pub use cancel::CancelError;
-pub use limits::Limits;
+pub use limits::TrackerLimits;
+use table::OperationTable;
 
 /// How often what is over is looked through for what can be forgotten.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// A call that was answered, and may go on.
 #[derive(Debug, Clone)]
-pub struct Started {
+pub struct AnsweredCall {
     /// What was run.
     pub id: ToolId,
     /// The tool as it was offered.
     pub tool: Arc<Tool>,
     /// Who answered.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// Who asked.
-    pub asker: Asker,
+    pub asker: CallerInfo,
     /// What the tool answered.
     pub result: Option<JsonText>,
     /// The whole answer.
@@ -59,7 +59,7 @@ pub struct Started {
 
 /// What becomes of a call that was answered.
 #[derive(Debug, Clone)]
-pub enum Begun {
+pub enum FollowUp {
     /// Nothing goes on.
     Over,
     /// It is followed.
@@ -70,22 +70,22 @@ pub enum Begun {
 
 /// A question about an operation.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct CompanionCall {
     /// What is called.
     pub id: ToolId,
     /// Who must be there.
-    pub owner: Party,
+    pub owner: PeerIdentity,
     /// The text of one JSON object.
     pub arguments: JsonText,
     /// For whom.
-    pub asker: Asker,
+    pub asker: CallerInfo,
     /// What it may take.
     pub timeout: Option<Duration>,
 }
 
 /// An answer of a scenario.
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
+pub struct CompanionReply {
     /// Whether the tool did what it was asked.
     pub success: bool,
     /// What it answered.
@@ -100,7 +100,7 @@ pub struct Reply {
 
 /// Why there is no answer.
 #[derive(Debug, Clone)]
-pub struct Unasked {
+pub struct CompanionError {
     /// In one sentence without a full stop.
     pub why: String,
     /// When it may be asked again, if the scenario said so.
@@ -109,51 +109,53 @@ pub struct Unasked {
 
 /// Why a tool cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unoffered {
+pub enum CompanionUnavailable {
     /// Not now: nobody is there. A clause with the tool as its subject.
     #[error("{0}")]
-    Away(String),
+    Offline(String),
     /// Not while somebody else than `owner` is there. A clause with the tool as its subject.
     #[error("{0}")]
-    Stranger(String),
+    OwnerChanged(String),
     /// Not at all, as things are: it is not offered, or not to be asked unattended. A clause with the tool as its subject.
     #[error("{0}")]
-    Never(String),
+    NotAllowed(String),
 }
 
 /// Asks scenarios.
-pub trait Side: Clone + Send + Sync + 'static {
+pub trait ToolCaller: Clone + Send + Sync + 'static {
     /// The tool as it is offered by `owner` now, or why it cannot be asked on behalf of `asker`.
-    fn offered(&self, id: &ToolId, owner: &Party, asker: &Asker) -> Result<Arc<Tool>, Unoffered>;
+    fn offered(&self, id: &ToolId, owner: &PeerIdentity, asker: &CallerInfo)
+    -> Result<Arc<Tool>, CompanionUnavailable>;
 
     /// Calls a tool, once, of the named owner and nobody else.
-    fn ask(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, Unasked>>;
+    fn call(&self, ask: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
 }
 
 /// All operations. Cheap to clone.
 #[derive(Clone)]
-pub struct Tracker(Arc<Shared>);
+pub struct OperationTracker(Arc<TrackerInner>);
 
-struct Shared {
-    parts: Parts,
-    limits: ArcSwap<Limits>,
-    book: Mutex<Book>,
+struct TrackerInner {
+    parts: CallDependencies,
+    limits: ArcSwap<TrackerLimits>,
+    book: Mutex<OperationTable>,
 }
 
-impl Tracker {
+impl OperationTracker {
     /// Takes up what was stored. Nothing is asked before [`resume`](Self::resume).
-    pub fn start(restored: Vec<Operation>, limits: Limits, parts: Parts) -> Self {
-        let mut book = Book::default();
+    pub fn start(restored: Vec<Operation>, limits: TrackerLimits, parts: CallDependencies) -> Self {
+        let mut book = OperationTable::default();
         for operation in restored {
             book.take_up(Arc::new(operation));
         }
-        let tracker = Self(Arc::new(Shared { parts, limits: ArcSwap::from_pointee(limits), book: Mutex::new(book) }));
+        let tracker =
+            Self(Arc::new(TrackerInner { parts, limits: ArcSwap::from_pointee(limits), book: Mutex::new(book) }));
         tracker.0.parts.tasks.spawn(tracker.clone().look_after());
         tracker
     }
 
     /// Goes on following what an earlier daemon followed.
-    pub fn resume<S: Side>(&self, side: &S) {
+    pub fn resume<S: ToolCaller>(&self, side: &S) {
         let going: Vec<_> = self.all().into_iter().filter(|operation| !operation.state.is_over()).collect();
         for operation in going {
             let poke = self.book().poke(&operation.id);
@@ -162,7 +164,7 @@ impl Tracker {
     }
 
     /// Puts other bounds in force, for what is begun from now on.
-    pub fn configure(&self, limits: Limits) {
+    pub fn configure(&self, limits: TrackerLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
@@ -178,37 +180,37 @@ impl Tracker {
 
     /// Follows what goes on after an answer. When it returns, that is durable, unless the store fails: then the daemon follows it all the
     /// same, until it ends.
-    pub async fn begin<S: Side>(&self, side: &S, started: Started) -> Begun {
+    pub async fn begin<S: ToolCaller>(&self, side: &S, started: AnsweredCall) -> FollowUp {
         let operation = match self.plan(side, &started) {
             Ok(Some(operation)) => Arc::new(operation),
-            Ok(None) => return Begun::Over,
-            Err(why) => return Begun::Untracked(why),
+            Ok(None) => return FollowUp::Over,
+            Err(why) => return FollowUp::Untracked(why),
         };
         let limits = **self.0.limits.load();
         let admitted = self.book().admit(Arc::clone(&operation), &limits);
-        let Some((forgotten, poke)) = admitted else { return Begun::Untracked(Untrackable::Full) };
+        let Some((forgotten, poke)) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
         // Followed before it is stored: it goes on already, and the request that began it may be cut off here.
         let (tracker, side, followed) = (self.clone(), side.clone(), Arc::clone(&operation));
         let stored = self.0.parts.tasks.spawn(async move {
             let forget = forgotten.into_iter().map(Write::ForgetOperation);
             tracker.keep([Write::Operation(Arc::clone(&followed))].into_iter().chain(forget).collect()).await;
-            tracker.0.parts.hub.tell(Event::Operation(Arc::clone(&followed))).await;
+            tracker.0.parts.hub.publish(Event::Operation(Arc::clone(&followed))).await;
             tracker.0.parts.tasks.spawn(tracker.clone().follow(side, followed, poke));
         });
         match stored.await {
-            Ok(()) => Begun::Followed(operation),
-            Err(_) => Begun::Untracked(Untrackable::Stopping),
+            Ok(()) => FollowUp::Followed(operation),
+            Err(_) => FollowUp::Untracked(Untrackable::Stopping),
         }
     }
 
     /// What is to be followed, if something goes on.
-    fn plan<S: Side>(&self, side: &S, started: &Started) -> Result<Option<Operation>, Untrackable> {
+    fn plan<S: ToolCaller>(&self, side: &S, started: &AnsweredCall) -> Result<Option<Operation>, Untrackable> {
         let Some(declared) = behaviour::declared(&started.tool) else {
             return if started.running { Err(Untrackable::Undeclared) } else { Ok(None) };
         };
         // A tool that can go on in the background and did its work at once names no operation.
         let over_at_once = |why| if started.running { Err(why) } else { Ok(None) };
-        let behaviour = Behaviour::read(&declared)?;
+        let behaviour = Behaviour::parse(&declared)?;
         let [result, document] = [started.result.as_ref(), started.document.as_ref()].map(value);
         let Some(reference) = reading::reference(&behaviour, result.as_ref(), document.as_ref())? else {
             let field = &behaviour.id_field;
@@ -220,14 +222,14 @@ impl Tracker {
         let offered = side.offered(&status, &started.owner, &started.asker);
         let offered =
             offered.map_err(|why| Untrackable::Partner(format!("its status tool `{}` {why}", status.tool)))?;
-        partner::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
+        companion_tool::arguments(&behaviour.status, &offered, &reference).map_err(Untrackable::Partner)?;
         let (now, longest) = (self.0.parts.clock.wall(), self.0.limits.load().longest);
-        let reference = JsonText::read(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;
+        let reference = JsonText::parse(&reference.to_string()).map_err(|error| Untrackable::Id(error.to_string()))?;
         Ok(Some(Operation {
             // 122 random bits from the system.
             id: Uuid::new_v4().simple().to_string().into(),
             tool: started.id.clone(),
-            asker: started.asker.clone(),
+            caller: started.asker.clone(),
             owner: started.owner.clone(),
             behaviour: declared,
             reference,
@@ -255,7 +257,7 @@ impl Tracker {
             (operation.state, operation.status.clone(), operation.progress.clone(), operation.note.clone())
         };
         if shows(&before) != shows(&after) {
-            self.0.parts.hub.tell(Event::Operation(Arc::clone(&after))).await;
+            self.0.parts.hub.publish(Event::Operation(Arc::clone(&after))).await;
         }
         if before.state != after.state {
             let limits = self.0.limits.load();
@@ -277,7 +279,7 @@ impl Tracker {
 
     /// Forgets what was over long ago, until the stop.
     async fn look_after(self) {
-        let Parts { clock, stop, .. } = &self.0.parts;
+        let CallDependencies { clock, stop, .. } = &self.0.parts;
         loop {
             let wall = clock.wall();
             let then = wall.saturating_sub(self.0.limits.load().keep).unwrap_or(wall);
@@ -290,19 +292,19 @@ impl Tracker {
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, OperationTable> {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Tracker {
+impl std::fmt::Debug for OperationTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tracker").field("limits", &self.0.limits.load()).finish_non_exhaustive()
     }
 }
 
 /// A tool of the same scenario, whatever others of its name there are.
-fn status_tool(started: &ToolId, partner: &Partner) -> ToolId {
+fn status_tool(started: &ToolId, partner: &CompanionTool) -> ToolId {
     ToolId::new(started.scenario.clone(), partner.tool.as_str())
 }
 
@@ -311,7 +313,7 @@ fn value(text: Option<&JsonText>) -> Option<Value> {
 }
 
 #[cfg(test)]
-impl Limits {
+impl TrackerLimits {
     pub(in crate::calls::track) fn for_tests() -> Self {
         let hour = Duration::from_secs(3600);
         let (poll_min, poll_max) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -329,10 +331,10 @@ mod tests {
         Operation {
             id: id.into(),
             tool: "runs/start".parse().unwrap(),
-            asker: Asker::default(),
-            owner: Party::default(),
-            behaviour: JsonText::read("{}").unwrap(),
-            reference: JsonText::read("7").unwrap(),
+            caller: CallerInfo::default(),
+            owner: PeerIdentity::default(),
+            behaviour: JsonText::parse("{}").unwrap(),
+            reference: JsonText::parse("7").unwrap(),
             state: OperationState::Running,
             started_at: at(0),
             deadline_at: at(3_600),

@@ -10,23 +10,23 @@ const TEXT_MAX: usize = 2_000;
 
 /// What one answer of the status tool says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct StatusReading {
     /// How the scenario calls its state; nothing when the answer has no such field.
     pub(super) status: Option<String>,
     pub(super) progress: Progress,
     /// What came of it, if it is over.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<OperationEnd>,
 }
 
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum End {
+pub(super) enum OperationEnd {
     Success(Option<JsonText>),
     Failure(Option<String>),
 }
 
 /// Reads an answer: each field is looked up in `result`, then in the whole answer. An unknown status is one of an operation that goes on.
-pub(super) fn read(behaviour: &Behaviour, result: Option<&Value>, document: Option<&Value>) -> Reading {
+pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, document: Option<&Value>) -> StatusReading {
     let look = |path: &str| look_up(path, [result, document]);
     let text = |field: &Option<String>| field.as_deref().and_then(look).and_then(word).map(|text| cut(&text).into());
     let number = |field: &Option<String>| match field.as_deref().and_then(look)? {
@@ -46,16 +46,16 @@ pub(super) fn read(behaviour: &Behaviour, result: Option<&Value>, document: Opti
     let is = |values: &[String]| status.as_ref().is_some_and(|status| values.contains(status));
     let end = if is(&behaviour.success) {
         let held = behaviour.result_field.as_deref().map_or(result, look);
-        Some(End::Success(held.and_then(|held| JsonText::read(&held.to_string()).ok())))
+        Some(OperationEnd::Success(held.and_then(|held| JsonText::parse(&held.to_string()).ok())))
     } else if is(&behaviour.failure) {
         let said = [&behaviour.error_field, &behaviour.details_field];
         let said = said.into_iter().filter_map(|field| field.as_deref().and_then(look)).filter(|said| !said.is_null());
         let said: Vec<String> = said.map(|said| cut(&word(said).unwrap_or_else(|| said.to_string()))).collect();
-        Some(End::Failure((!said.is_empty()).then(|| said.join(": "))))
+        Some(OperationEnd::Failure((!said.is_empty()).then(|| said.join(": "))))
     } else {
         None
     };
-    Reading { status: status.map(|status| cut(&status)), progress, end }
+    StatusReading { status: status.map(|status| cut(&status)), progress, end }
 }
 
 /// The operation's id in the answer of the tool that started it.
@@ -106,8 +106,8 @@ mod tests {
     use super::super::behaviour::tests::{behaviour, full};
     use super::*;
 
-    fn told(result: &Value) -> Reading {
-        read(&behaviour(&full()), Some(result), None)
+    fn told(result: &Value) -> StatusReading {
+        parse_status(&behaviour(&full()), Some(result), None)
     }
 
     #[test]
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn an_end_carries_its_result_or_its_error() {
         let done = told(&json!({"status": "done", "output": {"n": 1}}));
-        assert_eq!(done.end, Some(End::Success(Some(JsonText::read(r#"{"n":1}"#).unwrap()))));
+        assert_eq!(done.end, Some(OperationEnd::Success(Some(JsonText::parse(r#"{"n":1}"#).unwrap()))));
         let failed = told(&json!({"status": "failed", "error": "no room", "details": {"disk": "a"}}));
-        assert_eq!(failed.end, Some(End::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
-        assert_eq!(told(&json!({"status": "failed", "error": null})).end, Some(End::Failure(None)));
+        assert_eq!(failed.end, Some(OperationEnd::Failure(Some(r#"no room: {"disk":"a"}"#.into()))));
+        assert_eq!(told(&json!({"status": "failed", "error": null})).end, Some(OperationEnd::Failure(None)));
     }
 
     #[test]
@@ -151,8 +151,8 @@ mod tests {
         let behaviour = behaviour(&full());
         let (result, document) =
             (json!({"status": "running"}), json!({"status": "done", "result": {"status": "running"}}));
-        assert_eq!(read(&behaviour, Some(&result), Some(&document)).end, None);
-        assert!(read(&behaviour, None, Some(&document)).end.is_some());
+        assert_eq!(parse_status(&behaviour, Some(&result), Some(&document)).end, None);
+        assert!(parse_status(&behaviour, None, Some(&document)).end.is_some());
     }
 
     #[test]

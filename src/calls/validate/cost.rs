@@ -54,7 +54,7 @@ pub(super) enum TooExpensive {
 
 /// What a schema is applied to.
 #[derive(Debug, Clone, Copy)]
-enum Instance<'a> {
+enum CheckedValue<'a> {
     Value(&'a Value),
     /// The name of a member, which `propertyNames` checks.
     Name(&'a str),
@@ -62,7 +62,7 @@ enum Instance<'a> {
 
 /// What a meter adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counted {
+enum CostKind {
     /// The work of a check.
     Work,
     /// The same, and for each keyword of a schema the weight of the value that it is applied to: what a list of errors may hold in
@@ -75,7 +75,7 @@ enum Counted {
 pub(super) struct Meter<'a> {
     references: References<'a>,
     bounds: Bounds,
-    counts: Counted,
+    counts: CostKind,
     /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
     counted: HashMap<(usize, usize), Option<u64>>,
     weights: Weights<'a>,
@@ -86,7 +86,7 @@ impl<'a> Meter<'a> {
     /// Counts for this schema.
     pub(super) fn new(schema: &'a Value) -> Self {
         let references = References::new(schema);
-        let (counts, counted) = (Counted::Work, HashMap::new());
+        let (counts, counted) = (CostKind::Work, HashMap::new());
         Self { references, bounds: ANY, counts, counted, weights: Weights::default(), visits: 0 }
     }
 
@@ -96,16 +96,16 @@ impl<'a> Meter<'a> {
     }
 
     /// Counts what the errors of a check may hold in memory, each unit at most some ten bytes.
-    pub(super) fn of_errors(schema: &'a Value) -> Self {
-        Self { counts: Counted::Copies, ..Self::new(schema) }
+    pub(super) fn for_errors(schema: &'a Value) -> Self {
+        Self { counts: CostKind::Copies, ..Self::new(schema) }
     }
 
     /// The work of checking these arguments, at most what its bounds allow.
     pub(super) fn measure(mut self, arguments: &'a Value) -> Result<u64, TooExpensive> {
-        self.schema(self.references.root(), Instance::Value(arguments), 0)
+        self.schema(self.references.root(), CheckedValue::Value(arguments), 0)
     }
 
-    fn schema(&mut self, schema: &'a Value, instance: Instance<'a>, depth: u32) -> Result<u64, TooExpensive> {
+    fn schema(&mut self, schema: &'a Value, instance: CheckedValue<'a>, depth: u32) -> Result<u64, TooExpensive> {
         self.visits += 1;
         if self.visits > self.bounds.visits {
             return Err(TooExpensive::Work);
@@ -114,9 +114,9 @@ impl<'a> Meter<'a> {
             return Err(TooExpensive::Depth);
         }
         let copies = match (self.counts, instance) {
-            (Counted::Work, _) => 0,
-            (Counted::Copies, Instance::Value(value)) => self.weights.of(value),
-            (Counted::Copies, Instance::Name(name)) => weight::text(name) + 1,
+            (CostKind::Work, _) => 0,
+            (CostKind::Copies, CheckedValue::Value(value)) => self.weights.of(value),
+            (CostKind::Copies, CheckedValue::Name(name)) => weight::text(name) + 1,
         };
         let Some(keywords) = schema.as_object() else { return Ok(copies.saturating_add(1)) };
         let mut work = self.bounded(copies.saturating_mul(keywords.len() as u64).saturating_add(1))?;
@@ -138,7 +138,7 @@ impl<'a> Meter<'a> {
         &mut self,
         keyword: &str,
         held: &'a Value,
-        instance: Instance<'a>,
+        instance: CheckedValue<'a>,
         depth: u32,
     ) -> Result<u64, TooExpensive> {
         match (keyword, held) {
@@ -150,7 +150,11 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn sum(&mut self, pairs: impl Iterator<Item = (&'a Value, Instance<'a>)>, depth: u32) -> Result<u64, TooExpensive> {
+    fn sum(
+        &mut self,
+        pairs: impl Iterator<Item = (&'a Value, CheckedValue<'a>)>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
         let mut work = 0_u64;
         for (schema, instance) in pairs {
             let further = self.schema(schema, instance, depth + 1)?;
@@ -159,7 +163,12 @@ impl<'a> Meter<'a> {
         Ok(work)
     }
 
-    fn referenced(&mut self, reference: &'a Value, instance: Instance<'a>, depth: u32) -> Result<u64, TooExpensive> {
+    fn referenced(
+        &mut self,
+        reference: &'a Value,
+        instance: CheckedValue<'a>,
+        depth: u32,
+    ) -> Result<u64, TooExpensive> {
         let Some(reference) = reference.as_str() else { return Ok(1) };
         let target = self.references.target(reference)?;
         let pair = (std::ptr::from_ref(target).addr(), instance.address());
@@ -181,15 +190,15 @@ impl<'a> Meter<'a> {
         keyword: &str,
         held: &'a Value,
         beside: &'a Map<String, Value>,
-        instance: Instance<'a>,
+        instance: CheckedValue<'a>,
         depth: u32,
     ) -> Result<u64, TooExpensive> {
         if let Some(work) = self.compared(keyword, held, instance) {
             return Ok(work);
         }
         let below = match instance {
-            Instance::Value(Value::Object(members)) => self.members(keyword, held, beside, members, depth)?,
-            Instance::Value(Value::Array(items)) => self.items(keyword, held, items, depth)?,
+            CheckedValue::Value(Value::Object(members)) => self.members(keyword, held, beside, members, depth)?,
+            CheckedValue::Value(Value::Array(items)) => self.items(keyword, held, items, depth)?,
             _ => 0,
         };
         Ok(below.saturating_add(1))
@@ -209,11 +218,11 @@ impl<'a> Meter<'a> {
         let below = match (keyword, held) {
             ("properties", Value::Object(known)) if known.len() < members.len() => {
                 let both =
-                    known.iter().filter_map(|(name, schema)| Some((schema, Instance::Value(members.get(name)?))));
+                    known.iter().filter_map(|(name, schema)| Some((schema, CheckedValue::Value(members.get(name)?))));
                 self.sum(both, depth)
             }
             ("properties", Value::Object(known)) => {
-                self.sum(each.filter_map(|(name, value)| Some((known.get(name)?, Instance::Value(value)))), depth)
+                self.sum(each.filter_map(|(name, value)| Some((known.get(name)?, CheckedValue::Value(value)))), depth)
             }
             ("patternProperties", Value::Object(patterns)) => {
                 let mut work = 0_u64;
@@ -221,7 +230,8 @@ impl<'a> Meter<'a> {
                     let states = self.weights.states(pattern);
                     let names = each.clone().map(|(name, _)| pattern::work(states, name)).fold(1, u64::saturating_add);
                     work = self.bounded(work.saturating_add(names))?;
-                    let values = self.sum(each.clone().map(|(_, value)| (schema, Instance::Value(value))), depth)?;
+                    let values =
+                        self.sum(each.clone().map(|(_, value)| (schema, CheckedValue::Value(value))), depth)?;
                     work = self.bounded(work.saturating_add(values))?;
                 }
                 Ok(work)
@@ -229,16 +239,16 @@ impl<'a> Meter<'a> {
             ("additionalProperties", schema) => {
                 let known = beside.get("properties").and_then(Value::as_object);
                 let others = each.filter(|(name, _)| known.is_none_or(|known| !known.contains_key(*name)));
-                self.sum(others.map(|(_, value)| (schema, Instance::Value(value))), depth)
+                self.sum(others.map(|(_, value)| (schema, CheckedValue::Value(value))), depth)
             }
-            ("propertyNames", schema) => self.sum(each.map(|(name, _)| (schema, Instance::Name(name))), depth),
+            ("propertyNames", schema) => self.sum(each.map(|(name, _)| (schema, CheckedValue::Name(name))), depth),
             _ => return Ok(0),
         };
         Ok(below?.saturating_add(looked_up))
     }
 
     fn items(&mut self, keyword: &str, held: &'a Value, items: &'a [Value], depth: u32) -> Result<u64, TooExpensive> {
-        let each = items.iter().map(Instance::Value);
+        let each = items.iter().map(CheckedValue::Value);
         match (keyword, held) {
             ("items" | "prefixItems", Value::Array(schemas)) => self.sum(schemas.iter().zip(each), depth),
             // Also with `minContains` and `maxContains` each item is looked at once.
@@ -248,7 +258,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The work of a keyword that compares; `None` for any other.
-    fn compared(&mut self, keyword: &str, held: &'a Value, instance: Instance<'a>) -> Option<u64> {
+    fn compared(&mut self, keyword: &str, held: &'a Value, instance: CheckedValue<'a>) -> Option<u64> {
         Some(match (keyword, held, instance) {
             ("enum" | "const" | "required" | "dependentRequired", _, _) => {
                 self.weights.of(held).saturating_add(instance.text_weight())
@@ -256,14 +266,14 @@ impl<'a> Meter<'a> {
             // Each of them reads the whole text, the last two in drafts 6 and 7. Formats are not checked.
             ("minLength" | "maxLength" | "contentMediaType" | "contentEncoding", _, _) => instance.text_weight() + 1,
             // Few items are compared each with each, many by their hashes.
-            ("uniqueItems", _, Instance::Value(Value::Array(items))) => {
+            ("uniqueItems", _, CheckedValue::Value(Value::Array(items))) => {
                 let times = items.len().clamp(1, 16) as u64;
                 items.iter().map(|item| self.weights.of(item)).fold(1, u64::saturating_add).saturating_mul(times)
             }
-            ("pattern", Value::String(pattern), Instance::Value(Value::String(text))) => {
+            ("pattern", Value::String(pattern), CheckedValue::Value(Value::String(text))) => {
                 pattern::work(self.weights.states(pattern), text)
             }
-            ("pattern", Value::String(pattern), Instance::Name(name)) => {
+            ("pattern", Value::String(pattern), CheckedValue::Name(name)) => {
                 pattern::work(self.weights.states(pattern), name)
             }
             ("uniqueItems" | "pattern", _, _) => 1,
@@ -277,7 +287,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-impl Instance<'_> {
+impl CheckedValue<'_> {
     /// How much there is to read in a text; zero for anything else.
     fn text_weight(self) -> u64 {
         match self {

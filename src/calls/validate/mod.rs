@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Refused;
+use super::ExecuteError;
 use crate::catalog::Catalog;
 use crate::config;
 use crate::model::{Finding, JsonText, ViewTool};
@@ -34,27 +34,27 @@ mod unchecked;
 mod weight;
 
 use pool::{CheckPool, PoolError, PoolLimits};
-use schema::Schema;
+use schema::CompiledSchema;
 use unchecked::Unchecked;
 
-pub use schema::{MOST_VIOLATIONS, Verdict};
+pub use schema::{ArgumentVerdict, MOST_VIOLATIONS};
 
 /// Checks arguments as a call does, but on this thread and without keeping the schema.
-pub fn check(schema: &JsonText, arguments: &JsonText) -> Verdict {
-    Schema::compile(schema).check(arguments)
+pub fn check(schema: &JsonText, arguments: &JsonText) -> ArgumentVerdict {
+    CompiledSchema::compile(schema).check(arguments)
 }
 
 /// Checks arguments, and keeps compiled schemas.
 #[derive(Debug)]
-pub(super) struct Validators {
-    kept: Mutex<Kept>,
+pub(super) struct ArgumentValidator {
+    kept: Mutex<SchemaCache>,
     pool: CheckPool,
     unchecked: Mutex<Unchecked>,
 }
 
 /// Compiled schemas by the digest of their text.
 #[derive(Default)]
-struct Kept {
+struct SchemaCache {
     by_digest: HashMap<u128, KeptSchema>,
     bytes: usize,
     /// Grows with each use.
@@ -62,13 +62,13 @@ struct Kept {
 }
 
 struct KeptSchema {
-    schema: Arc<Schema>,
+    schema: Arc<CompiledSchema>,
     bytes: usize,
     /// The number of its latest use.
     used: u64,
 }
 
-impl Validators {
+impl ArgumentValidator {
     /// Without any schema yet.
     pub(super) fn new(clock: Clock) -> Self {
         Self { kept: Mutex::default(), pool: CheckPool::new(clock), unchecked: Mutex::default() }
@@ -80,8 +80,8 @@ impl Validators {
         &self,
         tool: &ViewTool,
         arguments: &JsonText,
-        rules: &config::Calls,
-    ) -> Result<(), Refused> {
+        rules: &config::CallsConfig,
+    ) -> Result<(), ExecuteError> {
         let digest = xxh3_128(tool.tool.parameters.get().as_bytes());
         let known = self.known(digest);
         if known.as_ref().is_some_and(|schema| plainly_fits(schema, arguments)) {
@@ -89,7 +89,7 @@ impl Validators {
         }
         let (text, arguments) = (tool.tool.parameters.clone(), arguments.clone());
         let work = move || {
-            let schema = known.unwrap_or_else(|| Arc::new(Schema::compile(&text)));
+            let schema = known.unwrap_or_else(|| Arc::new(CompiledSchema::compile(&text)));
             let verdict = schema.check(&arguments);
             (schema, verdict)
         };
@@ -106,7 +106,7 @@ impl Validators {
                 return Err(busy(tool, "every thread for that is held by checks that take too long"));
             }
             Err(PoolError::OwnerOverdue) => {
-                Verdict::Unchecked("was not used: another check of the same scenario takes too long".into())
+                ArgumentVerdict::Unchecked("was not used: another check of the same scenario takes too long".into())
             }
             Err(PoolError::Overdue) => self.give_up(digest, "took longer than `calls.check_timeout` to check", rules),
             Err(PoolError::Panicked(panic)) => {
@@ -115,11 +115,11 @@ impl Validators {
             }
         };
         match verdict {
-            Verdict::Fits => Ok(()),
-            Verdict::Unfit(violations, more) => {
-                Err(Refused::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
+            ArgumentVerdict::Fits => Ok(()),
+            ArgumentVerdict::Unfit(violations, more) => {
+                Err(ExecuteError::Invalid { tool: tool.name.as_str().to_owned(), violations, more })
             }
-            Verdict::Unchecked(reason) => {
+            ArgumentVerdict::Unchecked(reason) => {
                 self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).add(&tool.id, digest, reason);
                 Ok(())
             }
@@ -131,7 +131,7 @@ impl Validators {
         self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
     }
 
-    fn known(&self, digest: u128) -> Option<Arc<Schema>> {
+    fn known(&self, digest: u128) -> Option<Arc<CompiledSchema>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.uses += 1;
         let uses = kept.uses;
@@ -142,21 +142,21 @@ impl Validators {
     }
 
     /// From now on the schema is not used.
-    fn give_up(&self, digest: u128, reason: &str, rules: &config::Calls) -> Verdict {
+    fn give_up(&self, digest: u128, reason: &str, rules: &config::CallsConfig) -> ArgumentVerdict {
         let reason: Arc<str> = reason.into();
-        self.keep(digest, Arc::new(Schema::Unusable(Arc::clone(&reason))), rules);
-        Verdict::Unchecked(reason)
+        self.keep(digest, Arc::new(CompiledSchema::Unusable(Arc::clone(&reason))), rules);
+        ArgumentVerdict::Unchecked(reason)
     }
 
-    fn keep(&self, digest: u128, schema: Arc<Schema>, rules: &config::Calls) {
+    fn keep(&self, digest: u128, schema: Arc<CompiledSchema>, rules: &config::CallsConfig) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(digest, schema);
         kept.bound(rules.validators, rules.validators_bytes);
     }
 }
 
-impl Kept {
-    fn insert(&mut self, digest: u128, schema: Arc<Schema>) {
+impl SchemaCache {
+    fn insert(&mut self, digest: u128, schema: Arc<CompiledSchema>) {
         let bytes = schema.bytes();
         let before = self.by_digest.insert(digest, KeptSchema { schema, bytes, used: self.uses });
         self.bytes += bytes;
@@ -181,15 +181,15 @@ impl Kept {
 }
 
 /// Whether the check can be made at once, and the arguments fit. A panic of the validator is left to the thread that checks then.
-fn plainly_fits(schema: &Schema, arguments: &JsonText) -> bool {
+fn plainly_fits(schema: &CompiledSchema, arguments: &JsonText) -> bool {
     catch_unwind(AssertUnwindSafe(|| schema.plainly_fits(arguments))).unwrap_or(false)
 }
 
-fn busy(tool: &ViewTool, reason: &'static str) -> Refused {
-    Refused::ChecksBusy { id: tool.id.clone(), reason }
+fn busy(tool: &ViewTool, reason: &'static str) -> ExecuteError {
+    ExecuteError::ChecksBusy { id: tool.id.clone(), reason }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for SchemaCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept")
             .field("schemas", &self.by_digest.len())
@@ -205,13 +205,13 @@ mod tests {
     use super::*;
     use crate::model::{Effective, Facts, Provenance, PublishedName, Tool, ToolId};
 
-    fn schema(n: usize) -> Arc<Schema> {
-        Arc::new(Schema::compile(&JsonText::read(&json!({"maxProperties": n}).to_string()).unwrap()))
+    fn schema(n: usize) -> Arc<CompiledSchema> {
+        Arc::new(CompiledSchema::compile(&JsonText::parse(&json!({"maxProperties": n}).to_string()).unwrap()))
     }
 
     #[test]
     fn kept_schemas_are_bounded_in_number_and_the_latest_stay() {
-        let mut kept = Kept::default();
+        let mut kept = SchemaCache::default();
         for n in 0..20 {
             kept.uses += 1;
             kept.insert(n, schema(0));
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn kept_schemas_are_bounded_in_bytes() {
-        let (mut kept, each) = (Kept::default(), schema(0).bytes());
+        let (mut kept, each) = (SchemaCache::default(), schema(0).bytes());
         for n in 0..20 {
             kept.uses += 1;
             kept.insert(n, schema(0));
@@ -243,8 +243,8 @@ mod tests {
             name: "read".into(),
             description: "Reads".into(),
             category: None,
-            parameters: JsonText::read(&parameters.to_string()).unwrap(),
-            metadata: JsonText::read("{}").unwrap(),
+            parameters: JsonText::parse(&parameters.to_string()).unwrap(),
+            metadata: JsonText::parse("{}").unwrap(),
             facts: Arc::new(Facts::default()),
             extra: Box::default(),
         };
@@ -262,19 +262,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_brief_check_against_a_known_schema_waits_for_no_thread() {
-        let (validators, rules) = (Validators::new(Clock::system()), config::Calls::default());
-        let no_room = config::Calls { check_queue: 0, ..rules.clone() };
+        let (validators, rules) = (ArgumentValidator::new(Clock::system()), config::CallsConfig::default());
+        let no_room = config::CallsConfig { check_queue: 0, ..rules.clone() };
         let tool = tool(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
-        let brief = JsonText::read(r#"{"path":"a"}"#).unwrap();
-        let unfit = JsonText::read(r#"{"path":1}"#).unwrap();
-        let long = JsonText::read(&json!({"path": "a".repeat(100_000)}).to_string()).unwrap();
-        let busy = |checked| matches!(checked, Err(Refused::ChecksBusy { .. }));
+        let brief = JsonText::parse(r#"{"path":"a"}"#).unwrap();
+        let unfit = JsonText::parse(r#"{"path":1}"#).unwrap();
+        let long = JsonText::parse(&json!({"path": "a".repeat(100_000)}).to_string()).unwrap();
+        let busy = |checked| matches!(checked, Err(ExecuteError::ChecksBusy { .. }));
         assert!(busy(validators.check(&tool, &brief, &no_room).await), "its schema is compiled on a thread");
         assert_eq!(validators.check(&tool, &brief, &rules).await.map_err(|refused| refused.to_string()), Ok(()));
         assert!(validators.check(&tool, &brief, &no_room).await.is_ok());
         assert!(busy(validators.check(&tool, &unfit, &no_room).await));
         assert!(busy(validators.check(&tool, &long, &no_room).await));
-        assert!(matches!(validators.check(&tool, &unfit, &rules).await, Err(Refused::Invalid { .. })));
+        assert!(matches!(validators.check(&tool, &unfit, &rules).await, Err(ExecuteError::Invalid { .. })));
         assert!(validators.check(&tool, &long, &rules).await.is_ok());
     }
 }

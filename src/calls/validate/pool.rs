@@ -27,7 +27,7 @@ pub(super) const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Runs checks on threads of its own. Dropping it ends the threads, each after the check that it runs.
 #[derive(Debug)]
-pub(super) struct CheckPool(Arc<Shared>);
+pub(super) struct CheckPool(Arc<PoolInner>);
 
 /// How long a check may wait and run, and how many may wait.
 #[derive(Debug, Clone, Copy)]
@@ -55,8 +55,8 @@ pub(super) enum PoolError {
     Panicked(String),
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct PoolInner {
+    state: Mutex<PoolState>,
     /// Notified when a check is queued and when the pool is closed.
     changed: Condvar,
     threads: usize,
@@ -64,10 +64,10 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Check>,
+struct PoolState {
+    queue: VecDeque<QueuedCheck>,
     /// Checks that run, by number.
-    running: HashMap<u64, Running>,
+    running: HashMap<u64, RunningCheck>,
     /// Checks started so far; the number of the next one.
     started: u64,
     /// Threads that take checks from the queue.
@@ -77,13 +77,13 @@ struct State {
     closed: bool,
 }
 
-struct Running {
+struct RunningCheck {
     owner: ScenarioName,
     deadline: Instant,
 }
 
 /// A queued check. It reports its start by `start`; if the receiver is gone, it is not started.
-struct Check {
+struct QueuedCheck {
     owner: ScenarioName,
     start: oneshot::Sender<()>,
     work: Box<dyn FnOnce() + Send>,
@@ -98,7 +98,7 @@ impl CheckPool {
     }
 
     fn with_threads(threads: usize, clock: Clock) -> Self {
-        Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
+        Self(Arc::new(PoolInner { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
     }
 
     /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not started by then never is.
@@ -114,7 +114,7 @@ impl CheckPool {
             // The caller may have gone away meanwhile.
             _ = finish.send(result.map_err(|panic| PoolError::Panicked(panic_text(&*panic))));
         });
-        self.0.queue(Check { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
+        self.0.queue(QueuedCheck { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
             Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
             // What is taken from the queue and not started is that of an owner with one past its deadline.
@@ -135,12 +135,12 @@ impl Drop for CheckPool {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PoolInner {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queue(self: &Arc<Self>, check: Check, most: usize) -> Result<(), PoolError> {
+    fn queue(self: &Arc<Self>, check: QueuedCheck, most: usize) -> Result<(), PoolError> {
         let mut state = self.state();
         // The caller of a check that runs may have gone away, and then this is where its deadline is noticed.
         self.replace_overdue(&mut state);
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Gives up the threads whose check is past its deadline and starts others in their places.
-    fn replace_overdue(self: &Arc<Self>, state: &mut State) {
+    fn replace_overdue(self: &Arc<Self>, state: &mut PoolState) {
         let now = self.clock.now();
         let late: Vec<u64> =
             state.running.iter().filter(|(_, check)| check.deadline <= now).map(|(number, _)| *number).collect();
@@ -175,7 +175,7 @@ impl Shared {
         (0..missing).for_each(|_| self.start_thread(state));
     }
 
-    fn start_thread(self: &Arc<Self>, state: &mut State) {
+    fn start_thread(self: &Arc<Self>, state: &mut PoolState) {
         if state.overdue.len() > MAX_OVERDUE {
             return;
         }
@@ -200,7 +200,7 @@ impl Shared {
     }
 
     /// The next check, under its number. `None` once the pool is closed.
-    fn next(&self) -> Option<(u64, Check)> {
+    fn next(&self) -> Option<(u64, QueuedCheck)> {
         let mut state = self.state();
         loop {
             if state.closed {
@@ -213,7 +213,7 @@ impl Shared {
                 let number = state.started;
                 state.started += 1;
                 let deadline = self.clock.now() + check.timeout;
-                state.running.insert(number, Running { owner: check.owner.clone(), deadline });
+                state.running.insert(number, RunningCheck { owner: check.owner.clone(), deadline });
                 return Some((number, check));
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -233,13 +233,13 @@ impl Shared {
     }
 }
 
-impl State {
+impl PoolState {
     fn is_overdue(&self, owner: &ScenarioName) -> bool {
         self.overdue.values().any(|overdue| overdue == owner)
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for PoolInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
         f.debug_struct("CheckPool")

@@ -39,7 +39,7 @@ const BYTES_A_UNIT: u64 = 100;
 
 /// A schema that was compiled, or why it cannot be used.
 #[derive(Debug)]
-pub(super) enum Schema {
+pub(super) enum CompiledSchema {
     /// It checks arguments.
     Usable(Box<Usable>),
     /// It checks nothing but that the arguments are an object. The reason is a sentence's end: "its schema ...".
@@ -59,7 +59,7 @@ pub(super) struct Usable {
 
 /// What came of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ArgumentVerdict {
     /// The arguments fit.
     Fits,
     /// They do not: how, at most [`MOST_VIOLATIONS`] ways, and whether there are more.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Unchecked(Arc<str>),
 }
 
-impl Schema {
+impl CompiledSchema {
     /// Compiles a schema, unless using it could cost too much whatever the arguments.
     pub(super) fn compile(schema: &JsonText) -> Self {
         let text = schema.get();
@@ -122,50 +122,52 @@ impl Schema {
     }
 
     /// Checks arguments.
-    pub(super) fn check(&self, arguments: &JsonText) -> Verdict {
+    pub(super) fn check(&self, arguments: &JsonText) -> ArgumentVerdict {
         let arguments: Value = match serde_json::from_str(arguments.get()) {
             Ok(arguments @ Value::Object(_)) => arguments,
-            Ok(_) => return Verdict::whole("they must be one JSON object".to_owned()),
+            Ok(_) => return ArgumentVerdict::whole("they must be one JSON object".to_owned()),
             // Nested too deep for any reader.
-            Err(error) => return Verdict::whole(format!("they cannot be read: {error}")),
+            Err(error) => return ArgumentVerdict::whole(format!("they cannot be read: {error}")),
         };
         let usable = match self {
             Self::Usable(usable) => usable,
-            Self::Unusable(reason) => return Verdict::Unchecked(Arc::clone(reason)),
+            Self::Unusable(reason) => return ArgumentVerdict::Unchecked(Arc::clone(reason)),
         };
         let work = match Meter::new(&usable.source).measure(&arguments) {
             Ok(work) => work,
-            Err(error) => return Verdict::Unchecked(format!("cannot be used to check such arguments: {error}").into()),
+            Err(error) => {
+                return ArgumentVerdict::Unchecked(format!("cannot be used to check such arguments: {error}").into());
+            }
         };
         // Nearly all fit, which takes no list of errors to find out.
         if usable.validator.is_valid(&arguments) {
-            return Verdict::Fits;
+            return ArgumentVerdict::Fits;
         }
-        let copied = Meter::of_errors(&usable.source).measure(&arguments);
+        let copied = Meter::for_errors(&usable.source).measure(&arguments);
         if work > MOST_EXPLAINED || copied.is_err() || copied.is_ok_and(|copied| copied > MOST_COPIED) {
-            return Verdict::whole("they do not fit, and are too large to say where".to_owned());
+            return ArgumentVerdict::whole("they do not fit, and are too large to say where".to_owned());
         }
         usable.violations(&arguments)
     }
 }
 
 impl Usable {
-    fn violations(&self, arguments: &Value) -> Verdict {
+    fn violations(&self, arguments: &Value) -> ArgumentVerdict {
         let (mut listed, mut bytes) = (Vec::new(), 0);
         let mut errors = self.validator.iter_errors(arguments);
         for error in errors.by_ref().take(MOST_VIOLATIONS) {
             let violation = Violation { pointer: cut(&error.instance_path()), message: cut(&error) };
             bytes += violation.pointer.len() + violation.message.len();
             if bytes > LONGEST_LIST {
-                return Verdict::Unfit(listed, true);
+                return ArgumentVerdict::Unfit(listed, true);
             }
             listed.push(violation);
         }
-        if listed.is_empty() { Verdict::Fits } else { Verdict::Unfit(listed, errors.next().is_some()) }
+        if listed.is_empty() { ArgumentVerdict::Fits } else { ArgumentVerdict::Unfit(listed, errors.next().is_some()) }
     }
 }
 
-impl Verdict {
+impl ArgumentVerdict {
     /// Something is wrong with the arguments as a whole.
     fn whole(message: String) -> Self {
         Self::Unfit(vec![Violation { pointer: String::new(), message }], false)
@@ -209,16 +211,16 @@ mod tests {
     use crate::runtime::tasks::start_detached_thread;
 
     fn text(value: &Value) -> JsonText {
-        JsonText::read(&value.to_string()).unwrap()
+        JsonText::parse(&value.to_string()).unwrap()
     }
 
-    fn check(schema: &Value, arguments: &Value) -> Verdict {
-        Schema::compile(&text(schema)).check(&text(arguments))
+    fn check(schema: &Value, arguments: &Value) -> ArgumentVerdict {
+        CompiledSchema::compile(&text(schema)).check(&text(arguments))
     }
 
     fn unfit(schema: &Value, arguments: &Value) -> (Vec<Violation>, bool) {
         match check(schema, arguments) {
-            Verdict::Unfit(violations, more) => (violations, more),
+            ArgumentVerdict::Unfit(violations, more) => (violations, more),
             other => unreachable!("{other:?}"),
         }
     }
@@ -230,7 +232,7 @@ mod tests {
             "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}},
             "a/b": {"enum": ["x", "y"]},
         }});
-        assert_eq!(check(&schema, &json!({"path": "p", "lines": [1, 2], "a/b": "x"})), Verdict::Fits);
+        assert_eq!(check(&schema, &json!({"path": "p", "lines": [1, 2], "a/b": "x"})), ArgumentVerdict::Fits);
         let (listed, _) = unfit(&schema, &json!({"lines": [1, 0, "two"], "a/b": "z", "other": 1}));
         let mut pointers: Vec<&str> = listed.iter().map(|violation| violation.pointer.as_str()).collect();
         pointers.sort_unstable();
@@ -279,7 +281,7 @@ mod tests {
             (json!({"type": "object", "properties": {"a": {"pattern": "(?=x)y"}}}), "(?=x)y"),
             (json!({"type": 7}), "7"),
         ] {
-            let Verdict::Unchecked(told) = check(&schema, &json!({"a": "z"})) else { unreachable!("{schema}") };
+            let ArgumentVerdict::Unchecked(told) = check(&schema, &json!({"a": "z"})) else { unreachable!("{schema}") };
             assert!(told.contains(reason), "{told}");
             assert_eq!(unfit(&schema, &json!([])).0[0].message, "they must be one JSON object");
         }
@@ -295,7 +297,7 @@ mod tests {
             "https://json-schema.org/draft/2020-12/schema",
         ] {
             let schema = json!({"$schema": draft, "properties": {"a": {"type": "string", "format": "ipv4"}}});
-            assert_eq!(check(&schema, &json!({"a": "no address"})), Verdict::Fits, "{draft}");
+            assert_eq!(check(&schema, &json!({"a": "no address"})), ArgumentVerdict::Fits, "{draft}");
             assert_eq!(unfit(&schema, &json!({"a": 1})).0.len(), 1, "{draft}");
         }
     }
@@ -308,19 +310,19 @@ mod tests {
             for address in ["https://example.com/a.json", draft] {
                 let schema = json!({"$schema": draft, id: address, "definitions": {"a": {"type": "integer"}},
                     "properties": {"a": {"$ref": "#/definitions/a"}}});
-                assert_eq!(check(&schema, &json!({"a": 1})), Verdict::Fits, "{address}");
+                assert_eq!(check(&schema, &json!({"a": 1})), ArgumentVerdict::Fits, "{address}");
                 assert_eq!(unfit(&schema, &json!({"a": "x"})).0.len(), 1, "{address}");
             }
         }
     }
 
     /// Compiles a schema and checks deep arguments on a stack as large as that of the threads that check. It is freed on a smaller one.
-    fn compile_apart(schema: &Value) -> Schema {
+    fn compile_apart(schema: &Value) -> CompiledSchema {
         let schema = text(schema);
         let arguments = text(&(0..100).fold(json!({}), |inner, _| json!({"x": inner})));
         let (send, compiled) = std::sync::mpsc::sync_channel(1);
         start_detached_thread("test", STACK_BYTES, move || {
-            let schema = Schema::compile(&schema);
+            let schema = CompiledSchema::compile(&schema);
             schema.check(&arguments);
             send.send(schema).unwrap();
         })
@@ -340,7 +342,7 @@ mod tests {
     fn the_longest_chains_are_compiled_and_freed() {
         for (count, levels) in [(1_900, 0), (1_200, 1), (30, 60)] {
             let schema = compile_apart(&nested_chain(count, levels, |inner| json!({"properties": {"x": inner}})));
-            assert!(matches!(schema, Schema::Usable(_)), "{count} {levels}: {schema:?}");
+            assert!(matches!(schema, CompiledSchema::Usable(_)), "{count} {levels}: {schema:?}");
         }
     }
 
@@ -356,7 +358,7 @@ mod tests {
             (40, |inner| json!({"contains": inner, "minContains": 1, "maxContains": 2})),
         ] {
             let schema = compile_apart(&nested_chain(9, levels, nest));
-            assert!(matches!(schema, Schema::Usable(_)), "{}: {schema:?}", nest(json!({})));
+            assert!(matches!(schema, CompiledSchema::Usable(_)), "{}: {schema:?}", nest(json!({})));
         }
     }
 
@@ -366,10 +368,10 @@ mod tests {
         assert_eq!(unfit(&schema, &json!({"a": format!("{}!", "a".repeat(10_000))})).0.len(), 1);
         let many: Map<String, Value> =
             (0..2_000).map(|n| (format!("p{n}"), json!({"pattern": format!("^[a-f]{{500}}{n}$")}))).collect();
-        let Verdict::Unchecked(told) = check(&json!({"properties": many}), &json!({})) else { unreachable!() };
+        let ArgumentVerdict::Unchecked(told) = check(&json!({"properties": many}), &json!({})) else { unreachable!() };
         assert!(told.contains("too large together"), "{told}");
         let slow = json!({"properties": {"a": {"pattern": "a[ab]{1000}[c-z]"}}});
-        assert!(matches!(check(&slow, &json!({"a": "ab".repeat(500_000)})), Verdict::Unchecked(_)));
+        assert!(matches!(check(&slow, &json!({"a": "ab".repeat(500_000)})), ArgumentVerdict::Unchecked(_)));
         assert_eq!(unfit(&slow, &json!({"a": "ab"})).0.len(), 1);
     }
 
@@ -381,8 +383,8 @@ mod tests {
             {"type": "string"}]}},
             "type": "object", "properties": {"c": {"$ref": "#/$defs/e"}}});
         let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"c": inner}));
-        assert!(matches!(check(&schema, &nested(3)), Verdict::Unfit(..)));
-        assert!(matches!(check(&schema, &nested(40)), Verdict::Unchecked(_)));
+        assert!(matches!(check(&schema, &nested(3)), ArgumentVerdict::Unfit(..)));
+        assert!(matches!(check(&schema, &nested(40)), ArgumentVerdict::Unchecked(_)));
     }
 
     #[test]
@@ -408,9 +410,9 @@ mod tests {
             (&doubling, deep(20), false),
             (&json!({"type": 7}), json!({}), false),
         ] {
-            let (schema, arguments) = (Schema::compile(&text(schema)), text(&arguments));
+            let (schema, arguments) = (CompiledSchema::compile(&text(schema)), text(&arguments));
             assert_eq!(schema.plainly_fits(&arguments), at_once, "{schema:?}");
-            assert!(!at_once || schema.check(&arguments) == Verdict::Fits, "{schema:?}");
+            assert!(!at_once || schema.check(&arguments) == ArgumentVerdict::Fits, "{schema:?}");
         }
     }
 }

@@ -111,21 +111,21 @@ pub(super) fn each_text(
 fn parameters(schema: &JsonText, each: &mut dyn FnMut(Field, &str)) {
     let mut reader = serde_json::Deserializer::from_str(schema.get());
     // A schema that is nested too deeply for the reader is searched as far as it was read.
-    let _ = Schema { each }.deserialize(&mut reader);
+    let _ = SchemaVisitor { each }.deserialize(&mut reader);
 }
 
 /// A schema, or something else in its place.
-struct Schema<'a> {
+struct SchemaVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }
 
 /// The object that maps names to schemas.
-struct Named<'a> {
+struct NamedSchemasVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }
 
 /// A text of a schema, or something else in its place.
-struct Text<'a> {
+struct SchemaTextVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }
 
@@ -149,7 +149,7 @@ macro_rules! ignoring {
     };
 }
 
-impl<'de> DeserializeSeed<'de> for Schema<'_> {
+impl<'de> DeserializeSeed<'de> for SchemaVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -157,7 +157,7 @@ impl<'de> DeserializeSeed<'de> for Schema<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Schema<'_> {
+impl<'de> Visitor<'de> for SchemaVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,9 +167,9 @@ impl<'de> Visitor<'de> for Schema<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         while let Some(member) = members.next_key_seed(MemberName)? {
             match member {
-                Member::Named => members.next_value_seed(Named { each: self.each })?,
-                Member::Text => members.next_value_seed(Text { each: self.each })?,
-                Member::Schema => members.next_value_seed(Schema { each: self.each })?,
+                Member::Named => members.next_value_seed(NamedSchemasVisitor { each: self.each })?,
+                Member::Text => members.next_value_seed(SchemaTextVisitor { each: self.each })?,
+                Member::Schema => members.next_value_seed(SchemaVisitor { each: self.each })?,
                 Member::Other => _ = members.next_value::<IgnoredAny>()?,
             }
         }
@@ -177,14 +177,14 @@ impl<'de> Visitor<'de> for Schema<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut schemas: A) -> Result<(), A::Error> {
-        while schemas.next_element_seed(Schema { each: self.each })?.is_some() {}
+        while schemas.next_element_seed(SchemaVisitor { each: self.each })?.is_some() {}
         Ok(())
     }
 
     ignoring!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 }
 
-impl<'de> DeserializeSeed<'de> for Named<'_> {
+impl<'de> DeserializeSeed<'de> for NamedSchemasVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -192,7 +192,7 @@ impl<'de> DeserializeSeed<'de> for Named<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Named<'_> {
+impl<'de> Visitor<'de> for NamedSchemasVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,7 +201,7 @@ impl<'de> Visitor<'de> for Named<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         while members.next_key_seed(ParameterName { each: self.each })?.is_some() {
-            members.next_value_seed(Schema { each: self.each })?;
+            members.next_value_seed(SchemaVisitor { each: self.each })?;
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl<'de> Visitor<'de> for Named<'_> {
     ignoring!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 }
 
-impl<'de> DeserializeSeed<'de> for Text<'_> {
+impl<'de> DeserializeSeed<'de> for SchemaTextVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -222,7 +222,7 @@ impl<'de> DeserializeSeed<'de> for Text<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Text<'_> {
+impl<'de> Visitor<'de> for SchemaTextVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,28 +2,28 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::bm25f;
 use super::fields::{Field, each_text};
-use super::leaf::{Leaf, Occurrence, TOOLS, Term};
-use super::names::Gathered;
-use super::weigh;
-use super::words::{Splitter, stem};
-use crate::catalog::Entry;
+use super::leaf::{Leaf, Occurrence, TOOLS, TermHash};
+use super::names::LeafNamesBuilder;
+use super::tokenizer::{Splitter, stem};
+use crate::catalog::CatalogEntry;
 use crate::model::{Manifest, ScenarioName, ViewTool};
 
 /// Made by the first search of an entry, and kept as long as that entry.
 #[derive(Debug, Default)]
-pub struct Indexed(OnceLock<Arc<Index>>);
+pub struct Indexed(OnceLock<Arc<SearchIndex>>);
 
 /// The leaves of a scenario's tools, in their order.
 #[derive(Debug)]
-pub(in crate::catalog) struct Index {
+pub(in crate::catalog) struct SearchIndex {
     pub(super) leaves: Box<[Leaf]>,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Its index for a search, made when it is not there: a sweep of a whole fleet need not wait for it.
-    pub(in crate::catalog) fn index(&self) -> Arc<Index> {
-        let index = || Arc::new(Index::of(&self.name, &self.manifest, &self.tools));
+    pub(in crate::catalog) fn index(&self) -> Arc<SearchIndex> {
+        let index = || Arc::new(SearchIndex::build(&self.name, &self.manifest, &self.tools));
         Arc::clone(self.indexed.0.get_or_init(index))
     }
 
@@ -33,9 +33,9 @@ impl Entry {
     }
 }
 
-impl Index {
+impl SearchIndex {
     /// Indexes tools of one scenario.
-    pub(super) fn of(scenario: &ScenarioName, manifest: &Manifest, tools: &[Arc<ViewTool>]) -> Self {
+    pub(super) fn build(scenario: &ScenarioName, manifest: &Manifest, tools: &[Arc<ViewTool>]) -> Self {
         let mut maker = Maker::new(scenario);
         Self { leaves: tools.chunks(TOOLS).map(|tools| maker.leaf(manifest, tools)).collect() }
     }
@@ -44,23 +44,23 @@ impl Index {
 /// Makes leaves; keeps its buffers from one to the next.
 struct Maker {
     splitter: Splitter,
-    scenario: Vec<Term>,
+    scenario: Vec<TermHash>,
     /// The terms of each field of the tool at hand.
-    fields: [Vec<Term>; 8],
+    fields: [Vec<TermHash>; 8],
     occurrences: Vec<Occurrence>,
-    names: Gathered,
+    names: LeafNamesBuilder,
 }
 
 impl Maker {
     fn new(scenario: &ScenarioName) -> Self {
         let (mut splitter, mut terms) = (Splitter::default(), Vec::new());
-        splitter.split(scenario.as_str(), |word| terms.push(Term::of(stem(word))));
+        splitter.split(scenario.as_str(), |word| terms.push(TermHash::from_word(stem(word))));
         Self {
             splitter,
             scenario: terms,
             fields: Default::default(),
             occurrences: Vec::new(),
-            names: Gathered::default(),
+            names: LeafNamesBuilder::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Maker {
         for (at, tool) in (0..=u8::MAX).zip(tools) {
             self.tool(at, manifest, tool);
         }
-        Leaf::of(&mut self.occurrences, self.names.finish(), weigh::saturate)
+        Leaf::build(&mut self.occurrences, self.names.finish(), bm25f::saturate)
     }
 
     fn tool(&mut self, at: u8, manifest: &Manifest, tool: &ViewTool) {
@@ -82,15 +82,15 @@ impl Maker {
             }
             let terms = &mut fields[field as usize];
             splitter.split(text, |word| {
-                if terms.len() < weigh::FIELD_WORDS {
-                    terms.push(Term::of(stem(word)));
+                if terms.len() < bm25f::FIELD_WORDS {
+                    terms.push(TermHash::from_word(stem(word)));
                 }
             });
         });
         for field in Field::ALL {
             let terms = &fields[field as usize];
-            let weight = weigh::occurrence(field, terms.len());
-            let of = |term: &Term| Occurrence { term: *term, tool: at, field: field.bit(), weight };
+            let weight = bm25f::occurrence(field, terms.len());
+            let of = |term: &TermHash| Occurrence { term: *term, tool: at, field: field.bit(), weight };
             occurrences.extend(terms.iter().map(of));
         }
     }

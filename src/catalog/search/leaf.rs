@@ -5,19 +5,19 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::names::Names;
+use super::names::LeafNames;
 
 /// Tools of a leaf at most.
 pub(super) const TOOLS: usize = 256;
 
 /// What a word is looked up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Term(u32);
+pub(super) struct TermHash(u32);
 
-impl Term {
+impl TermHash {
     /// The term of a word.
     #[expect(clippy::cast_possible_truncation, reason = "the low half of the hash is taken")]
-    pub(super) fn of(word: &str) -> Self {
+    pub(super) fn from_word(word: &str) -> Self {
         Self(xxh3_64(word.as_bytes()) as u32)
     }
 }
@@ -43,7 +43,7 @@ impl Posting {
 /// One occurrence of a term, while a leaf is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Occurrence {
-    pub(super) term: Term,
+    pub(super) term: TermHash,
     pub(super) tool: u8,
     /// One bit.
     pub(super) field: u8,
@@ -55,16 +55,16 @@ pub(super) struct Occurrence {
 #[derive(Debug, Default)]
 pub(super) struct Leaf {
     /// Sorted; each with where its postings begin. One more at the end tells where the last ones end.
-    terms: Box<[(Term, u32)]>,
+    terms: Box<[(TermHash, u32)]>,
     /// In the order of the terms, those of a term in the order of the tools.
     postings: Box<[Posting]>,
     /// What its tools are called.
-    pub(super) names: Names,
+    pub(super) names: LeafNames,
 }
 
 impl Leaf {
     /// Makes the leaf of these occurrences, in whatever order; `saturate` maps the summed weight of a term in a tool into 0 to 1.
-    pub(super) fn of(occurrences: &mut [Occurrence], names: Names, saturate: impl Fn(f32) -> f32) -> Self {
+    pub(super) fn build(occurrences: &mut [Occurrence], names: LeafNames, saturate: impl Fn(f32) -> f32) -> Self {
         // The field is in the key too: the sum of floats depends on their order.
         occurrences.sort_unstable_by_key(|one| (one.term, one.tool, one.field));
         let (mut terms, mut postings) = (Vec::new(), Vec::with_capacity(occurrences.len()));
@@ -79,12 +79,12 @@ impl Leaf {
                 }
             }));
         }
-        terms.push((Term(u32::MAX), index(postings.len())));
+        terms.push((TermHash(u32::MAX), index(postings.len())));
         Self { terms: terms.into(), postings: postings.into(), names }
     }
 
     /// Where a term is.
-    pub(super) fn find(&self, term: Term) -> &[Posting] {
+    pub(super) fn find(&self, term: TermHash) -> &[Posting] {
         // Hashes are spread evenly, so the place of one is near where its value says.
         let known = self.terms.len().saturating_sub(1);
         let Some(terms) = self.terms.get(..known) else { return &[] };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::model::ViewTool;
 
+mod bm25f;
 mod distance;
 mod fields;
 mod fold;
@@ -21,8 +22,7 @@ mod names;
 mod palette;
 mod query;
 mod rank;
-mod weigh;
-mod words;
+mod tokenizer;
 
 pub use fields::{Field, Fields};
 pub use index::Indexed;

@@ -1,11 +1,11 @@
 //! The names of a leaf's tools as they are typed: words and whole names, folded. The only texts of an index, since beginnings and
 //! mistyped words cannot be found by hashes.
 
-use super::words::Splitter;
+use super::tokenizer::Splitter;
 
 /// A word of a tool's name or title.
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct NameWord {
     begin: u32,
     length: u8,
     tool: u8,
@@ -15,20 +15,20 @@ struct Word {
 
 /// See the module's head.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct LeafNames {
     text: Box<str>,
     /// In the order of the tools.
-    words: Box<[Word]>,
+    words: Box<[NameWord]>,
 }
 
 /// Names while they are gathered.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct LeafNamesBuilder {
     text: String,
-    words: Vec<Word>,
+    words: Vec<NameWord>,
 }
 
-impl Gathered {
+impl LeafNamesBuilder {
     /// Adds a name or title of a tool.
     pub(super) fn put(&mut self, tool: u8, name: &str, splitter: &mut Splitter) {
         let (mut whole, first) = (String::new(), self.words.len());
@@ -52,19 +52,19 @@ impl Gathered {
         let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u8::try_from(kept.len())) else { return };
         if length > 0 {
             self.text.push_str(kept);
-            self.words.push(Word { begin, length, tool, whole });
+            self.words.push(NameWord { begin, length, tool, whole });
         }
     }
 
-    pub(super) fn finish(&mut self) -> Names {
-        let names = Names { text: self.text.as_str().into(), words: self.words.as_slice().into() };
+    pub(super) fn finish(&mut self) -> LeafNames {
+        let names = LeafNames { text: self.text.as_str().into(), words: self.words.as_slice().into() };
         self.text.clear();
         self.words.clear();
         names
     }
 }
 
-impl Names {
+impl LeafNames {
     /// Hands on each tool with the words of its names, each with whether it is a whole name.
     pub(super) fn each_tool(&self, mut each: impl FnMut(u8, &[(bool, &str)])) {
         let mut words = Vec::new();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::distance::{forgiven, within};
 use super::fields::Field;
-use super::leaf::Term;
-use super::rank::{Candidate, Found};
-use super::words::{Splitter, stem};
+use super::leaf::TermHash;
+use super::rank::{ScoredTool, TermMatches};
+use super::tokenizer::{Splitter, stem};
 use super::{Fields, Hit};
 use crate::catalog::View;
 use crate::model::{ToolId, ViewTool};
@@ -46,9 +46,9 @@ impl Tier {
 
 /// A tool that fits.
 #[derive(Debug, Clone, Copy)]
-struct Fit {
+struct PaletteMatch {
     tier: Tier,
-    candidate: Candidate,
+    candidate: ScoredTool,
 }
 
 /// What was typed.
@@ -58,11 +58,11 @@ struct Typed {
     /// The words as they are in names.
     words: Vec<String>,
     letters: Vec<Vec<char>>,
-    terms: Vec<Term>,
+    terms: Vec<TermHash>,
 }
 
 impl Typed {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let (mut whole, mut words) = (String::new(), Vec::new());
         Splitter::default().parts(text, |word| {
             if words.len() < WORDS {
@@ -71,7 +71,7 @@ impl Typed {
             }
         });
         let letters = words.iter().map(|word| word.chars().collect()).collect();
-        let terms = words.iter().map(|word| Term::of(stem(word))).collect();
+        let terms = words.iter().map(|word| TermHash::from_word(stem(word))).collect();
         Self { whole, words, letters, terms }
     }
 }
@@ -84,7 +84,7 @@ impl View {
     /// the latest first. Deterministic, like [`View::rank`].
     pub fn palette(&self, typed: &str, recent: &[ToolId], limit: usize) -> Vec<Hit> {
         let used: HashMap<&ToolId, usize> = recent.iter().enumerate().rev().map(|(at, id)| (id, at)).collect();
-        let typed = Typed::of(typed);
+        let typed = Typed::parse(typed);
         if typed.words.is_empty() {
             return self.used(recent, limit);
         }
@@ -102,8 +102,8 @@ impl View {
     }
 
     /// The hit, with what it is ordered by besides its score.
-    fn palette_hit(&self, fit: Fit, used: &HashMap<&ToolId, usize>) -> Option<(Hit, Order)> {
-        let Fit { tier, candidate } = fit;
+    fn palette_hit(&self, fit: PaletteMatch, used: &HashMap<&ToolId, usize>) -> Option<(Hit, Order)> {
+        let PaletteMatch { tier, candidate } = fit;
         let hit = Hit { tier: Some(tier), ..candidate.hit(self)? };
         let use_of = used.get(&hit.tool.id).copied().unwrap_or(usize::MAX);
         Some((hit, ((tier, use_of), (candidate.part, candidate.tool))))
@@ -128,27 +128,27 @@ impl View {
     }
 
     /// Tools that have every typed word somewhere.
-    fn by_words(&self, typed: &Typed, fits: &mut HashMap<(u32, u32), Fit>) {
-        let indices = Found::indices(self);
-        let found = Found::of(self, &indices, &typed.terms);
+    fn by_words(&self, typed: &Typed, fits: &mut HashMap<(u32, u32), PaletteMatch>) {
+        let indices = TermMatches::indices(self);
+        let found = TermMatches::look_up(self, &indices, &typed.terms);
         found.each(self, |candidate, weighed| {
             if (0..typed.terms.len()).all(|term| weighed.weight(term).is_some()) {
-                fits.insert((candidate.part, candidate.tool), Fit { tier: Tier::Word, candidate });
+                fits.insert((candidate.part, candidate.tool), PaletteMatch { tier: Tier::Word, candidate });
             }
         });
     }
 
     /// Tools by their names: beginnings, or with `fuzzy` what is nearly right.
-    fn by_names(&self, typed: &Typed, fuzzy: bool, fits: &mut HashMap<(u32, u32), Fit>) {
+    fn by_names(&self, typed: &Typed, fuzzy: bool, fits: &mut HashMap<(u32, u32), PaletteMatch>) {
         let fields = Field::Name.bit();
-        Found::each_name(self, |part, tool, words| {
+        TermMatches::each_name(self, |part, tool, words| {
             let fit = if fuzzy { typed.nearly(words) } else { typed.begins(words) };
             let Some((tier, score)) = fit else { return };
-            let fit = Fit { tier, candidate: Candidate { score, part, tool, fields } };
+            let fit = PaletteMatch { tier, candidate: ScoredTool { score, part, tool, fields } };
             let known = fits.entry((part, tool)).or_insert(fit);
             if fit.tier < known.tier {
                 let fields = known.candidate.fields | fields;
-                *known = Fit { candidate: Candidate { fields, ..fit.candidate }, ..fit };
+                *known = PaletteMatch { candidate: ScoredTool { fields, ..fit.candidate }, ..fit };
             }
         });
     }

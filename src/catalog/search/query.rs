@@ -1,7 +1,7 @@
 //! What a search asks for: its words, and which of them stand in one sentence.
 
-use super::leaf::Term;
-use super::words::{Splitter, is_data, stem};
+use super::leaf::TermHash;
+use super::tokenizer::{Splitter, is_data, stem};
 
 /// Different words of a search that are looked up; further ones do not count.
 pub const SEARCH_WORDS: usize = 256;
@@ -10,20 +10,20 @@ const SENTENCES: usize = 12;
 
 /// A text, ready to be looked up.
 #[derive(Debug, Default)]
-pub(super) struct Query {
+pub(super) struct SearchQuery {
     /// Different terms, in the order in which they first occur.
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<TermHash>,
     /// The terms of each sentence as places in `terms`; empty when there is only one sentence.
     pub(super) sentences: Vec<Vec<usize>>,
 }
 
-impl Query {
-    pub(super) fn of(text: &str) -> Self {
+impl SearchQuery {
+    pub(super) fn parse(text: &str) -> Self {
         let (mut query, mut splitter) = (Self::default(), Splitter::default());
         for sentence in sentences(text) {
             let mut places = Vec::new();
             for run in sentence.split_whitespace() {
-                splitter.split_unless(run, is_data, |word| query.put(Term::of(stem(word)), &mut places));
+                splitter.split_unless(run, is_data, |word| query.put(TermHash::from_word(stem(word)), &mut places));
             }
             if !places.is_empty() {
                 query.sentences.push(places);
@@ -35,7 +35,7 @@ impl Query {
         query
     }
 
-    fn put(&mut self, term: Term, places: &mut Vec<usize>) {
+    fn put(&mut self, term: TermHash, places: &mut Vec<usize>) {
         let known = self.terms.iter().position(|known| *known == term);
         let place = known.or_else(|| {
             (self.terms.len() < SEARCH_WORDS).then(|| {
@@ -84,15 +84,15 @@ mod tests {
 
     #[test]
     fn one_sentence_is_the_whole_text() {
-        let query = Query::of("read files. ");
+        let query = SearchQuery::parse("read files. ");
         assert_eq!((query.terms.len(), query.sentences.len()), (2, 0));
-        let query = Query::of("read files. Send files.");
+        let query = SearchQuery::parse("read files. Send files.");
         assert_eq!((query.terms.len(), query.sentences), (3, vec![vec![0, 1], vec![2, 1]]));
     }
 
     #[test]
     fn the_words_that_are_looked_up_are_limited() {
         let long = (0..10_000).map(|n| format!("w{n}x")).collect::<Vec<_>>().join(" ");
-        assert_eq!(Query::of(&long).terms.len(), SEARCH_WORDS);
+        assert_eq!(SearchQuery::parse(&long).terms.len(), SEARCH_WORDS);
     }
 }

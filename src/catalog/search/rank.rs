@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::fields::Fields;
-use super::index::Index;
-use super::leaf::{Posting, TOOLS, Term};
-use super::query::Query;
-use super::{Hit, weigh};
+use super::index::SearchIndex;
+use super::leaf::{Posting, TOOLS, TermHash};
+use super::query::SearchQuery;
+use super::{Hit, bm25f};
 use crate::catalog::{Part, View};
 
 /// What the whole text counts besides the best sentence.
@@ -22,12 +22,12 @@ impl View {
     /// `limit` of them. Equal scores are in the order of the view: by scenario, then by tool, bytewise. Equal views give equal answers
     /// in any process, whatever the order in which their scenarios came.
     pub fn rank(&self, text: &str, limit: usize) -> Vec<Hit> {
-        let query = Query::of(text);
+        let query = SearchQuery::parse(text);
         if query.terms.is_empty() || limit == 0 {
             return Vec::new();
         }
-        let indices = Found::indices(self);
-        let found = Found::of(self, &indices, &query.terms);
+        let indices = TermMatches::indices(self);
+        let found = TermMatches::look_up(self, &indices, &query.terms);
         let mut best = Best::new(limit);
         if query.sentences.is_empty() {
             found.each(self, |candidate, _| best.take(candidate));
@@ -39,24 +39,24 @@ impl View {
 }
 
 /// What the leaves of a view say of the terms.
-pub(super) struct Found<'a> {
+pub(super) struct TermMatches<'a> {
     /// Part by part.
-    indices: &'a [Arc<Index>],
-    terms: &'a [Term],
+    indices: &'a [Arc<SearchIndex>],
+    terms: &'a [TermHash],
     /// Leaf by leaf, one slice for each term.
     postings: Vec<&'a [Posting]>,
     /// How telling each term is.
     rarity: Vec<f32>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> TermMatches<'a> {
     /// The indices of a view's parts.
-    pub(super) fn indices(view: &View) -> Vec<Arc<Index>> {
+    pub(super) fn indices(view: &View) -> Vec<Arc<SearchIndex>> {
         view.parts.iter().map(|part| part.entry.index()).collect()
     }
 
     /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The indices are those of the view.
-    pub(super) fn of(view: &View, indices: &'a [Arc<Index>], terms: &'a [Term]) -> Self {
+    pub(super) fn look_up(view: &View, indices: &'a [Arc<SearchIndex>], terms: &'a [TermHash]) -> Self {
         let (mut postings, mut having, mut all) = (Vec::new(), vec![0; terms.len()], 0);
         for (part, index) in view.parts.iter().zip(indices) {
             all += part.entry.tools.len();
@@ -68,21 +68,21 @@ impl<'a> Found<'a> {
                 }
             }
         }
-        Self { indices, terms, postings, rarity: having.into_iter().map(|having| weigh::rarity(having, all)).collect() }
+        Self { indices, terms, postings, rarity: having.into_iter().map(|having| bm25f::rarity(having, all)).collect() }
     }
 
     /// Hands on every tool of the view that has a term, in no particular order, each with what every term weighs in the leaf it is in.
-    pub(super) fn each(&self, view: &View, mut each: impl FnMut(Candidate, Weighed<'_>)) {
+    pub(super) fn each(&self, view: &View, mut each: impl FnMut(ScoredTool, Weighed<'_>)) {
         let mut leaves = self.postings.chunks(self.terms.len());
         let mut scored = Scored::default();
         for ((number, part), index) in (0..).zip(&view.parts).zip(self.indices) {
-            let places = Places::of(part);
+            let places = ToolPositions::for_part(part);
             for leaf in 0..index.leaves.len() {
                 let Some(postings) = leaves.next() else { return };
                 scored.add(postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
                     if let Some(place) = places.place(leaf * TOOLS + usize::from(tool)) {
-                        each(Candidate { score, part: number, tool: place, fields }, Weighed { postings, tool });
+                        each(ScoredTool { score, part: number, tool: place, fields }, Weighed { postings, tool });
                     }
                 });
             }
@@ -93,7 +93,7 @@ impl<'a> Found<'a> {
                 scored.add(&postings, &self.rarity);
                 scored.drain(|tool, score, fields| {
                     let weighed = Weighed { postings: &postings, tool };
-                    each(Candidate { score, part: number, tool: *place, fields }, weighed);
+                    each(ScoredTool { score, part: number, tool: *place, fields }, weighed);
                 });
             }
         }
@@ -102,7 +102,7 @@ impl<'a> Found<'a> {
     /// Hands on every tool of the view: its part and place there, and the words of its names, each with whether it is a whole name.
     pub(super) fn each_name(view: &View, mut each: impl FnMut(u32, u32, &[(bool, &str)])) {
         for (number, part) in (0..).zip(&view.parts) {
-            let (places, index) = (Places::of(part), part.entry.index());
+            let (places, index) = (ToolPositions::for_part(part), part.entry.index());
             for (at, leaf) in index.leaves.iter().enumerate() {
                 leaf.names.each_tool(|tool, words| {
                     if let Some(place) = places.place(at * TOOLS + usize::from(tool)) {
@@ -199,15 +199,15 @@ impl Scored {
 }
 
 /// Where the tools of an entry stand in a part of a view.
-struct Places {
+struct ToolPositions {
     /// By place in the entry; `None` when both are the same.
     by_entry: Option<Vec<Option<u32>>>,
     /// Tools that the view names otherwise than the entry, by place in the part, each with an index of its own.
-    renamed: Vec<(u32, Index)>,
+    renamed: Vec<(u32, SearchIndex)>,
 }
 
-impl Places {
-    fn of(part: &Part) -> Self {
+impl ToolPositions {
+    fn for_part(part: &Part) -> Self {
         let entry = &part.entry;
         if Arc::ptr_eq(&part.tools, &entry.tools) {
             return Self { by_entry: None, renamed: Vec::new() };
@@ -220,7 +220,7 @@ impl Places {
             if Arc::ptr_eq(global, tool) || global.name == tool.name {
                 by_entry[at] = Some(place);
             } else {
-                renamed.push((place, Index::of(&entry.name, &entry.manifest, std::slice::from_ref(tool))));
+                renamed.push((place, SearchIndex::build(&entry.name, &entry.manifest, std::slice::from_ref(tool))));
             }
         }
         Self { by_entry: Some(by_entry), renamed }
@@ -236,7 +236,7 @@ impl Places {
 
 /// A tool while it is decided who is best.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Candidate {
+pub(super) struct ScoredTool {
     pub(super) score: f32,
     pub(super) part: u32,
     /// Within the part's tools.
@@ -244,7 +244,7 @@ pub(super) struct Candidate {
     pub(super) fields: u8,
 }
 
-impl Candidate {
+impl ScoredTool {
     pub(super) fn hit(self, view: &View) -> Option<Hit> {
         let tool = view.parts.get(self.part as usize)?.tools.get(self.tool as usize)?;
         Some(Hit { tool: Arc::clone(tool), score: self.score, fields: Fields(self.fields), tier: None })
@@ -254,7 +254,7 @@ impl Candidate {
 /// The best candidates so far, and not many more.
 struct Best {
     limit: usize,
-    candidates: Vec<Candidate>,
+    candidates: Vec<ScoredTool>,
 }
 
 impl Best {
@@ -265,7 +265,7 @@ impl Best {
         Self { limit, candidates: Vec::new() }
     }
 
-    fn take(&mut self, candidate: Candidate) {
+    fn take(&mut self, candidate: ScoredTool) {
         self.candidates.push(candidate);
         if self.candidates.len() >= self.limit.saturating_mul(2).saturating_add(Self::SLACK) {
             self.cut();
@@ -279,7 +279,7 @@ impl Best {
         }
     }
 
-    fn finish(mut self) -> Vec<Candidate> {
+    fn finish(mut self) -> Vec<ScoredTool> {
         self.cut();
         self.candidates.sort_unstable_by(better);
         self.candidates
@@ -287,6 +287,6 @@ impl Best {
 }
 
 /// The better one first; equal ones in the order of the view.
-fn better(a: &Candidate, b: &Candidate) -> Ordering {
+fn better(a: &ScoredTool, b: &ScoredTool) -> Ordering {
     b.score.total_cmp(&a.score).then_with(|| (a.part, a.tool).cmp(&(b.part, b.tool)))
 }

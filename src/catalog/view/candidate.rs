@@ -6,7 +6,7 @@ use super::Why;
 use crate::model::ViewTool;
 
 /// A tool that may be in the list.
-pub(super) struct Candidate {
+pub(super) struct ViewCandidate {
     pub(super) tool: Arc<ViewTool>,
     /// Where it stands in the usual order.
     pub(super) at: usize,

@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::candidate::Candidate;
-use super::room::{Fate, Room};
-use super::{Carried, Estimator, LeftOut, Part, Pick, View, ViewNote, ViewQuery, Why};
+use super::candidate::ViewCandidate;
+use super::placement::{Placement, PlacementBudget};
+use super::{Estimator, LeftOut, Part, Pick, StickyTools, View, ViewNote, ViewQuery, Why};
 use crate::model::ToolId;
 
 impl View {
@@ -27,16 +27,16 @@ impl View {
         };
         let candidates = self.candidates(query, &scores);
         self.note_carried(query.sticky.as_ref(), &candidates);
-        let mut room = Room::new(query, target, &candidates);
-        let mut fates: Vec<Fate> = candidates.iter().map(|candidate| room.fate(candidate)).collect();
+        let mut room = PlacementBudget::new(query, target, &candidates);
+        let mut fates: Vec<Placement> = candidates.iter().map(|candidate| room.fate(candidate)).collect();
         room.load_one(&candidates, &mut fates);
         self.notes.extend(room.notes());
         let mut carried = HashMap::new();
         let mut placed = Vec::with_capacity(total);
         for (rank, (candidate, fate)) in candidates.into_iter().zip(fates).enumerate() {
-            let Candidate { tool, at, score, why, .. } = candidate;
+            let ViewCandidate { tool, at, score, why, .. } = candidate;
             carried.extend(candidate.carried.map(|place| (tool.id.clone(), place)));
-            let deferred = matches!(fate, Fate::Deferred);
+            let deferred = matches!(fate, Placement::Deferred);
             placed.push((at, (fate, Pick { rank: rank + 1, score, why, deferred })));
         }
         placed.sort_unstable_by_key(|(at, _)| *at);
@@ -48,9 +48,9 @@ impl View {
     }
 
     /// Everything that competes, best first.
-    fn candidates(&self, query: &ViewQuery, scores: &HashMap<ToolId, f32>) -> Vec<Candidate> {
-        let places = query.sticky.as_ref().map(Carried::places);
-        let mut candidates: Vec<Candidate> = self
+    fn candidates(&self, query: &ViewQuery, scores: &HashMap<ToolId, f32>) -> Vec<ViewCandidate> {
+        let places = query.sticky.as_ref().map(StickyTools::places);
+        let mut candidates: Vec<ViewCandidate> = self
             .tools()
             .enumerate()
             .map(|(at, tool)| {
@@ -62,10 +62,10 @@ impl View {
                     (_, _, Some(_)) => Why::Relevant,
                     _ => Why::Order,
                 };
-                Candidate { tool: Arc::clone(tool), at, score, carried, why }
+                ViewCandidate { tool: Arc::clone(tool), at, score, carried, why }
             })
             .collect();
-        let group = |candidate: &Candidate| (candidate.why as u8, candidate.carried.unwrap_or(usize::MAX));
+        let group = |candidate: &ViewCandidate| (candidate.why as u8, candidate.carried.unwrap_or(usize::MAX));
         candidates.sort_by(|a, b| {
             let by_score = b.score.unwrap_or_default().total_cmp(&a.score.unwrap_or_default());
             let by_priority = b.tool.effective.priority.cmp(&a.tool.effective.priority);
@@ -74,7 +74,7 @@ impl View {
         candidates
     }
 
-    fn note_carried(&mut self, carried: Option<&Carried>, candidates: &[Candidate]) {
+    fn note_carried(&mut self, carried: Option<&StickyTools>, candidates: &[ViewCandidate]) {
         let Some(carried) = carried else { return };
         if carried.is_unreadable() {
             self.notes.push(ViewNote::StickyUnknown);
@@ -86,13 +86,13 @@ impl View {
     }
 
     /// Keeps what was chosen, in the usual order. A part of which nothing was taken stays whole.
-    fn keep(&mut self, fates: Vec<(Fate, Pick)>) {
+    fn keep(&mut self, fates: Vec<(Placement, Pick)>) {
         let (mut fates, picks, left_out) = (fates.into_iter(), &mut self.picks, &mut self.left_out);
         self.parts.retain_mut(|part| {
             let (mut kept, mut changed) = (Vec::with_capacity(part.tools.len()), false);
             for (tool, (fate, pick)) in part.tools.iter().zip(&mut fates) {
-                changed |= !matches!(fate, Fate::Loaded);
-                if let Fate::Out(why) = fate {
+                changed |= !matches!(fate, Placement::Loaded);
+                if let Placement::Out(why) = fate {
                     left_out.push(LeftOut { tool: Arc::clone(tool), why });
                 } else {
                     picks.insert(tool.id.clone(), pick);

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::absence::Absence;
 use super::query::ViewQuery;
 use crate::catalog::entry::is_listed;
-use crate::catalog::lens::Lens;
-use crate::catalog::{Catalog, Entry, Standing, UnknownProfile};
+use crate::catalog::scoped_catalog::ScopedCatalog;
+use crate::catalog::{Catalog, CatalogEntry, UnknownProfile, Visibility};
 use crate::model::{Profile, ViewTool};
 
 /// One scenario's share of a view.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The scenario.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<CatalogEntry>,
     /// Its tools in the view, sorted by original name unless a conversation carries some of them. Shared with the entry when `whole`.
     pub tools: Arc<[Arc<ViewTool>]>,
     /// Whether `tools` is exactly [`Entry::listed`]: the entry's tools that are enabled and not internal, with global settings and
@@ -24,7 +24,7 @@ pub struct Part {
 }
 
 /// See the module's head.
-pub(super) struct Filter<'a> {
+pub(super) struct ViewFilter<'a> {
     query: &'a ViewQuery,
     /// Whether it asks for certain tools.
     chooses: bool,
@@ -34,14 +34,14 @@ pub(super) struct Filter<'a> {
     unknown: Option<UnknownProfile>,
 }
 
-impl<'a> Filter<'a> {
-    pub(super) fn of(catalog: &'a Catalog, query: &'a ViewQuery) -> Self {
+impl<'a> ViewFilter<'a> {
+    pub(super) fn for_query(catalog: &'a Catalog, query: &'a ViewQuery) -> Self {
         let chooses = !(query.categories.is_empty() && query.tags.is_empty() && query.q.is_none());
         Self { query, chooses, bounds: catalog.bounds(query), unknown: catalog.unknown_profile(query) }
     }
 
     /// The part of a published entry; nothing when it has no place in the view.
-    pub(super) fn part(&self, lens: &Lens<'_>, entry: &Arc<Entry>) -> Option<Part> {
+    pub(super) fn part(&self, lens: &ScopedCatalog<'_>, entry: &Arc<CatalogEntry>) -> Option<Part> {
         if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
             return None;
         }
@@ -74,10 +74,12 @@ impl<'a> Filter<'a> {
     }
 
     /// Why no tool of an entry is for the asker, if that is so.
-    pub(super) fn refuses_entry(&self, entry: &Entry) -> Option<Absence> {
-        match &entry.standing {
-            Standing::Withdrawn(reason) | Standing::Hidden(reason) => return Some(Absence::Withdrawn(reason.clone())),
-            Standing::Published => {}
+    pub(super) fn refuses_entry(&self, entry: &CatalogEntry) -> Option<Absence> {
+        match &entry.visibility {
+            Visibility::Withdrawn(reason) | Visibility::Hidden(reason) => {
+                return Some(Absence::Withdrawn(reason.clone()));
+            }
+            Visibility::Published => {}
         }
         if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
             let told = || format!("the profile may not see scenario {}", entry.name);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::carried::Carried;
+use super::sticky::StickyTools;
 use crate::model::ScenarioName;
 
 /// What an asker wants to see. Equal queries on equal catalogs give equal views.
@@ -34,7 +34,7 @@ pub struct ViewQuery {
     /// Tools that are not needed at once are deferred where the target can say so, and left out elsewhere.
     pub defer: Option<Defer>,
     /// What the conversation carries already: those tools keep their places.
-    pub sticky: Option<Carried>,
+    pub sticky: Option<StickyTools>,
 }
 
 /// Which tools are loaded at once, and which are deferred.

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::super::{Failure, output};
+use super::super::{CommandError, output};
 
 /// Prints an answer; a tool that failed is a failure.
-pub(super) fn show(answer: &Value) -> Result<(), Failure> {
+pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     if let Some(id) = answer["approval_id"].as_str() {
-        output::line(&output::plain(&format!("waits for approval as {id}")));
+        output::line(&output::sanitize(&format!("waits for approval as {id}")));
         return Ok(());
     }
     verdict(answer)?;
@@ -17,23 +17,23 @@ pub(super) fn show(answer: &Value) -> Result<(), Failure> {
         other => output::line(&output::lines(&serde_json::to_string_pretty(other).unwrap_or_default())),
     }
     if let Some(id) = ["operation_id", "run_id"].iter().find_map(|member| answer[*member].as_str()) {
-        output::note(&output::plain(&format!("it goes on running as {id}")));
+        output::note(&output::sanitize(&format!("it goes on running as {id}")));
     }
     let took = answer["execution_time_ms"].as_u64().map(|took| format!("after {took} ms"));
     let by = answer["scenario"].as_str().map(|scenario| format!("answered by {scenario}"));
     let told: Vec<String> = by.into_iter().chain(took).collect();
     if !told.is_empty() {
-        output::note(&output::plain(&told.join(" ")));
+        output::note(&output::sanitize(&told.join(" ")));
     }
     Ok(())
 }
 
 /// Whether the tool did what it was asked, as an exit code.
-pub(super) fn verdict(answer: &Value) -> Result<(), Failure> {
+pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
     if answer["success"] != Value::Bool(false) || answer["approval_id"].is_string() {
         return Ok(());
     }
     let error = answer["error"].as_str().unwrap_or("the tool failed and does not say why");
     let code = answer["code"].as_str().map(|code| format!(" ({code})")).unwrap_or_default();
-    Err(Failure::Refused { message: format!("{error}{code}"), hint: None })
+    Err(CommandError::Refused { message: format!("{error}{code}"), hint: None })
 }

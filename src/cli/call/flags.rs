@@ -9,7 +9,7 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
 
-use super::super::{Failure, output};
+use super::super::{CommandError, output};
 use super::usage;
 
 /// Characters of a description that the help of a flag shows at most.
@@ -24,13 +24,13 @@ const UNFLAGGED: usize = 2_000;
 struct Flag<'a> {
     parameter: &'a str,
     schema: &'a Value,
-    kind: Kind,
+    kind: FlagKind,
     long: String,
 }
 
 /// What a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FlagKind {
     Text,
     Whole,
     Number,
@@ -43,12 +43,12 @@ enum Kind {
 
 /// Reads the words behind the name of a tool. Nothing when they asked for help, which was printed. With `lenient` nothing is required: it may
 /// have been given otherwise.
-pub(super) fn read(
+pub(super) fn parse_flags(
     name: &str,
     tool: &Value,
     words: &[String],
     lenient: bool,
-) -> Result<Option<Map<String, Value>>, Failure> {
+) -> Result<Option<Map<String, Value>>, CommandError> {
     let flags = flags(&tool["parameters"]);
     let matches = match command(name, tool, &flags, lenient).try_get_matches_from(words) {
         Ok(matches) => matches,
@@ -67,8 +67,8 @@ pub(super) fn read(
     Ok(Some(arguments))
 }
 
-fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> Failure {
-    Failure::Usage {
+fn wrong(name: &str, flag: &Flag<'_>, why: &str) -> CommandError {
+    CommandError::Usage {
         message: format!("`--{}` {why}", flag.long),
         hint: format!("`callsheet call {name} --help` lists its arguments"),
     }
@@ -83,7 +83,7 @@ fn flags(parameters: &Value) -> Vec<Flag<'_>> {
     let flags = plain.filter_map(|(name, schema)| {
         let long = name.replace('_', "-");
         let is_free = taken.insert(long.clone());
-        is_free.then(|| Flag { parameter: name, schema, kind: Kind::of(schema), long })
+        is_free.then(|| Flag { parameter: name, schema, kind: FlagKind::from_schema(schema), long })
     });
     flags.take(FLAGS).collect()
 }
@@ -116,7 +116,7 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
         .after_help("The flags of `callsheet call --help` can be given as well; `--args` takes all arguments as JSON.");
     if !unflagged.is_empty() {
         let unflagged = format!("Only with `--args`: {}", unflagged.join(", "));
-        command = command.after_help(output::cut(&output::plain(&unflagged), UNFLAGGED));
+        command = command.after_help(output::cut(&output::sanitize(&unflagged), UNFLAGGED));
     }
     for flag in flags {
         let needed = !lenient && required.contains(flag.parameter);
@@ -125,8 +125,8 @@ fn command(name: &str, tool: &Value, flags: &[Flag<'_>], lenient: bool) -> Comma
     command
 }
 
-impl Kind {
-    fn of(schema: &Value) -> Self {
+impl FlagKind {
+    fn from_schema(schema: &Value) -> Self {
         match schema["type"].as_str() {
             Some("string") => Self::Text,
             Some("integer") => Self::Whole,
@@ -148,7 +148,7 @@ impl Kind {
     }
 
     /// One value of this kind.
-    fn read(self, text: &str) -> Result<Value, String> {
+    fn parse(self, text: &str) -> Result<Value, String> {
         let json = || serde_json::from_str::<Value>(text);
         match self {
             Self::Text => Ok(text.into()),
@@ -182,8 +182,8 @@ impl Flag<'_> {
             argument = argument.alias(self.parameter.to_owned());
         }
         argument = match self.kind {
-            Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
-            Kind::List => argument.action(ArgAction::Append),
+            FlagKind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+            FlagKind::List => argument.action(ArgAction::Append),
             _ => argument,
         };
         match self.choices() {
@@ -193,24 +193,24 @@ impl Flag<'_> {
     }
 
     /// What one value is.
-    fn value_kind(&self) -> Kind {
-        if self.kind == Kind::List { Kind::of(&self.schema["items"]) } else { self.kind }
+    fn value_kind(&self) -> FlagKind {
+        if self.kind == FlagKind::List { FlagKind::from_schema(&self.schema["items"]) } else { self.kind }
     }
 
     /// The values that an enumeration allows, as they are typed.
     fn choices(&self) -> Option<Vec<String>> {
-        let allowed = self.schema["enum"].as_array().filter(|_| self.kind != Kind::List)?;
+        let allowed = self.schema["enum"].as_array().filter(|_| self.kind != FlagKind::List)?;
         Some(allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
     }
 
     fn help(&self) -> String {
         let text = self.schema["description"].as_str().unwrap_or_default();
-        let mut help = output::cut(&output::plain(text), SHOWN);
-        if self.kind == Kind::List {
+        let mut help = output::cut(&output::sanitize(text), SHOWN);
+        if self.kind == FlagKind::List {
             help.push_str(" (may be given more than once)");
         }
         if let Some(default) = self.schema.get("default") {
-            help = format!("{help} [default: {}]", output::cut(&output::plain(&default.to_string()), 60));
+            help = format!("{help} [default: {}]", output::cut(&output::sanitize(&default.to_string()), 60));
         }
         help.trim().to_owned()
     }
@@ -219,11 +219,11 @@ impl Flag<'_> {
     fn value(&self, matches: &ArgMatches) -> Result<Option<Value>, String> {
         let Some(mut given) = matches.get_many::<String>(self.parameter) else { return Ok(None) };
         let one = self.value_kind();
-        if self.kind != Kind::List {
+        if self.kind != FlagKind::List {
             let Some(text) = given.next() else { return Ok(None) };
             // An enumeration may hold what its type does not say.
             let chosen = output::list(self.schema, "enum").iter().find(|value| value.to_string() == *text);
-            return chosen.map_or_else(|| one.read(text), |value| Ok(value.clone())).map(Some);
+            return chosen.map_or_else(|| one.parse(text), |value| Ok(value.clone())).map(Some);
         }
         let texts: Vec<&String> = given.collect();
         if let [text] = texts.as_slice()
@@ -231,7 +231,7 @@ impl Flag<'_> {
         {
             return Ok(Some(Value::Array(list)));
         }
-        texts.into_iter().map(|text| one.read(text)).collect::<Result<_, _>>().map(|list| Some(Value::Array(list)))
+        texts.into_iter().map(|text| one.parse(text)).collect::<Result<_, _>>().map(|list| Some(Value::Array(list)))
     }
 }
 
@@ -262,9 +262,9 @@ mod tests {
 
     fn given(words: &[&str]) -> Result<Value, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        match read("try", &tool(), &words, false) {
+        match parse_flags("try", &tool(), &words, false) {
             Ok(arguments) => Ok(Value::Object(arguments.unwrap_or_default())),
-            Err(Failure::Usage { message, .. }) => Err(message),
+            Err(CommandError::Usage { message, .. }) => Err(message),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -331,9 +331,9 @@ mod tests {
         let required: Vec<&String> = properties.keys().skip(1).collect();
         let tool = json!({"parameters": {"type": "object", "properties": properties, "required": required}});
         let words = ["--p-499", "7"].map(str::to_owned);
-        let Ok(Some(arguments)) = read("try", &tool, &words, true) else { panic!("it has a flag") };
+        let Ok(Some(arguments)) = parse_flags("try", &tool, &words, true) else { panic!("it has a flag") };
         assert_eq!(Value::Object(arguments), json!({"p_499": 7}));
-        assert!(read("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
+        assert!(parse_flags("try", &tool, &["--p-500".to_owned(), "7".to_owned()], true).is_err());
         let help = command("try", &tool, &flags(&tool["parameters"]), true).render_long_help().to_string();
         assert!(help.contains("Only with `--args`: p_500, p_501"), "{}", help.len());
         assert!(!help.contains("p_19999"), "the list is cut");

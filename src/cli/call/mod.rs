@@ -8,8 +8,8 @@ use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches as _};
 use serde_json::{Map, Value, json};
 
-use super::client::{Daemon, Query};
-use super::{Failure, Remote, output};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, output};
 
 mod answer;
 mod flags;
@@ -19,7 +19,7 @@ const MAX_ARGUMENTS: u64 = 64 * 1024 * 1024;
 
 /// Arguments of `call`.
 #[derive(Debug, Args)]
-pub(super) struct Call {
+pub(super) struct CallArgs {
     /// Published name, `scenario/tool` or `module.tool`, then the tool's own arguments as flags: `callsheet call NAME --help` lists them.
     #[arg(
         required = true,
@@ -48,20 +48,22 @@ pub(super) struct Call {
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteArgs,
 }
 
-impl Call {
-    pub(super) async fn run(mut self) -> Result<(), Failure> {
+impl CallArgs {
+    pub(super) async fn run(mut self) -> Result<(), CommandError> {
         let words = std::mem::take(&mut self.words);
         let Some((name, rest)) = words.split_first() else { return Ok(()) };
         let own = self.take_own(name, rest)?;
-        let daemon = Daemon::of(&self.remote)?;
+        let daemon = DaemonClient::from_args(&self.remote)?;
         let mut arguments = self.arguments()?;
         if !own.is_empty() || self.args.is_none() {
             match self.tool(&daemon, name).await {
                 Ok(tool) => {
-                    let Some(given) = flags::read(name, &tool, &own, self.args.is_some())? else { return Ok(()) };
+                    let Some(given) = flags::parse_flags(name, &tool, &own, self.args.is_some())? else {
+                        return Ok(());
+                    };
                     arguments.extend(given);
                 }
                 // What an earlier list called so may not be found by that name now.
@@ -79,7 +81,7 @@ impl Call {
     }
 
     /// Takes the flags of this command out of what stands behind the name. The rest is the tool's.
-    fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, Failure> {
+    fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, CommandError> {
         let (mut ours, mut theirs) = (vec!["call".to_owned(), name.to_owned()], Vec::new());
         let command = Self::augment_args(clap::Command::new("call"));
         let mut words = rest.iter();
@@ -123,24 +125,24 @@ impl Call {
     }
 
     /// What `--args` gives.
-    fn arguments(&self) -> Result<Map<String, Value>, Failure> {
+    fn arguments(&self) -> Result<Map<String, Value>, CommandError> {
         let Some(given) = self.args.as_deref() else { return Ok(Map::new()) };
         let (from, text) = match given.strip_prefix('@') {
             _ if given == "-" => ("standard input".to_owned(), read(std::io::stdin().lock())),
             Some(path) => (format!("`{path}`"), std::fs::File::open(path).and_then(read)),
             None => ("`--args`".to_owned(), Ok(given.to_owned())),
         };
-        let text = text.map_err(|error| Failure::Usage {
+        let text = text.map_err(|error| CommandError::Usage {
             message: format!("{from} cannot be read: {error}"),
             hint: "write `--args '{...}'`, `--args @FILE`, or `--args -` for standard input".into(),
         })?;
         match serde_json::from_str(&text) {
             Ok(Value::Object(arguments)) => Ok(arguments),
-            Ok(_) => Err(Failure::Usage {
+            Ok(_) => Err(CommandError::Usage {
                 message: format!("{from} holds no JSON object"),
                 hint: "write the arguments by name: `{\"query\": \"...\"}`".into(),
             }),
-            Err(error) => Err(Failure::Usage {
+            Err(error) => Err(CommandError::Usage {
                 message: format!("{from} holds no JSON: {error}"),
                 hint: "write the arguments as one JSON object; in a shell, within single quotes".into(),
             }),
@@ -148,9 +150,9 @@ impl Call {
     }
 
     /// The tool as the list has it for this asker.
-    async fn tool(&self, daemon: &Daemon, name: &str) -> Result<Value, Failure> {
+    async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
         let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
-        let query: Query<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
+        let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
         let mut path = vec!["tools"];
         match (&self.scenario, name.split_once('/')) {
             // An identity is two segments; its tool may hold further slashes, which are part of the second.
@@ -161,7 +163,7 @@ impl Call {
         let found = daemon.get(&path, query.clone(), "name").await;
         match found {
             // With a scenario a published name serves as well.
-            Err(Failure::Refused { .. }) if self.scenario.is_some() && !name.contains('/') => {
+            Err(CommandError::Refused { .. }) if self.scenario.is_some() && !name.contains('/') => {
                 Ok(daemon.get(&["tools", name], query, "name").await?.value)
             }
             found => Ok(found?.value),
@@ -193,11 +195,11 @@ fn read(source: impl std::io::Read) -> std::io::Result<String> {
 }
 
 /// Wrong usage in one sentence, without the rest of what clap says.
-fn usage(error: &clap::Error, name: &str) -> Failure {
+fn usage(error: &clap::Error, name: &str) -> CommandError {
     let text = error.to_string();
     let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let message = first.join(" ");
-    Failure::Usage {
+    CommandError::Usage {
         message: message.strip_prefix("error: ").unwrap_or(&message).to_owned(),
         hint: format!("`callsheet call {name} --help` lists its arguments"),
     }

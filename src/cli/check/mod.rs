@@ -6,23 +6,23 @@ use std::path::PathBuf;
 use clap::Args;
 use url::Url;
 
-use super::Failure;
+use super::CommandError;
 use crate::config::Config;
-use crate::model::{Accept, Severity};
+use crate::model::{AcceptedVersions, Severity};
 use crate::protocols::module;
 use crate::protocols::tool_discovery::{self, Inspected, PATH};
 
-pub(super) mod ask;
 mod report;
+pub(super) mod serving;
 
-use report::Report;
+use report::CheckReport;
 
 /// Bytes of a file or of standard input, far beyond what a daemon takes.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(super) struct CheckArgs {
     /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
     #[arg(value_name = "URL|FILE")]
     subject: String,
@@ -34,23 +34,23 @@ pub(super) struct Check {
     json: bool,
 }
 
-impl Check {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl CheckArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         let (subject, inspected) = match address(&self.subject)? {
-            Some(base) => ask::ask(base, &Config::for_state(PathBuf::new())).await?,
+            Some(base) => serving::inspect_scenario(base, &Config::for_state(PathBuf::new())).await?,
             None => (self.subject.clone(), self.read()?),
         };
-        let report = Report::of(subject, inspected, self.strict);
+        let report = CheckReport::new(subject, inspected, self.strict);
         if self.json {
             report.print_json();
         } else {
             report.print();
         }
-        if report.worst() == Some(Severity::Error) { Err(Failure::Found) } else { Ok(()) }
+        if report.worst() == Some(Severity::Error) { Err(CommandError::Found) } else { Ok(()) }
     }
 
     /// The manifest in a file or from standard input.
-    fn read(&self) -> Result<Inspected, Failure> {
+    fn read(&self) -> Result<Inspected, CommandError> {
         let mut body = Vec::new();
         let from = if self.subject == "-" { "standard input" } else { self.subject.as_str() };
         let read = if self.subject == "-" {
@@ -58,26 +58,26 @@ impl Check {
         } else {
             std::fs::File::open(&self.subject).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut body))
         };
-        read.map_err(|error| Failure::Usage {
+        read.map_err(|error| CommandError::Usage {
             message: format!("{from} cannot be read: {error}"),
             hint: "name a file with a manifest, an address like http://127.0.0.1:15000, or `-` for standard input"
                 .into(),
         })?;
         if body.len() as u64 > MAX_FILE {
             let message = format!("{from} is larger than {} MiB", MAX_FILE >> 20);
-            return Err(Failure::Usage { message, hint: "no daemon would take such a manifest".into() });
+            return Err(CommandError::Usage { message, hint: "no daemon would take such a manifest".into() });
         }
-        Ok(inspect(&body, &Accept::default()))
+        Ok(inspect(&body, &AcceptedVersions::default()))
     }
 }
 
 /// Judges a document of either protocol.
-fn inspect(body: &[u8], accept: &Accept) -> Inspected {
+fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
 /// The base address that `subject` names; nothing when it names a file.
-fn address(subject: &str) -> Result<Option<Url>, Failure> {
+fn address(subject: &str) -> Result<Option<Url>, CommandError> {
     if !subject.contains("://") {
         return Ok(None);
     }
@@ -89,7 +89,7 @@ fn address(subject: &str) -> Result<Option<Url>, Failure> {
             url.set_path(&base);
             Ok(Some(url))
         }
-        _ => Err(Failure::Usage {
+        _ => Err(CommandError::Usage {
             // It may hold a password, so it is not repeated.
             message: "the address cannot be asked".into(),
             hint: "write it like http://127.0.0.1:15000".into(),
@@ -114,6 +114,6 @@ mod tests {
         ] {
             assert_eq!(address(subject).unwrap().as_ref().map(Url::as_str), base, "{subject}");
         }
-        assert!(matches!(address("ftp://h/"), Err(Failure::Usage { .. })));
+        assert!(matches!(address("ftp://h/"), Err(CommandError::Usage { .. })));
     }
 }

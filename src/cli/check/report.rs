@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use super::super::output;
-use super::super::table::{Fit, Sheet, cell};
+use super::super::table::{ColumnFit, TextTable, cell};
 use crate::model::{Finding, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
 /// The findings of one document or scenario.
-pub(super) struct Report {
+pub(super) struct CheckReport {
     subject: String,
     inspected: Inspected,
     strict: bool,
 }
 
-impl Report {
+impl CheckReport {
     /// With `strict`, warnings count and show as errors.
-    pub(super) fn of(subject: String, inspected: Inspected, strict: bool) -> Self {
+    pub(super) fn new(subject: String, inspected: Inspected, strict: bool) -> Self {
         Self { subject, inspected, strict }
     }
 
@@ -39,19 +39,19 @@ impl Report {
 
     /// Prints a table grouped by tool, and a line that sums it up.
     pub(super) fn print(&self) {
-        let mut sheet = Sheet::new(&[
-            ("TOOL", Fit::Whole),
-            ("SEVERITY", Fit::Whole),
-            ("CODE", Fit::Whole),
-            ("POINTER", Fit::Wrap),
-            ("MESSAGE", Fit::Wrap),
-            ("HINT", Fit::Wrap),
+        let mut sheet = TextTable::new(&[
+            ("TOOL", ColumnFit::Whole),
+            ("SEVERITY", ColumnFit::Whole),
+            ("CODE", ColumnFit::Whole),
+            ("POINTER", ColumnFit::Wrap),
+            ("MESSAGE", ColumnFit::Wrap),
+            ("HINT", ColumnFit::Wrap),
         ]);
         let mut group = None;
         for finding in &self.inspected.findings {
             let tool = subject(finding);
             let again = group.as_ref() == Some(&tool);
-            let shown = |text: &str| cell(output::plain(text));
+            let shown = |text: &str| cell(output::sanitize(text));
             sheet.row([
                 shown(if again { "" } else { &tool }),
                 output::severity(self.severity(finding).as_str()),
@@ -66,7 +66,7 @@ impl Report {
             sheet.print();
             output::line("");
         }
-        output::line(&output::plain(&self.summary()));
+        output::line(&output::sanitize(&self.summary()));
     }
 
     /// `2 errors, 3 warnings in 17 tools of agent-manager 1.0.0`.

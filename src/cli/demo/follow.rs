@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::catalog::Named;
+use crate::catalog::ToolChange;
 use crate::events::{Event, Message, Next, Subscription};
 use crate::model::ScenarioState;
 use crate::runtime::{Clock, Stop, Tasks};
 
 use super::super::{output, watch};
-use super::samples::Sample;
+use super::samples::SampleScenario;
 
 /// Prints each change until `stop`. The sample goes away after one turn and comes back after the next, and so on.
 pub(super) async fn follow(
     mut changes: Subscription,
-    mut sample: Sample,
+    mut sample: SampleScenario,
     clock: Clock,
     tasks: &Tasks,
     stop: Stop,
@@ -39,7 +39,7 @@ pub(super) async fn follow(
 }
 
 /// Starts or stops the sample; whether it is away now.
-async fn turn_over(sample: &mut Sample, away: bool, tasks: &Tasks) -> bool {
+async fn turn_over(sample: &mut SampleScenario, away: bool, tasks: &Tasks) -> bool {
     if !away {
         sample.stop();
         return true;
@@ -57,13 +57,18 @@ fn print(message: &Message) {
     match &message.event {
         Event::Scenario(turn) => {
             let [from, to] = [turn.from, turn.to].map(|state| state.map(ScenarioState::as_str));
-            watch::turn(turn.name.as_str(), from, to, &turn.reason);
+            watch::print_transition(turn.name.as_str(), from, to, &turn.reason);
         }
         Event::Catalog(change) => {
             let found = &change.difference;
-            let tools = |sign: char, tools: &[Named]| {
+            let tools = |sign: char, tools: &[ToolChange]| {
                 for tool in tools {
-                    output::line(&format!("{}  {sign} {} ({})", watch::time(), tool.name, output::plain(&tool.reason)));
+                    output::line(&format!(
+                        "{}  {sign} {} ({})",
+                        watch::time(),
+                        tool.name,
+                        output::sanitize(&tool.reason)
+                    ));
                 }
             };
             tools('-', &found.removed);

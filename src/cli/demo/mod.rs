@@ -7,21 +7,21 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::client::{Daemon, Query};
-use super::{Failure, Remote, output, scenarios, serve, tools};
+use super::client::{DaemonClient, QueryPairs};
+use super::{CommandError, RemoteArgs, output, scenarios, serve, tools};
 use crate::app::Callsheet;
 use crate::config::{Config, StaticScenario};
-use crate::events::Ask;
+use crate::events::SubscribeRequest;
 use crate::runtime::{Clock, Tasks};
 
 mod follow;
 mod samples;
 
-use samples::Sample;
+use samples::SampleScenario;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub(super) struct Demo {
+pub(super) struct DemoArgs {
     /// Print what there is and exit, instead of following changes until Ctrl-C.
     #[arg(long)]
     once: bool,
@@ -33,8 +33,8 @@ pub(super) struct Demo {
     turn: u32,
 }
 
-impl Demo {
-    pub(super) async fn run(self) -> Result<(), Failure> {
+impl DemoArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
         let clock = Clock::system();
         let tasks = Tasks::new();
         let folder = tempfile::tempdir().context("a folder for the demo's state cannot be made")?;
@@ -56,11 +56,11 @@ impl Demo {
             if !self.once {
                 suggest(&url);
                 let turn = Duration::from_secs(self.turn.max(1).into());
-                let changes = app.events().subscribe(Ask::default()).await.map_err(anyhow::Error::new)?;
+                let changes = app.events().subscribe(SubscribeRequest::default()).await.map_err(anyhow::Error::new)?;
                 follow::follow(changes, weather, clock, &tasks, app.stopping(), turn).await;
             }
             app.stop();
-            Ok::<_, Failure>(())
+            Ok::<_, CommandError>(())
         };
         let (served, shown) = tokio::join!(app.serve(listener), shown);
         served.context("serving HTTP")?;
@@ -70,7 +70,12 @@ impl Demo {
 }
 
 /// A configuration that touches nothing outside the demo: its own state, its own process files, quick intervals.
-fn config(folder: &Path, listen: std::net::SocketAddr, named: &[&Sample], found: &Sample) -> Result<Config, Failure> {
+fn config(
+    folder: &Path,
+    listen: std::net::SocketAddr,
+    named: &[&SampleScenario],
+    found: &SampleScenario,
+) -> Result<Config, CommandError> {
     let mut config = Config::for_state(folder.join("state.db"));
     config.server.listen = listen;
     config.server.stop_timeout = Duration::from_secs(1);
@@ -96,11 +101,11 @@ fn config(folder: &Path, listen: std::net::SocketAddr, named: &[&Sample], found:
 }
 
 /// Prints the tables as `callsheet scenarios` and `callsheet tools --all` do, over HTTP like them.
-async fn show(url: &str) -> Result<(), Failure> {
-    let remote = Remote { url: Some(url.to_owned()), config: None, json: false };
-    let daemon = Daemon::of(&remote)?;
+async fn show(url: &str) -> Result<(), CommandError> {
+    let remote = RemoteArgs { url: Some(url.to_owned()), config: None, json: false };
+    let daemon = DaemonClient::from_args(&remote)?;
     output::line(&format!("callsheet listens on {url}\n"));
-    let list = daemon.get(&["scenarios"], Query::new(), "scenarios").await?;
+    let list = daemon.get(&["scenarios"], QueryPairs::new(), "scenarios").await?;
     scenarios::show(&list.value, None, Clock::system().wall());
     output::line("");
     let list = daemon.list(vec![("include_disabled", "true".into())]).await?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::super::Failure;
+use super::super::CommandError;
 use crate::model::ScenarioName;
 use crate::runtime::{Clock, StopTrigger, Tasks};
 
@@ -20,7 +20,7 @@ use crate::runtime::{Clock, StopTrigger, Tasks};
 const MAX_AGE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A sample scenario that can be stopped and started again at the same address.
-pub(super) struct Sample {
+pub(super) struct SampleScenario {
     pub(super) name: ScenarioName,
     pub(super) url: Url,
     registry: Registry,
@@ -28,7 +28,7 @@ pub(super) struct Sample {
 }
 
 /// Starts all three: two that offer a tool of the same name, and one that goes away and comes back.
-pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[Sample; 3], Failure> {
+pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[SampleScenario; 3], CommandError> {
     let built = || -> Result<[(&str, &str, StaticProvider); 3], InvalidDefinition> {
         Ok([
             ("notes", "Keeps short notes", notes()?),
@@ -38,18 +38,18 @@ pub(super) async fn start(clock: Clock, tasks: &Tasks) -> Result<[Sample; 3], Fa
     };
     let [notes, mail, weather] = built().map_err(anyhow::Error::from).context("a sample is not well-formed")?;
     Ok([
-        Sample::start(notes, clock, tasks).await?,
-        Sample::start(mail, clock, tasks).await?,
-        Sample::start(weather, clock, tasks).await?,
+        SampleScenario::start(notes, clock, tasks).await?,
+        SampleScenario::start(mail, clock, tasks).await?,
+        SampleScenario::start(weather, clock, tasks).await?,
     ])
 }
 
-impl Sample {
+impl SampleScenario {
     async fn start(
         (name, description, provider): (&str, &str, StaticProvider),
         clock: Clock,
         tasks: &Tasks,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let config = RegistryConfig {
             scenario_name: name.into(),
             scenario_version: "1.0.0".into(),
@@ -104,7 +104,7 @@ fn notes() -> Result<StaticProvider, InvalidDefinition> {
         .category("notes")
         .enabled_by_default(false)
         .requires_approval(true);
-    let shelf = Shelf::new([json!({ "text": "two lemons", "tags": ["shopping"] })]);
+    let shelf = SampleItems::new([json!({ "text": "two lemons", "tags": ["shopping"] })]);
     let (writes, wiped) = (shelf.clone(), shelf.clone());
     Ok(StaticProvider::new("notes")
         .runs(add, move |note| done(json!({ "notes": writes.put(note) })))
@@ -125,7 +125,8 @@ fn mail() -> Result<StaticProvider, InvalidDefinition> {
         .parameter("subject", Parameter::string("In a few words"))
         .parameter("body", Parameter::string("The letter").required())
         .requires_approval(true);
-    let shelf = Shelf::new([json!({ "from": "ada@example.org", "subject": "Lunch", "body": "At noon, at the lake?" })]);
+    let shelf =
+        SampleItems::new([json!({ "from": "ada@example.org", "subject": "Lunch", "body": "At noon, at the lake?" })]);
     let outbox = shelf.clone();
     Ok(StaticProvider::new("mail")
         .runs(search, move |given| done(shelf.find(&given, &["from", "subject", "body"])))
@@ -158,9 +159,9 @@ fn done(result: Value) -> Ready<Result<Value, Infallible>> {
 
 /// What a sample keeps while the demo runs.
 #[derive(Clone)]
-struct Shelf(Arc<Mutex<Vec<Value>>>);
+struct SampleItems(Arc<Mutex<Vec<Value>>>);
 
-impl Shelf {
+impl SampleItems {
     /// Things on it at most; a demo that is called all day keeps the first.
     const MOST: usize = 1000;
 

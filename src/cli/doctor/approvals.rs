@@ -2,31 +2,31 @@
 
 use serde_json::Value;
 
-use super::super::client::Daemon;
-use super::super::{Failure, output};
-use super::report::{Check, Report};
+use super::super::client::DaemonClient;
+use super::super::{CommandError, output};
+use super::report::{CheckArea, DoctorReport};
 
 /// Looks whether whoever calls may decide about it, too. Nothing is said where no tool asks for a yes.
-pub(super) async fn check(daemon: Option<&Daemon>, report: &mut Report) {
+pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
     let Some(daemon) = daemon else { return };
-    match look(daemon).await {
+    match fetch(daemon).await {
         Ok((0, _)) => {}
         Ok((tools, true)) => {
             let message = format!("{}; saying it needs the token of server.operator_token", asking(tools));
-            report.ok(Check::Approvals, daemon.shown(), message);
+            report.ok(CheckArea::Approvals, daemon.address_text(), message);
         }
         Ok((tools, false)) => {
             let message =
                 format!("{}, and everybody who reaches the daemon may say it, whoever calls included", asking(tools));
             let hint = "set `server.operator_token`, and keep it from those who call";
-            report.warning(Check::Approvals, daemon.shown(), message, hint);
+            report.warning(CheckArea::Approvals, daemon.address_text(), message, hint);
         }
-        Err(Failure::Refused { message, .. } | Failure::Unreachable { message, .. }) => {
-            report.error(Check::Approvals, daemon.shown(), message, "look at the daemon's log");
+        Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. }) => {
+            report.error(CheckArea::Approvals, daemon.address_text(), message, "look at the daemon's log");
         }
         Err(_) => report.error(
-            Check::Approvals,
-            daemon.shown(),
+            CheckArea::Approvals,
+            daemon.address_text(),
             "what it says cannot be understood",
             "look at the daemon's log",
         ),
@@ -39,7 +39,7 @@ fn asking(tools: usize) -> String {
 }
 
 /// How many tools in the list ask for a yes, and whether saying it takes a token.
-async fn look(daemon: &Daemon) -> Result<(usize, bool), Failure> {
+async fn fetch(daemon: &DaemonClient) -> Result<(usize, bool), CommandError> {
     let tools = daemon.list(Vec::new()).await?.value;
     let asks = |tool: &&Value| tool["requires_approval"] == true;
     let asking = output::list(&tools, "tools").iter().filter(asks).count();

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::super::Failure;
-use super::super::client::Daemon;
-use super::report::{Check, Report};
+use super::super::CommandError;
+use super::super::client::DaemonClient;
+use super::report::{CheckArea, DoctorReport};
 
 /// How long whoever listens there may take to say who it is.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who answers at an address.
-pub(super) enum Heard {
+pub(super) enum DaemonProbe {
     /// A callsheet daemon of this version.
     Version(String),
     /// Somebody else, or nobody: what was heard.
@@ -18,26 +18,28 @@ pub(super) enum Heard {
 }
 
 /// Asks who is there.
-pub(super) async fn ask(daemon: &Daemon) -> Heard {
+pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     match tokio::time::timeout(PATIENCE, daemon.version()).await {
-        Ok(Ok(version)) => Heard::Version(version),
-        Ok(Err(Failure::Refused { message, .. } | Failure::Unreachable { message, .. })) => Heard::Other(message),
-        Ok(Err(_)) => Heard::Other("what it says cannot be understood".to_owned()),
-        Err(_) => Heard::Other(format!("it takes connections and says nothing for {} s", PATIENCE.as_secs())),
+        Ok(Ok(version)) => DaemonProbe::Version(version),
+        Ok(Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. })) => {
+            DaemonProbe::Other(message)
+        }
+        Ok(Err(_)) => DaemonProbe::Other("what it says cannot be understood".to_owned()),
+        Err(_) => DaemonProbe::Other(format!("it takes connections and says nothing for {} s", PATIENCE.as_secs())),
     }
 }
 
 /// Looks at the daemon that was named; gives it back when it answers.
-pub(super) async fn check(daemon: Daemon, report: &mut Report) -> Option<Daemon> {
-    let subject = daemon.shown().to_owned();
-    match ask(&daemon).await {
-        Heard::Version(version) => {
-            report.ok(Check::Daemon, &subject, format!("a callsheet daemon {version} answers"));
+pub(super) async fn check(daemon: DaemonClient, report: &mut DoctorReport) -> Option<DaemonClient> {
+    let subject = daemon.address_text().to_owned();
+    match probe(&daemon).await {
+        DaemonProbe::Version(version) => {
+            report.ok(CheckArea::Daemon, &subject, format!("a callsheet daemon {version} answers"));
             Some(daemon)
         }
-        Heard::Other(why) => {
+        DaemonProbe::Other(why) => {
             let hint = "start it with `callsheet serve`, or name another with `--url` or `CALLSHEET_URL`";
-            report.error(Check::Daemon, &subject, why, hint);
+            report.error(CheckArea::Daemon, &subject, why, hint);
             None
         }
     }

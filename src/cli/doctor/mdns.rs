@@ -1,22 +1,22 @@
 //! The local network: whether mDNS is on, and on which interfaces it can be listened to. Sends no mDNS message.
 
-use super::report::{Check, Report};
+use super::report::{CheckArea, DoctorReport};
 use crate::config;
 use crate::discovery::mdns::reach;
 
 const OFF: &str = "where there is no local network, switch it off with `discovery.mdns.enabled = false`";
 
 /// Looks at the interfaces that `[discovery.mdns]` chooses.
-pub(super) fn check(section: &config::Mdns, report: &mut Report) {
+pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
     if !section.enabled && !section.announce {
-        report.ok(Check::Mdns, "", "switched off");
+        report.ok(CheckArea::Mdns, "", "switched off");
         return;
     }
     let subject = format!("UDP port {}", section.port);
     let reached = match reach::interfaces(section) {
         Ok(reached) => reached,
         Err(error) => {
-            report.error(Check::Mdns, &subject, format!("the interfaces are not known: {error}"), OFF);
+            report.error(CheckArea::Mdns, &subject, format!("the interfaces are not known: {error}"), OFF);
             return;
         }
     };
@@ -29,13 +29,13 @@ pub(super) fn check(section: &config::Mdns, report: &mut Report) {
     let names = well.iter().map(|reach| reach.interface.as_str()).collect::<Vec<_>>().join(", ");
     if reached.is_empty() {
         let hint = format!("bring one up, or name some in `discovery.mdns.interfaces`; {OFF}");
-        report.warning(Check::Mdns, &subject, "there is no network interface to listen on", hint);
+        report.warning(CheckArea::Mdns, &subject, "there is no network interface to listen on", hint);
     } else if well.is_empty() {
-        report.error(Check::Mdns, &subject, failed, format!("look at `discovery.mdns.interfaces`; {OFF}"));
+        report.error(CheckArea::Mdns, &subject, failed, format!("look at `discovery.mdns.interfaces`; {OFF}"));
     } else if !failed.is_empty() && !section.interfaces.is_empty() {
         let hint = "bring it up, or take it out of `discovery.mdns.interfaces`";
-        report.warning(Check::Mdns, &subject, format!("{names} can be listened on, but not {failed}"), hint);
+        report.warning(CheckArea::Mdns, &subject, format!("{names} can be listened on, but not {failed}"), hint);
     } else {
-        report.ok(Check::Mdns, &subject, format!("can be listened to on {names}"));
+        report.ok(CheckArea::Mdns, &subject, format!("can be listened to on {names}"));
     }
 }

@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use self::report::{Check, Report};
-use super::Failure;
-use super::client::{self, Daemon};
+use self::report::{CheckArea, DoctorReport};
+use super::CommandError;
+use super::client::{self, DaemonClient};
 use crate::config::LoadOptions;
 
 mod approvals;
 mod configuration;
 mod daemon;
-mod holder;
 mod mdns;
 mod port;
+mod port_owner;
 mod report;
 mod scenarios;
 mod state;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-pub(super) struct Doctor {
+pub(super) struct DoctorArgs {
     /// Address of a daemon to ask for its scenarios; the configured listen address by default.
     #[arg(long, env = "CALLSHEET_URL", hide_env_values = true, value_name = "URL", help_heading = "Daemon")]
     url: Option<String>,
@@ -36,9 +36,9 @@ pub(super) struct Doctor {
     json: bool,
 }
 
-impl Doctor {
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut report = Report::default();
+impl DoctorArgs {
+    pub(super) async fn run(self) -> Result<(), CommandError> {
+        let mut report = DoctorReport::default();
         let mut options = LoadOptions::from_process();
         options.file.clone_from(&self.config);
         let loaded = configuration::check(&options, &mut report);
@@ -53,7 +53,7 @@ impl Doctor {
             scenarios::check(config, daemon, &mut report).await;
             approvals::check(daemon, &mut report).await;
         } else {
-            for check in [Check::Port, Check::State, Check::Mdns, Check::Scenarios] {
+            for check in [CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios] {
                 report.skipped(check, "", "not looked at without a configuration", "mend the configuration first");
             }
         }
@@ -63,16 +63,16 @@ impl Doctor {
             report.print();
         }
         match (usable, report.errors()) {
-            (false, _) => Err(Failure::FoundConfig),
+            (false, _) => Err(CommandError::FoundConfig),
             (true, 0) => Ok(()),
-            (true, _) => Err(Failure::Found),
+            (true, _) => Err(CommandError::Found),
         }
     }
 
     /// The daemon that an argument or the environment names, if it answers.
-    async fn named(&self, report: &mut Report) -> Result<Option<Daemon>, Failure> {
+    async fn named(&self, report: &mut DoctorReport) -> Result<Option<DaemonClient>, CommandError> {
         let Some(url) = self.url.as_deref().filter(|url| !url.is_empty()) else { return Ok(None) };
-        Ok(daemon::check(Daemon::at(client::read_url(url)?)?, report).await)
+        Ok(daemon::check(DaemonClient::at(client::parse_url(url)?)?, report).await)
     }
 }
 

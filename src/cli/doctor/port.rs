@@ -5,20 +5,20 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Socket, Type};
 
-use super::super::client::{self, Daemon};
-use super::daemon::{self, Heard};
-use super::holder;
-use super::report::{Check, Report};
+use super::super::client::{self, DaemonClient};
+use super::daemon::{self, DaemonProbe};
+use super::port_owner;
+use super::report::{CheckArea, DoctorReport};
 
 /// Looks at the address, and gives the daemon that answers there, if one does.
-pub(super) async fn check(listen: SocketAddr, report: &mut Report) -> Option<Daemon> {
+pub(super) async fn check(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
     if listen.port() == 0 {
-        report.ok(Check::Port, &subject, "a free port is taken at each start, so name the daemon with `--url`");
+        report.ok(CheckArea::Port, &subject, "a free port is taken at each start, so name the daemon with `--url`");
         return None;
     }
     match bindable(listen) {
-        Ok(()) => report.ok(Check::Port, &subject, "free; no daemon runs there"),
+        Ok(()) => report.ok(CheckArea::Port, &subject, "free; no daemon runs there"),
         Err(error) if error.kind() == ErrorKind::AddrInUse => return taken(listen, report).await,
         Err(error) => {
             let hint = match error.kind() {
@@ -26,7 +26,7 @@ pub(super) async fn check(listen: SocketAddr, report: &mut Report) -> Option<Dae
                 ErrorKind::PermissionDenied => "this user may not use that port: set `server.listen` to one above 1023",
                 _ => "set `server.listen` to another address",
             };
-            report.error(Check::Port, &subject, format!("cannot be listened on: {error}"), hint);
+            report.error(CheckArea::Port, &subject, format!("cannot be listened on: {error}"), hint);
         }
     }
     None
@@ -41,19 +41,19 @@ fn bindable(listen: SocketAddr) -> io::Result<()> {
     socket.bind(&listen.into())
 }
 
-async fn taken(listen: SocketAddr, report: &mut Report) -> Option<Daemon> {
+async fn taken(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
-    let who = holder::of_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
-    let daemon = client::address_of(listen).and_then(Daemon::at).ok()?;
-    match daemon::ask(&daemon).await {
-        Heard::Version(version) => {
-            report.ok(Check::Port, &subject, format!("a callsheet daemon {version} answers {who}").trim_end());
+    let who = port_owner::process_on_port(listen).map(|process| format!("{process} ")).unwrap_or_default();
+    let daemon = client::address_of(listen).and_then(DaemonClient::at).ok()?;
+    match daemon::probe(&daemon).await {
+        DaemonProbe::Version(version) => {
+            report.ok(CheckArea::Port, &subject, format!("a callsheet daemon {version} answers {who}").trim_end());
             Some(daemon)
         }
-        Heard::Other(why) => {
+        DaemonProbe::Other(why) => {
             let who = if who.is_empty() { "another program " } else { &who };
             let hint = "stop it, or set `server.listen` to another address";
-            report.error(Check::Port, &subject, format!("{who}listens there: {why}"), hint);
+            report.error(CheckArea::Port, &subject, format!("{who}listens there: {why}"), hint);
             None
         }
     }

@@ -4,14 +4,14 @@ use comfy_table::{Cell, Color};
 use serde_json::{Value, json};
 
 use super::super::output;
-use super::super::table::{Fit, Sheet, cell};
+use super::super::table::{ColumnFit, TextTable, cell};
 
 /// Scenarios that are well and shown one by one in the table; more of them are summed up.
 const SHOWN_WELL: usize = 5;
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
+pub(super) enum CheckArea {
     /// The layers of the configuration.
     Configuration,
     /// The listen address.
@@ -30,7 +30,7 @@ pub(super) enum Check {
 
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
+enum CheckStatus {
     /// As it should be.
     Ok,
     /// It could not be looked at.
@@ -43,9 +43,9 @@ enum Status {
 
 /// One thing that was looked at.
 #[derive(Debug)]
-struct Entry {
-    check: Check,
-    status: Status,
+struct CheckResult {
+    check: CheckArea,
+    status: CheckStatus,
     /// What it is about: a file, an address, a name.
     subject: String,
     message: String,
@@ -55,9 +55,9 @@ struct Entry {
 
 /// Everything that was looked at, in order.
 #[derive(Debug, Default)]
-pub(super) struct Report(Vec<Entry>);
+pub(super) struct DoctorReport(Vec<CheckResult>);
 
-impl Check {
+impl CheckArea {
     fn as_str(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -71,7 +71,7 @@ impl Check {
     }
 }
 
-impl Status {
+impl CheckStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -90,58 +90,76 @@ impl Status {
     }
 }
 
-impl Report {
+impl DoctorReport {
     /// Something is as it should be.
-    pub(super) fn ok(&mut self, check: Check, subject: &str, message: impl Into<String>) {
-        self.add(check, Status::Ok, subject, message.into(), None);
+    pub(super) fn ok(&mut self, check: CheckArea, subject: &str, message: impl Into<String>) {
+        self.add(check, CheckStatus::Ok, subject, message.into(), None);
     }
 
     /// Something could not be looked at.
-    pub(super) fn skipped(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(check, Status::Skipped, subject, message.into(), Some(hint.into()));
+    pub(super) fn skipped(
+        &mut self,
+        check: CheckArea,
+        subject: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(check, CheckStatus::Skipped, subject, message.into(), Some(hint.into()));
     }
 
     /// Something works, but someone should look.
-    pub(super) fn warning(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(check, Status::Warning, subject, message.into(), Some(hint.into()));
+    pub(super) fn warning(
+        &mut self,
+        check: CheckArea,
+        subject: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(check, CheckStatus::Warning, subject, message.into(), Some(hint.into()));
     }
 
     /// Something does not work.
-    pub(super) fn error(&mut self, check: Check, subject: &str, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(check, Status::Error, subject, message.into(), Some(hint.into()));
+    pub(super) fn error(
+        &mut self,
+        check: CheckArea,
+        subject: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(check, CheckStatus::Error, subject, message.into(), Some(hint.into()));
     }
 
-    fn add(&mut self, check: Check, status: Status, subject: &str, message: String, hint: Option<String>) {
+    fn add(&mut self, check: CheckArea, status: CheckStatus, subject: &str, message: String, hint: Option<String>) {
         let hint = hint.filter(|hint| !hint.is_empty());
-        self.0.push(Entry { check, status, subject: subject.to_owned(), message, hint });
+        self.0.push(CheckResult { check, status, subject: subject.to_owned(), message, hint });
     }
 
     /// Whether nothing but what is well was said of this.
-    pub(super) fn is_well(&self, check: Check) -> bool {
-        self.0.iter().filter(|entry| entry.check == check).all(|entry| entry.status == Status::Ok)
+    pub(super) fn is_well(&self, check: CheckArea) -> bool {
+        self.0.iter().filter(|entry| entry.check == check).all(|entry| entry.status == CheckStatus::Ok)
     }
 
-    fn count(&self, status: Status) -> usize {
+    fn count(&self, status: CheckStatus) -> usize {
         self.0.iter().filter(|entry| entry.status == status).count()
     }
 
     /// How much does not work.
     pub(super) fn errors(&self) -> usize {
-        self.count(Status::Error)
+        self.count(CheckStatus::Error)
     }
 
     /// Prints a table, and a line that sums it up.
     pub(super) fn print(&self) {
-        let mut sheet = Sheet::new(&[
-            ("CHECK", Fit::Whole),
-            ("STATUS", Fit::Whole),
-            ("OF", Fit::Wrap),
-            ("FOUND", Fit::Wrap),
-            ("WHAT TO DO", Fit::Wrap),
+        let mut sheet = TextTable::new(&[
+            ("CHECK", ColumnFit::Whole),
+            ("STATUS", ColumnFit::Whole),
+            ("OF", ColumnFit::Wrap),
+            ("FOUND", ColumnFit::Wrap),
+            ("WHAT TO DO", ColumnFit::Wrap),
         ]);
-        let well = |entry: &&Entry| entry.check == Check::Scenarios && entry.status == Status::Ok;
+        let well = |entry: &&CheckResult| entry.check == CheckArea::Scenarios && entry.status == CheckStatus::Ok;
         let summed_up = self.0.iter().filter(well).count() > SHOWN_WELL;
-        let shown = |text: &str| cell(output::plain(text));
+        let shown = |text: &str| cell(output::sanitize(text));
         for entry in self.0.iter().filter(|entry| !(summed_up && well(entry))) {
             sheet.row([
                 cell(entry.check.as_str()),
@@ -153,7 +171,13 @@ impl Report {
         }
         if summed_up {
             let message = format!("{} are well", self.0.iter().filter(well).count());
-            sheet.row([cell(Check::Scenarios.as_str()), Status::Ok.cell(), cell(""), shown(&message), cell("")]);
+            sheet.row([
+                cell(CheckArea::Scenarios.as_str()),
+                CheckStatus::Ok.cell(),
+                cell(""),
+                shown(&message),
+                cell(""),
+            ]);
         }
         sheet.print();
         output::line("");
@@ -162,7 +186,7 @@ impl Report {
 
     /// `2 errors, 1 warning`.
     fn summary(&self) -> String {
-        let counts = [(Status::Error, "error"), (Status::Warning, "warning")]
+        let counts = [(CheckStatus::Error, "error"), (CheckStatus::Warning, "warning")]
             .map(|(status, word)| (self.count(status), word))
             .into_iter()
             .filter(|(count, _)| *count > 0)
@@ -174,16 +198,16 @@ impl Report {
 
     /// Prints one JSON object: `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.
     pub(super) fn print_json(&self) {
-        let checks: Vec<Value> = self.0.iter().map(Entry::json).collect();
+        let checks: Vec<Value> = self.0.iter().map(CheckResult::json).collect();
         output::json(&json!({
-            "errors": self.count(Status::Error),
-            "warnings": self.count(Status::Warning),
+            "errors": self.count(CheckStatus::Error),
+            "warnings": self.count(CheckStatus::Warning),
             "checks": checks,
         }));
     }
 }
 
-impl Entry {
+impl CheckResult {
     fn json(&self) -> Value {
         json!({
             "check": self.check.as_str(),

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::super::check::ask;
-use super::super::client::Daemon;
-use super::super::{Failure, output};
-use super::report::{Check, Report};
+use super::super::check::serving;
+use super::super::client::DaemonClient;
+use super::super::{CommandError, output};
+use super::report::{CheckArea, DoctorReport};
 use crate::config::{Config, StaticScenario};
 use crate::model::{FindingCode, Severity};
 use crate::protocols::tool_discovery::Inspected;
@@ -18,19 +18,23 @@ use crate::protocols::tool_discovery::Inspected;
 const AT_ONCE: usize = 16;
 
 /// How many errors and warnings there are about a scenario's manifest.
-type Counts = (usize, usize);
+type FindingCounts = (usize, usize);
 
 /// Looks at every scenario that can be known of.
-pub(super) async fn check(config: &Config, daemon: Option<&Daemon>, report: &mut Report) {
-    let Some(daemon) = daemon else { return directly(config, report).await };
-    if let Err(failure) = through(daemon, config, report).await {
+pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
+    let Some(daemon) = daemon else { return check_directly(config, report).await };
+    if let Err(failure) = check_through_daemon(daemon, config, report).await {
         let (message, hint) = words(&failure);
-        report.error(Check::Scenarios, daemon.shown(), message, hint);
+        report.error(CheckArea::Scenarios, daemon.address_text(), message, hint);
     }
 }
 
 /// What a running daemon knows.
-async fn through(daemon: &Daemon, config: &Config, report: &mut Report) -> Result<(), Failure> {
+async fn check_through_daemon(
+    daemon: &DaemonClient,
+    config: &Config,
+    report: &mut DoctorReport,
+) -> Result<(), CommandError> {
     let known = daemon.get(&["scenarios"], Vec::new(), "scenarios").await?.value;
     let severities = ["error", "warning"].map(|severity| ("severity", severity.to_owned()));
     let findings = daemon.get(&["findings"], severities.to_vec(), "findings").await?.value;
@@ -44,7 +48,12 @@ async fn through(daemon: &Daemon, config: &Config, report: &mut Report) -> Resul
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
         let hint = "start the daemon with this configuration; `callsheet config show` tells which one that is";
-        report.warning(Check::Scenarios, missing.name.as_str(), "configured, but the daemon does not know it", hint);
+        report.warning(
+            CheckArea::Scenarios,
+            missing.name.as_str(),
+            "configured, but the daemon does not know it",
+            hint,
+        );
     }
     if scenarios.is_empty() && config.scenarios.is_empty() {
         none(report);
@@ -53,12 +62,12 @@ async fn through(daemon: &Daemon, config: &Config, report: &mut Report) -> Resul
 }
 
 /// Tells what of the daemon as a whole stands in the way of its scenarios.
-fn in_force(known: &Value, daemon: &Daemon, report: &mut Report) {
+fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     if known.get("isolated").is_some() {
         let reason = output::first_line(known, "/isolated/reason");
         report.error(
-            Check::Scenarios,
-            daemon.shown(),
+            CheckArea::Scenarios,
+            daemon.address_text(),
             reason,
             "look at the network of this machine; nothing is withdrawn meanwhile",
         );
@@ -66,18 +75,18 @@ fn in_force(known: &Value, daemon: &Daemon, report: &mut Report) {
     let refused = known.pointer("/configuration/refused").map(|refused| output::list(refused, "problems"));
     for problem in refused.unwrap_or_default() {
         let message = format!("not reloaded: {}", output::text(problem, "/message"));
-        report.error(Check::Configuration, daemon.shown(), message, output::text(problem, "/hint"));
+        report.error(CheckArea::Configuration, daemon.address_text(), message, output::text(problem, "/hint"));
     }
     let waiting = known.get("configuration").map(|state| output::list(state, "waiting_for_restart"));
     let waiting: Vec<_> = waiting.unwrap_or_default().iter().filter_map(Value::as_str).collect();
     if !waiting.is_empty() {
         let message = format!("changed, and not yet in force: {}", waiting.join(", "));
-        report.warning(Check::Configuration, daemon.shown(), message, "restart the daemon");
+        report.warning(CheckArea::Configuration, daemon.address_text(), message, "restart the daemon");
     }
 }
 
 /// Errors and warnings by scenario. What a format could not say, and what follows from a state, is not the scenario's doing.
-fn counts(findings: &Value) -> BTreeMap<&str, Counts> {
+fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     let aside = [
         FindingCode::Lossy,
         FindingCode::OverLimit,
@@ -85,7 +94,7 @@ fn counts(findings: &Value) -> BTreeMap<&str, Counts> {
         FindingCode::VersionRefused,
         FindingCode::NeedsAuthorization,
     ];
-    let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, FindingCounts> = BTreeMap::new();
     for finding in output::list(findings, "findings") {
         let Some(scenario) = finding["scenario"].as_str() else { continue };
         if aside.iter().any(|code| finding["code"] == code.as_str()) {
@@ -98,7 +107,7 @@ fn counts(findings: &Value) -> BTreeMap<&str, Counts> {
 }
 
 /// One scenario, as the daemon sees it.
-fn state(scenario: &Value, counts: Counts, report: &mut Report) {
+fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
     let name = output::text(scenario, "/name");
     let state = output::text(scenario, "/state");
     let why = output::first_line(scenario, "/reason");
@@ -108,21 +117,21 @@ fn state(scenario: &Value, counts: Counts, report: &mut Report) {
         "live" => manifest(&name, &url, output::number(scenario, "/tools/published"), counts, report),
         "pending" => {
             let hint = format!("look at it with `callsheet scenarios {name}`, then `callsheet trust {name}`");
-            report.warning(Check::Scenarios, &name, told, hint);
+            report.warning(CheckArea::Scenarios, &name, told, hint);
         }
         "connecting" if output::number(scenario, "/failures_in_a_row") > 0 => {
-            report.error(Check::Scenarios, &name, told, start(&url));
+            report.error(CheckArea::Scenarios, &name, told, start(&url));
         }
-        "blocked" | "removed" => report.ok(Check::Scenarios, &name, told),
+        "blocked" | "removed" => report.ok(CheckArea::Scenarios, &name, told),
         "stale" | "connecting" => report.warning(
-            Check::Scenarios,
+            CheckArea::Scenarios,
             &name,
             told,
             format!("see whether it runs, then `callsheet refresh {name}`"),
         ),
-        "incompatible" => report.error(Check::Scenarios, &name, told, UPDATE),
-        "needs-authorization" => report.error(Check::Scenarios, &name, told, AUTHORIZE),
-        _ => report.error(Check::Scenarios, &name, told, start(&url)),
+        "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
+        "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, AUTHORIZE),
+        _ => report.error(CheckArea::Scenarios, &name, told, start(&url)),
     }
 }
 
@@ -135,35 +144,36 @@ fn start(url: &str) -> String {
 }
 
 /// What is wrong with the manifest of a scenario that answers.
-fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): Counts, report: &mut Report) {
+fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
     let hint = || format!("`callsheet check {url}` tells what, and what to write instead");
     match (errors, warnings) {
-        (0, 0) => report.ok(Check::Scenarios, name, format!("live, {tools}")),
+        (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {
             let message = format!("live, {tools}; {} in its manifest", output::count(warnings, "warning"));
-            report.warning(Check::Scenarios, name, message, hint());
+            report.warning(CheckArea::Scenarios, name, message, hint());
         }
         (errors, _) => {
             let message = format!("live, {tools}; {} in its manifest", output::count(errors, "error"));
-            report.error(Check::Scenarios, name, message, hint());
+            report.error(CheckArea::Scenarios, name, message, hint());
         }
     }
 }
 
 /// Asks those of the configuration.
-async fn directly(config: &Config, report: &mut Report) {
+async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);
     }
     for some in config.scenarios.chunks(AT_ONCE) {
-        let answers = join_all(some.iter().map(|scenario| ask::ask(scenario.url.clone(), config))).await;
+        let answers =
+            join_all(some.iter().map(|scenario| serving::inspect_scenario(scenario.url.clone(), config))).await;
         for (scenario, answer) in some.iter().zip(answers) {
             judge(scenario, answer, report);
         }
     }
     report.skipped(
-        Check::Scenarios,
+        CheckArea::Scenarios,
         "others",
         "no daemon runs, so only those of the configuration were asked",
         "start one with `callsheet serve`, then look again",
@@ -171,39 +181,46 @@ async fn directly(config: &Config, report: &mut Report) {
 }
 
 /// One scenario that was asked directly.
-fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), Failure>, report: &mut Report) {
+fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
         Ok(heard) => heard,
         Err(failure) => {
             let (message, _) = words(&failure);
-            return report.error(Check::Scenarios, name, message, "start it, or mend its `url` in the configuration");
+            return report.error(
+                CheckArea::Scenarios,
+                name,
+                message,
+                "start it, or mend its `url` in the configuration",
+            );
         }
     };
     let refused = inspected.findings.iter().find(|finding| finding.code == FindingCode::VersionRefused);
     if let Some(refused) = refused {
-        return report.error(Check::Scenarios, name, format!("incompatible: {}", refused.message), UPDATE);
+        return report.error(CheckArea::Scenarios, name, format!("incompatible: {}", refused.message), UPDATE);
     }
     let Some(manifest) = &inspected.manifest else {
         let what = inspected.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
         let hint = format!("`callsheet check {url}` tells more; see that the Tool Discovery Protocol is spoken there");
-        return report.error(Check::Scenarios, name, format!("what it answers is no list of tools: {what}"), hint);
+        return report.error(CheckArea::Scenarios, name, format!("what it answers is no list of tools: {what}"), hint);
     };
     let of = |severity| inspected.findings.iter().filter(|finding| finding.severity() == severity).count();
     let tools = i64::try_from(manifest.tools.len()).unwrap_or(i64::MAX);
     self::manifest(name, &url, tools, (of(Severity::Error), of(Severity::Warning)), report);
 }
 
-fn none(report: &mut Report) {
+fn none(report: &mut DoctorReport) {
     let hint = "name some as [[scenarios]] in `callsheet.toml`, or start one";
-    report.warning(Check::Scenarios, "", "there are no scenarios", hint);
+    report.warning(CheckArea::Scenarios, "", "there are no scenarios", hint);
 }
 
 /// What a failure says, and what to do.
-fn words(failure: &Failure) -> (String, String) {
+fn words(failure: &CommandError) -> (String, String) {
     match failure {
-        Failure::Refused { message, hint } => (message.clone(), hint.clone().unwrap_or_default()),
-        Failure::Usage { message, hint } | Failure::Unreachable { message, hint } => (message.clone(), hint.clone()),
+        CommandError::Refused { message, hint } => (message.clone(), hint.clone().unwrap_or_default()),
+        CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
+            (message.clone(), hint.clone())
+        }
         _ => ("it cannot be asked".to_owned(), "see whether it runs".to_owned()),
     }
 }

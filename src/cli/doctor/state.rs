@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::report::{Check, Report};
+use super::report::{CheckArea, DoctorReport};
 use super::shown;
 use crate::state::sqlite;
 
@@ -12,23 +12,23 @@ const FULL: u64 = 1 << 20;
 const SCARCE: u64 = 100 << 20;
 
 /// Looks at the place of the database. `running` is whether a daemon answers at the configured address.
-pub(super) fn check(path: &Path, running: bool, report: &mut Report) {
+pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     let subject = shown(path);
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut notes = Vec::new();
-    match place(path, folder) {
+    match check_file(path, folder) {
         Ok(there) => notes.push(if there { "writable" } else { "made at the first start" }.to_owned()),
-        Err((message, hint)) => report.error(Check::State, &subject, message, hint),
+        Err((message, hint)) => report.error(CheckArea::State, &subject, message, hint),
     }
-    room(&subject, folder, &mut notes, report);
-    held(path, running, &mut notes, report);
-    if report.is_well(Check::State) {
-        report.ok(Check::State, &subject, notes.join(", "));
+    check_disk_space(&subject, folder, &mut notes, report);
+    check_lock(path, running, &mut notes, report);
+    if report.is_well(CheckArea::State) {
+        report.ok(CheckArea::State, &subject, notes.join(", "));
     }
 }
 
 /// Whether the file is there; else that it can be made. What stands in the way of both, and what to do.
-fn place(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
+fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
     const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
     if path.is_dir() {
         return Err(("a folder is in its place".into(), "move it away, or set `state.path` to a file"));
@@ -47,20 +47,20 @@ fn place(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
 }
 
 /// How much room is left.
-fn room(subject: &str, folder: &Path, notes: &mut Vec<String>, report: &mut Report) {
+fn check_disk_space(subject: &str, folder: &Path, notes: &mut Vec<String>, report: &mut DoctorReport) {
     const HINT: &str = "free space there, or set `state.path` to another disk";
     let Some(free) = folder.ancestors().find_map(free) else { return };
     if free < FULL {
-        report.error(Check::State, subject, format!("its disk is full: {free} bytes are left"), HINT);
+        report.error(CheckArea::State, subject, format!("its disk is full: {free} bytes are left"), HINT);
     } else if free < SCARCE {
-        report.warning(Check::State, subject, format!("its disk has {} MB left", free / 1_000_000), HINT);
+        report.warning(CheckArea::State, subject, format!("its disk has {} MB left", free / 1_000_000), HINT);
     } else {
         notes.push(format!("{}.{} GB free", free / 1_000_000_000, free / 100_000_000 % 10));
     }
 }
 
 /// Who uses it.
-fn held(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut Report) {
+fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut DoctorReport) {
     let Some(holder) = sqlite::holder(path) else { return };
     let process = holder.process.map(|process| format!(" (process {process})")).unwrap_or_default();
     if running {
@@ -68,7 +68,7 @@ fn held(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut Report
         return;
     }
     report.error(
-        Check::State,
+        CheckArea::State,
         &shown(path),
         format!("a daemon{process} has it, and none answers at `server.listen`"),
         "name its address with `--url`, or stop it before another is started on this state",

@@ -9,7 +9,7 @@ use crate::config;
 
 /// Announces this daemon, when that is switched on, until `until` completes. What stands in the way is logged: a daemon that cannot be
 /// heard of still serves whoever knows it.
-pub(crate) async fn own(section: &config::Mdns, listen: SocketAddr, until: impl Future<Output = ()>) {
+pub(crate) async fn own(section: &config::MdnsConfig, listen: SocketAddr, until: impl Future<Output = ()>) {
     let (true, Some(id)) = (section.announce, &section.id) else { return };
     if listen.ip().is_loopback() {
         tracing::info!("announced on this machine only: nothing else can reach a loopback address");

@@ -12,7 +12,7 @@ use crate::config::is_id;
 
 /// The id of the daemon whose database is at `database`: what the file beside it says (`<database>.id`), which is written when it is
 /// not there. When it can neither be read nor written the id lasts for this run only, which is logged.
-pub fn of(database: &Path) -> String {
+pub fn load_or_create(database: &Path) -> String {
     let path = beside(database);
     kept(&path).unwrap_or_else(|error| {
         tracing::warn!(path = %path.display(), %error, "the daemon's id cannot be kept, so it changes at the next start");
@@ -55,18 +55,18 @@ mod tests {
     fn an_id_is_made_once_and_a_broken_one_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("state.db");
-        let first = of(&database);
+        let first = load_or_create(&database);
         assert!(is_id(&first));
-        assert_eq!(of(&database), first);
-        assert_ne!(of(&folder.path().join("other.db")), first);
+        assert_eq!(load_or_create(&database), first);
+        assert_ne!(load_or_create(&folder.path().join("other.db")), first);
         fs::write(beside(&database), "two words\n").unwrap();
-        let second = of(&database);
+        let second = load_or_create(&database);
         assert!(is_id(&second) && second != first);
-        assert_eq!(of(&database), second);
+        assert_eq!(load_or_create(&database), second);
     }
 
     #[test]
     fn without_a_place_to_keep_it_there_is_still_an_id() {
-        assert!(is_id(&of(Path::new("/nowhere at all/state.db"))));
+        assert!(is_id(&load_or_create(Path::new("/nowhere at all/state.db"))));
     }
 }

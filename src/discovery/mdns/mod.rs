@@ -22,9 +22,9 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::own::addresses;
-use self::radio::{Ear, Event};
-use self::table::{Rules, Table};
+use self::browser::{BrowseEvent, Browser};
+use self::own_addresses::addresses;
+use self::table::{AnnouncementRules, AnnouncementTable};
 use super::{EndpointSet, Source, SourceError};
 use crate::config::{self, Config};
 use crate::model::{Finding, FindingCode, SourceId};
@@ -33,11 +33,11 @@ use crate::runtime::{Clock, Stop};
 pub use callsheet_provide::SERVICE_TYPE;
 
 pub mod announce;
-pub mod heard;
+mod browser;
 pub mod identity;
-mod own;
-mod radio;
+mod own_addresses;
 pub mod reach;
+pub mod received;
 pub mod table;
 
 /// How often the browse is renewed. Queries otherwise come ever less often, up to once an hour, and after a silent cut of the network
@@ -50,30 +50,30 @@ const BACKOFF: Duration = Duration::from_millis(250);
 
 /// The source of announcements on the local network.
 #[derive(Debug, Clone)]
-pub struct Mdns {
-    section: config::Mdns,
+pub struct MdnsSource {
+    section: config::MdnsConfig,
     clock: Clock,
 }
 
 /// The source, when it is switched on.
 pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
     let section = &config.discovery.mdns;
-    section.enabled.then(|| Box::new(Mdns::new(section.clone(), clock)) as Box<dyn Source>)
+    section.enabled.then(|| Box::new(MdnsSource::new(section.clone(), clock)) as Box<dyn Source>)
 }
 
-impl Mdns {
+impl MdnsSource {
     /// The source of this section, whose `id` is this daemon's own. Whether it is switched on is not asked here.
-    pub fn new(section: config::Mdns, clock: Clock) -> Self {
+    pub fn new(section: config::MdnsConfig, clock: Clock) -> Self {
         Self { section, clock }
     }
 
     async fn follow(self, out: watch::Sender<EndpointSet>, stop: &Stop) {
-        let rules = Rules {
+        let rules = AnnouncementRules {
             own_id: self.section.id.as_deref().map(Into::into),
             trust: self.section.trust.clone(),
             max_instances: self.section.max_instances,
         };
-        let mut told = Told { table: Table::new(rules), out, settled: false, trouble: None };
+        let mut told = SetPublisher { table: AnnouncementTable::new(rules), out, settled: false, trouble: None };
         let mut wait = BACKOFF;
         loop {
             let kinds = interface_kinds(&self.section.interfaces);
@@ -86,8 +86,8 @@ impl Mdns {
             };
             // What was heard stays in force. Nothing more is to be waited for by those who ask whether we have looked everywhere.
             told.settled = true;
-            told.trouble = Some(Trouble::Unusable { why: broken.to_string(), wait });
-            told.tell();
+            told.trouble = Some(BrowseProblem::Unusable { why: broken.to_string(), wait });
+            told.publish();
             tokio::select! {
                 () = stop.wait() => return,
                 () = self.clock.sleep(wait) => wait = cmp::min(wait * 2, RENEW),
@@ -99,17 +99,18 @@ impl Mdns {
     async fn listen(
         &self,
         daemon: &MdnsDaemon,
-        told: &mut Told,
+        told: &mut SetPublisher,
         wait: &mut Duration,
         stop: &Stop,
     ) -> Result<(), mdns_sd::Error> {
         let types = self.types();
-        let mut ear = Ear::new();
+        let mut ear = Browser::new();
         for service_type in &types {
             ear.browse(daemon, service_type).await?;
         }
         let start = self.clock.now();
-        let mut session = Session { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
+        let mut session =
+            BrowseSession { renew: start + RENEW, settle: Some(start + SETTLE), reopen: None, whole: true };
         loop {
             let due = session.due(&told.table);
             tokio::select! {
@@ -130,7 +131,7 @@ impl Mdns {
             let settled = session.settle.take_if(|at| *at <= now).is_some();
             told.settled |= settled;
             if told.table.settle(now) || settled {
-                told.tell();
+                told.publish();
             }
         }
     }
@@ -147,17 +148,17 @@ impl Mdns {
 }
 
 /// What was told, and what it is made of.
-struct Told {
-    table: Table,
+struct SetPublisher {
+    table: AnnouncementTable,
     out: watch::Sender<EndpointSet>,
     settled: bool,
     /// What stands in the way of hearing everything.
-    trouble: Option<Trouble>,
+    trouble: Option<BrowseProblem>,
 }
 
 /// What stands in the way of hearing everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Trouble {
+enum BrowseProblem {
     /// mDNS could not be opened, or ended.
     Unusable { why: String, wait: Duration },
     /// No network interface of those that are to be used is there.
@@ -166,7 +167,7 @@ enum Trouble {
     TooMuch,
 }
 
-impl Trouble {
+impl BrowseProblem {
     fn finding(&self) -> Finding {
         let (message, hint) = match self {
             Self::Unusable { why, wait } => (
@@ -186,17 +187,17 @@ impl Trouble {
     }
 }
 
-impl Told {
-    fn tell(&mut self) {
+impl SetPublisher {
+    fn publish(&mut self) {
         let own = addresses();
         let (endpoints, mut findings) = self.table.endpoints(|ip| ip.is_loopback() || own.contains(&ip));
-        findings.extend(self.trouble.as_ref().map(Trouble::finding));
-        super::announce(&self.out, EndpointSet { settled: self.settled, endpoints, findings });
+        findings.extend(self.trouble.as_ref().map(BrowseProblem::finding));
+        super::announce(&self.out, EndpointSet { initial_scan_done: self.settled, endpoints, findings });
     }
 }
 
 /// One time that mDNS is open.
-struct Session {
+struct BrowseSession {
     /// When the browse is renewed.
     renew: Instant,
     /// When we have looked everywhere; nothing once we have.
@@ -207,50 +208,50 @@ struct Session {
     whole: bool,
 }
 
-impl Session {
-    fn due(&self, table: &Table) -> Instant {
+impl BrowseSession {
+    fn due(&self, table: &AnnouncementTable) -> Instant {
         let others = [self.settle, self.reopen.as_ref().map(|(at, _)| *at), table.due()];
         others.into_iter().flatten().fold(self.renew, cmp::min)
     }
 
-    fn take(&mut self, event: Event, told: &mut Told, wait: &mut Duration, now: Instant) {
+    fn take(&mut self, event: BrowseEvent, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
         match event {
-            Event::Resolved(heard) => {
-                told.table.make_room(&heard, |ip| ip.is_loopback() || addresses().contains(&ip));
-                told.table.resolved(heard, now);
+            BrowseEvent::Resolved(heard) => {
+                told.table.make_room(&received, |ip| ip.is_loopback() || addresses().contains(&ip));
+                told.table.resolved(received, now);
             }
-            Event::Removed(fullname) => told.table.removed(&fullname, now),
-            Event::Asking { reachable } => {
-                let trouble = (!reachable).then_some(Trouble::NoInterface);
+            BrowseEvent::Removed(fullname) => told.table.removed(&fullname, now),
+            BrowseEvent::Asking { reachable } => {
+                let trouble = (!reachable).then_some(BrowseProblem::NoInterface);
                 if self.whole && told.trouble != trouble {
                     told.trouble = trouble;
-                    told.tell();
+                    told.publish();
                 }
             }
-            Event::Closed(service_type) => {
+            BrowseEvent::Closed(service_type) => {
                 self.whole = false;
                 // A second type that breaks off meanwhile is heard again at the renewal.
                 self.reopen.get_or_insert((now + *wait, service_type));
                 *wait = cmp::min(*wait * 2, RENEW);
-                told.trouble = Some(Trouble::TooMuch);
-                told.tell();
+                told.trouble = Some(BrowseProblem::TooMuch);
+                told.publish();
             }
         }
     }
 
-    fn renewed(&mut self, told: &mut Told, wait: &mut Duration, now: Instant) {
+    fn renewed(&mut self, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
         told.table.renewed(self.whole, now);
         if self.whole {
             *wait = BACKOFF;
             if told.trouble.take().is_some() {
-                told.tell();
+                told.publish();
             }
         }
         (self.whole, self.reopen, self.renew) = (true, None, now + RENEW);
     }
 }
 
-impl Source for Mdns {
+impl Source for MdnsSource {
     fn id(&self) -> SourceId {
         SourceId::Mdns
     }

@@ -18,7 +18,7 @@ const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfb);
 
 /// How one interface can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
+pub struct InterfaceReach {
     /// Its name.
     pub interface: String,
     /// What stands in the way of listening on it; nothing when an address of it can be listened on.
@@ -30,7 +30,7 @@ pub struct Reach {
 ///
 /// # Errors
 /// When the system does not tell its interfaces.
-pub fn interfaces(section: &config::Mdns) -> io::Result<Vec<Reach>> {
+pub fn interfaces(section: &config::MdnsConfig) -> io::Result<Vec<InterfaceReach>> {
     let mut chosen: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
     let all = if_addrs::get_if_addrs()?;
     for name in &section.interfaces {
@@ -44,7 +44,7 @@ pub fn interfaces(section: &config::Mdns) -> io::Result<Vec<Reach>> {
             chosen.entry(&interface.name).or_default().push(interface);
         }
     }
-    let reach = |(name, addresses): (&str, Vec<&Interface>)| Reach {
+    let reach = |(name, addresses): (&str, Vec<&Interface>)| InterfaceReach {
         interface: name.to_owned(),
         trouble: trouble(&addresses, section.port),
     };

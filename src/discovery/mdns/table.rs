@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::heard::{Claim, Heard, printable};
+use super::received::{AnnouncedScenario, ReceivedAnnouncement, printable};
 use crate::config::MdnsTrust;
-use crate::discovery::{Endpoint, EndpointId, Trust};
+use crate::discovery::{Endpoint, EndpointId, SourceTrust};
 use crate::model::{Finding, FindingCode, HttpTarget};
 
 /// How long the parts of one change are gathered.
@@ -29,7 +29,7 @@ const TOLD: usize = 20;
 
 /// What the table decides by.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct AnnouncementRules {
     /// Who this daemon is: its own announcement is never listed.
     pub own_id: Option<Arc<str>>,
     /// Whom to trust.
@@ -40,9 +40,9 @@ pub struct Rules {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Table {
-    rules: Rules,
-    instances: BTreeMap<String, Instance>,
+pub struct AnnouncementTable {
+    rules: AnnouncementRules,
+    instances: BTreeMap<String, AnnouncedInstance>,
     /// Hashes of the names of those that were not taken.
     untaken: BTreeSet<u64>,
     /// By arrival, those that were told of last and are not trusted.
@@ -54,25 +54,25 @@ pub struct Table {
 }
 
 #[derive(Debug)]
-struct Instance {
+struct AnnouncedInstance {
     arrival: u64,
     /// The round in which it was last confirmed.
     round: u64,
-    in_force: Option<Heard>,
-    pending: Option<(Heard, Instant)>,
+    in_force: Option<ReceivedAnnouncement>,
+    pending: Option<(ReceivedAnnouncement, Instant)>,
 }
 
 /// An announcement that can be asked.
-struct Candidate<'a> {
+struct ListedAnnouncement<'a> {
     arrival: u64,
-    heard: &'a Heard,
-    claim: Claim,
-    trust: Trust,
+    heard: &'a ReceivedAnnouncement,
+    claim: AnnouncedScenario,
+    trust: SourceTrust,
 }
 
-impl Table {
+impl AnnouncementTable {
     /// An empty table.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: AnnouncementRules) -> Self {
         Self {
             rules,
             instances: BTreeMap::new(),
@@ -86,13 +86,13 @@ impl Table {
 
     /// Makes room for an announcement that is new and trusted, where there is none left: the latest of those that are not trusted goes, so
     /// that no crowd of strangers keeps out who belongs here. `is_own` knows the addresses of this machine.
-    pub fn make_room(&mut self, heard: &Heard, is_own: impl Fn(IpAddr) -> bool) {
+    pub fn make_room(&mut self, heard: &ReceivedAnnouncement, is_own: impl Fn(IpAddr) -> bool) {
         let full = self.instances.len() >= self.rules.max_instances;
         if !full || self.strangers.is_empty() || self.instances.contains_key(&heard.fullname) {
             return;
         }
         let Ok(claim) = heard.claim() else { return };
-        if trust(&self.rules.trust, &claim, is_own) == Trust::Untrusted {
+        if trust(&self.rules.trust, &claim, is_own) == SourceTrust::Untrusted {
             return;
         }
         // Those that left since they were told of made room already.
@@ -105,7 +105,7 @@ impl Table {
     }
 
     /// An announcement was resolved, for the first time or anew.
-    pub fn resolved(&mut self, heard: Heard, now: Instant) {
+    pub fn resolved(&mut self, heard: ReceivedAnnouncement, now: Instant) {
         if !self.instances.contains_key(&heard.fullname) {
             if self.instances.len() >= self.rules.max_instances {
                 if self.untaken.len() < COUNTED && self.untaken.insert(hash(&heard.fullname)) {
@@ -116,7 +116,7 @@ impl Table {
             self.untaken.remove(&hash(&heard.fullname));
             self.arrivals += 1;
         }
-        let fresh = Instance { arrival: self.arrivals, round: self.round, in_force: None, pending: None };
+        let fresh = AnnouncedInstance { arrival: self.arrivals, round: self.round, in_force: None, pending: None };
         let instance = self.instances.entry(heard.fullname.clone()).or_insert(fresh);
         instance.round = self.round;
         match &mut instance.pending {
@@ -187,12 +187,12 @@ impl Table {
     pub fn endpoints(&mut self, is_own: impl Fn(IpAddr) -> bool) -> (BTreeMap<EndpointId, Endpoint>, Vec<Finding>) {
         let mut findings = Vec::new();
         let candidates = candidates(&self.instances, &self.rules, is_own, &mut findings);
-        let strangers = candidates.iter().filter(|candidate| candidate.trust == Trust::Untrusted);
+        let strangers = candidates.iter().filter(|candidate| candidate.trust == SourceTrust::Untrusted);
         self.strangers = strangers.map(|stranger| (stranger.arrival, stranger.heard.fullname.clone())).collect();
         let mut endpoints = BTreeMap::new();
         let mut services = BTreeSet::new();
-        for Candidate { heard, claim, trust, .. } in candidates {
-            let Claim { id, boot, name, url, dial, .. } = claim;
+        for ListedAnnouncement { heard, claim, trust, .. } in candidates {
+            let AnnouncedScenario { id, boot, name, url, dial, .. } = claim;
             let origin = url.origin().ascii_serialization();
             if id.is_some() && !services.insert((id.clone(), &heard.host, heard.port)) {
                 continue;
@@ -219,11 +219,11 @@ impl Table {
 
 /// What can be asked: trusted ones first, then in the order of arrival.
 fn candidates<'a>(
-    instances: &'a BTreeMap<String, Instance>,
-    rules: &Rules,
+    instances: &'a BTreeMap<String, AnnouncedInstance>,
+    rules: &AnnouncementRules,
     is_own: impl Fn(IpAddr) -> bool,
     findings: &mut Vec<Finding>,
-) -> Vec<Candidate<'a>> {
+) -> Vec<ListedAnnouncement<'a>> {
     let mut in_force: Vec<_> =
         instances.values().filter_map(|instance| Some((instance.arrival, instance.in_force.as_ref()?))).collect();
     in_force.sort_by_key(|(arrival, _)| *arrival);
@@ -233,7 +233,7 @@ fn candidates<'a>(
             Ok(claim) if claim.id.is_some() && claim.id == rules.own_id => {}
             Ok(claim) => {
                 let trust = trust(&rules.trust, &claim, &is_own);
-                candidates.push(Candidate { arrival, heard, claim, trust });
+                candidates.push(ListedAnnouncement { arrival, heard, claim, trust });
             }
             Err(why) => {
                 ignored += 1;
@@ -252,7 +252,7 @@ fn candidates<'a>(
     candidates
 }
 
-fn trust(rule: &MdnsTrust, claim: &Claim, is_own: impl Fn(IpAddr) -> bool) -> Trust {
+fn trust(rule: &MdnsTrust, claim: &AnnouncedScenario, is_own: impl Fn(IpAddr) -> bool) -> SourceTrust {
     let trusted = match rule {
         MdnsTrust::None => false,
         MdnsTrust::All => true,
@@ -261,7 +261,7 @@ fn trust(rule: &MdnsTrust, claim: &Claim, is_own: impl Fn(IpAddr) -> bool) -> Tr
             is_own(claim.address) || patterns.iter().any(|pattern| pattern.matches(&claim.label, claim.address))
         }
     };
-    if trusted { Trust::Trusted } else { Trust::Untrusted }
+    if trusted { SourceTrust::Trusted } else { SourceTrust::Untrusted }
 }
 
 fn hash(name: &str) -> u64 {
@@ -271,21 +271,24 @@ fn hash(name: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::mdns::heard::tests::heard;
+    use crate::discovery::mdns::received::tests::heard;
     use crate::runtime::Clock;
 
     const ID: (&str, &str) = ("id", "one");
 
-    fn table(trust: MdnsTrust, max_instances: usize) -> (Table, Instant) {
-        (Table::new(Rules { own_id: Some("me".into()), trust, max_instances }), Clock::system().now())
+    fn table(trust: MdnsTrust, max_instances: usize) -> (AnnouncementTable, Instant) {
+        (
+            AnnouncementTable::new(AnnouncementRules { own_id: Some("me".into()), trust, max_instances }),
+            Clock::system().now(),
+        )
     }
 
-    fn urls(table: &mut Table) -> Vec<(String, String)> {
+    fn urls(table: &mut AnnouncementTable) -> Vec<(String, String)> {
         let (endpoints, _) = table.endpoints(|ip| ip.is_loopback());
         endpoints.into_values().map(|end| (end.name.unwrap().to_string(), end.target.url().to_string())).collect()
     }
 
-    fn findings(table: &mut Table) -> Vec<String> {
+    fn findings(table: &mut AnnouncementTable) -> Vec<String> {
         table.endpoints(|ip| ip.is_loopback()).1.into_iter().map(|finding| finding.message).collect()
     }
 
@@ -341,7 +344,7 @@ mod tests {
         // The trusted one wins, though it came later.
         assert_eq!(urls(&mut table), [pair("a", "http://127.0.0.1:15000/")]);
         assert_eq!(findings(&mut table), [""; 0]);
-        let copied = Heard { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
+        let copied = ReceivedAnnouncement { host: "host-b.local".into(), ..heard("b", &["10.0.0.9"], &[ID]) };
         table.resolved(copied, start + DEBOUNCE);
         table.settle(start + DEBOUNCE * 2);
         let both = [pair("a", "http://127.0.0.1:15000/"), pair("b", "http://10.0.0.9:15000/")];
@@ -368,13 +371,13 @@ mod tests {
     fn trust_follows_the_address_that_is_asked() {
         let pattern = |name: &str| crate::config::TrustPattern::Name(name.to_owned());
         for (rule, name, address, expected) in [
-            (MdnsTrust::Local, "a", "127.0.0.1", Trust::Trusted),
-            (MdnsTrust::Local, "a", "10.0.0.5", Trust::Untrusted),
-            (MdnsTrust::None, "a", "127.0.0.1", Trust::Untrusted),
-            (MdnsTrust::All, "a", "10.0.0.5", Trust::Trusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "lab-1 (2)", "10.0.0.5", Trust::Trusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "10.0.0.5", Trust::Untrusted),
-            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "127.0.0.1", Trust::Trusted),
+            (MdnsTrust::Local, "a", "127.0.0.1", SourceTrust::Trusted),
+            (MdnsTrust::Local, "a", "10.0.0.5", SourceTrust::Untrusted),
+            (MdnsTrust::None, "a", "127.0.0.1", SourceTrust::Untrusted),
+            (MdnsTrust::All, "a", "10.0.0.5", SourceTrust::Trusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "lab-1 (2)", "10.0.0.5", SourceTrust::Trusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "10.0.0.5", SourceTrust::Untrusted),
+            (MdnsTrust::Listed(vec![pattern("lab-*")]), "home", "127.0.0.1", SourceTrust::Trusted),
         ] {
             let (mut table, start) = table(rule.clone(), 9);
             table.resolved(heard(name, &[address], &[ID]), start);
@@ -407,7 +410,7 @@ mod tests {
     #[test]
     fn strangers_make_room_for_who_is_trusted_and_nobody_else() {
         let (mut table, start) = table(MdnsTrust::Local, 2);
-        let announce = |table: &mut Table, name: &str, address: &str| {
+        let announce = |table: &mut AnnouncementTable, name: &str, address: &str| {
             let heard = heard(name, &[address], &[("id", name)]);
             table.make_room(&heard, |ip| ip.is_loopback());
             table.resolved(heard, start);

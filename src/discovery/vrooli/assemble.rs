@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use super::process_file::{Problem, Process};
+use super::process_file::{Process, ProcessFileError};
 use super::text::printable;
-use crate::discovery::{Endpoint, EndpointId, Trust};
+use crate::discovery::{Endpoint, EndpointId, SourceTrust};
 use crate::model::{Finding, FindingCode, ScenarioName};
 
 /// The folder of one scenario, as it was read.
@@ -16,7 +16,7 @@ pub(super) struct Folder {
     /// Where it is; its last part is the scenario's name.
     pub(super) path: PathBuf,
     /// The process files that are there, in their order of precedence; an error when nothing in the folder can be read.
-    pub(super) files: Result<Vec<File>, Problem>,
+    pub(super) files: Result<Vec<File>, ProcessFileError>,
 }
 
 /// One process file, as it was read.
@@ -25,12 +25,12 @@ pub(super) struct File {
     /// Its name in the folder.
     pub(super) name: &'static str,
     /// Its text.
-    pub(super) text: Result<String, Problem>,
+    pub(super) text: Result<String, ProcessFileError>,
 }
 
 /// A usable entry, remembered so that a half-written file does not make it vanish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     /// The file that named it.
     file: &'static str,
     /// The process that must live.
@@ -43,7 +43,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Assembled {
     /// One entry per scenario that runs.
-    pub(super) entries: BTreeMap<EndpointId, Entry>,
+    pub(super) entries: BTreeMap<EndpointId, ProcessEntry>,
     /// What could not be used, in the order of the folders.
     pub(super) findings: Vec<Finding>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Assembled {
 /// Judges every folder. `before` holds the entries of the time before, for files that say nothing now.
 pub(super) fn assemble(
     folders: &[Folder],
-    before: &BTreeMap<EndpointId, Entry>,
+    before: &BTreeMap<EndpointId, ProcessEntry>,
     alive: &dyn Fn(u32) -> bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
@@ -74,13 +74,13 @@ pub(super) fn assemble(
 struct Judge<'a> {
     folder: &'a Folder,
     name: &'a ScenarioName,
-    before: Option<&'a Entry>,
+    before: Option<&'a ProcessEntry>,
     alive: &'a dyn Fn(u32) -> bool,
 }
 
 impl Judge<'_> {
     /// The entry of the first usable file.
-    fn entry(&self, findings: &mut Vec<Finding>) -> Option<Entry> {
+    fn entry(&self, findings: &mut Vec<Finding>) -> Option<ProcessEntry> {
         let files = match &self.folder.files {
             Ok(files) => files,
             Err(problem) => {
@@ -92,7 +92,7 @@ impl Judge<'_> {
         let mut portless = None;
         for file in files {
             let path = self.folder.path.join(file.name);
-            let read = file.text.as_deref().map_err(Problem::clone).and_then(Process::read);
+            let read = file.text.as_deref().map_err(ProcessFileError::clone).and_then(Process::parse);
             let judged = match read {
                 Ok(process) if !(self.alive)(process.pid) => continue,
                 Ok(Process { port: Ok(None), .. }) => {
@@ -118,22 +118,22 @@ impl Judge<'_> {
     }
 
     /// What the file said before, when it says nothing now and its process still lives.
-    fn kept(&self, file: &str, problem: &Problem) -> Option<&Entry> {
+    fn kept(&self, file: &str, problem: &ProcessFileError) -> Option<&ProcessEntry> {
         self.before.filter(|entry| problem.is_silence() && entry.file == file && (self.alive)(entry.pid))
     }
 
-    fn usable(&self, file: &'static str, pid: u32, port: u16, boot: String) -> Result<Entry, Problem> {
-        let url = Url::parse(&format!("http://127.0.0.1:{port}")).map_err(|_| Problem::Invalid {
+    fn usable(&self, file: &'static str, pid: u32, port: u16, boot: String) -> Result<ProcessEntry, ProcessFileError> {
+        let url = Url::parse(&format!("http://127.0.0.1:{port}")).map_err(|_| ProcessFileError::Invalid {
             field: "port",
             found: port.to_string(),
             wanted: "a port of an address",
         })?;
         let name = Some(self.name.clone());
-        let endpoint = Endpoint { name, boot: Some(boot.into()), ..Endpoint::at(url, Trust::Trusted) };
-        Ok(Entry { file, pid, endpoint })
+        let endpoint = Endpoint { name, boot: Some(boot.into()), ..Endpoint::at(url, SourceTrust::Trusted) };
+        Ok(ProcessEntry { file, pid, endpoint })
     }
 
-    fn finding(&self, path: &Path, problem: &Problem, kept: Option<&Entry>) -> Finding {
+    fn finding(&self, path: &Path, problem: &ProcessFileError, kept: Option<&ProcessEntry>) -> Finding {
         let path = printable(&path.to_string_lossy());
         let message = match kept {
             None => format!("`{path}` was left out: {problem}"),
@@ -145,7 +145,7 @@ impl Judge<'_> {
             }
         };
         let hint = match problem {
-            Problem::Unreadable(_) => "let the user that runs callsheet read it".to_owned(),
+            ProcessFileError::Unreadable(_) => "let the user that runs callsheet read it".to_owned(),
             _ => format!("restart the scenario `{}`, which writes the file anew, or remove the file", self.name),
         };
         let finding = Finding::new(FindingCode::EntryIgnored, message).of_scenario(self.name).hint(hint);
@@ -248,7 +248,7 @@ mod tests {
         let (whole, later) = (text(LIVE, "15000"), text(LIVE, "15009"));
         let before = assemble(&[folder("a", &[("start-api.json", &whole)])], &BTreeMap::new(), &alive).entries;
         let torn = folder("a", &[("start-api.json", &whole[..20]), ("api.json", &later)]);
-        let closed = Folder { files: Err(Problem::Unreadable("no".into())), ..torn.clone() };
+        let closed = Folder { files: Err(ProcessFileError::Unreadable("no".into())), ..torn.clone() };
         for folder in [torn.clone(), closed.clone()] {
             let kept = assemble(std::slice::from_ref(&folder), &before, &alive);
             assert_eq!(kept.entries, before);

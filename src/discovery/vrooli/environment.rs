@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use url::{Host, Url};
 
 use crate::config::Config;
-use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, Trust, told_once};
+use crate::discovery::{Endpoint, EndpointId, EndpointSet, Source, SourceError, SourceTrust, told_once};
 use crate::model::{Finding, FindingCode, ScenarioName, SourceId};
 use crate::runtime::{Clock, Stop};
 
@@ -23,13 +23,13 @@ const OWN_PREFIX: &str = "CALLSHEET_";
 
 /// The source of `<NAME>_API_URL`.
 #[derive(Debug, Clone)]
-pub struct Environment {
+pub struct EnvironmentSource {
     set: EndpointSet,
 }
 
 /// Why a variable was left out. None of the texts holds the value.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+enum VariableError {
     #[error(
         "its name before `_API_URL` makes no scenario name (use capitals, digits and `_`, beginning with a capital or digit)"
     )]
@@ -53,10 +53,10 @@ enum Problem {
 /// The source over this process's variables, when it is switched on.
 pub fn make(config: &Config, _clock: Clock) -> Option<Box<dyn Source>> {
     let rules = &config.discovery.environment;
-    rules.enabled.then(|| Box::new(Environment::new(std::env::vars_os(), rules.remote)) as Box<dyn Source>)
+    rules.enabled.then(|| Box::new(EnvironmentSource::new(std::env::vars_os(), rules.remote)) as Box<dyn Source>)
 }
 
-impl Environment {
+impl EnvironmentSource {
     /// The source over these variables (name, value). `AGENT_MANAGER_API_URL` names the scenario `agent-manager`; `CALLSHEET_*` and
     /// everything that does not end in `_API_URL` is passed over, and what cannot be used is a finding. Addresses of other hosts are
     /// taken only with `remote`: a variable like `GITHUB_API_URL` names no scenario, and must not get it asked every minute.
@@ -69,21 +69,21 @@ impl Environment {
                 continue;
             };
             let name = scenario_name(stem);
-            match name.clone().ok_or(Problem::Name).and_then(|name| Ok((name, base_address(&value, remote)?))) {
+            match name.clone().ok_or(VariableError::Name).and_then(|name| Ok((name, base_address(&value, remote)?))) {
                 Ok((name, url)) => {
                     let id = EndpointId(name.as_str().into());
                     let name = Some(name);
-                    endpoints.insert(id, Endpoint { name, ..Endpoint::at(url, Trust::Trusted) });
+                    endpoints.insert(id, Endpoint { name, ..Endpoint::at(url, SourceTrust::Trusted) });
                 }
                 Err(problem) => findings.push(ignored(&variable, name.as_ref(), &problem)),
             }
         }
         findings.sort();
-        Self { set: EndpointSet { settled: true, endpoints, findings } }
+        Self { set: EndpointSet { initial_scan_done: true, endpoints, findings } }
     }
 }
 
-impl Source for Environment {
+impl Source for EnvironmentSource {
     fn id(&self) -> SourceId {
         SourceId::Environment
     }
@@ -104,23 +104,23 @@ fn scenario_name(stem: &str) -> Option<ScenarioName> {
     written.then(|| stem.to_ascii_lowercase().replace('_', "-").parse().ok()).flatten()
 }
 
-fn base_address(value: &OsStr, remote: bool) -> Result<Url, Problem> {
-    let text = value.to_str().ok_or(Problem::NotText)?.trim();
+fn base_address(value: &OsStr, remote: bool) -> Result<Url, VariableError> {
+    let text = value.to_str().ok_or(VariableError::NotText)?.trim();
     if text.is_empty() {
-        return Err(Problem::Empty);
+        return Err(VariableError::Empty);
     }
     let url = Url::parse(text)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Problem::Scheme);
+        return Err(VariableError::Scheme);
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(Problem::QueryOrFragment);
+        return Err(VariableError::QueryOrFragment);
     }
     if url.port() == Some(0) {
-        return Err(Problem::Port);
+        return Err(VariableError::Port);
     }
     if !remote && !is_loopback(&url) {
-        return Err(Problem::Remote);
+        return Err(VariableError::Remote);
     }
     Ok(url)
 }
@@ -134,7 +134,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn ignored(variable: &str, name: Option<&ScenarioName>, problem: &Problem) -> Finding {
+fn ignored(variable: &str, name: Option<&ScenarioName>, problem: &VariableError) -> Finding {
     let variable = super::text::printable(variable);
     let finding = Finding::new(
         FindingCode::EntryIgnored,

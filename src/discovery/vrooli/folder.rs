@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::assemble::{File, Folder};
-use super::process_file::{FILES, MAX_BYTES, Problem};
+use super::process_file::{FILES, MAX_BYTES, ProcessFileError};
 
 /// Names given as examples of what was left out.
 const EXAMPLES: usize = 3;
 
 /// The folders of scenarios, bytewise in order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Listing {
+pub(super) struct FolderListing {
     /// The folders to read.
     pub(super) folders: Vec<PathBuf>,
     /// How many more there are.
@@ -28,7 +28,7 @@ pub(super) struct Listing {
 
 /// Lists the folders below `root`, at most `max`. Plain files and links that lead nowhere are no entries. However many there are, no more
 /// than `max` and a few names are held.
-pub(super) fn list(root: &Path, max: usize) -> io::Result<Listing> {
+pub(super) fn list(root: &Path, max: usize) -> io::Result<FolderListing> {
     let mut names: BTreeSet<OsString> = BTreeSet::new();
     let mut seen: usize = 0;
     for entry in fs::read_dir(root)? {
@@ -43,7 +43,7 @@ pub(super) fn list(root: &Path, max: usize) -> io::Result<Listing> {
     }
     let examples = names.iter().skip(max).map(|name| name.to_string_lossy().into_owned()).collect();
     let folders = names.iter().take(max).map(|name| root.join(name)).collect();
-    Ok(Listing { folders, left_out: seen.saturating_sub(max), examples })
+    Ok(FolderListing { folders, left_out: seen.saturating_sub(max), examples })
 }
 
 /// Reads the process files of one scenario's folder.
@@ -51,7 +51,7 @@ pub(super) fn read(path: PathBuf) -> Folder {
     let found: Vec<File> =
         FILES.into_iter().filter_map(|name| read_file(&path.join(name)).map(|text| File { name, text })).collect();
     // When not even the presence of the files can be asked for, the folder is what is wrong, and one finding is enough.
-    let unreadable = |file: &File| matches!(file.text, Err(Problem::Unreadable(_)));
+    let unreadable = |file: &File| matches!(file.text, Err(ProcessFileError::Unreadable(_)));
     let files = match found.first() {
         Some(File { text: Err(problem), .. }) if found.len() == FILES.len() && found.iter().all(unreadable) => {
             Err(problem.clone())
@@ -74,13 +74,13 @@ fn is_folder(entry: &DirEntry) -> bool {
 }
 
 /// The text of a file, or nothing when it is not there.
-fn read_file(path: &Path) -> Option<Result<String, Problem>> {
+fn read_file(path: &Path) -> Option<Result<String, ProcessFileError>> {
     match read_bytes(path) {
-        Ok(bytes) if bytes.len() > MAX_BYTES => Some(Err(Problem::TooLarge)),
-        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| Problem::NotJson("it is not UTF-8".into()))),
+        Ok(bytes) if bytes.len() > MAX_BYTES => Some(Err(ProcessFileError::TooLarge)),
+        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| ProcessFileError::NotJson("it is not UTF-8".into()))),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Some(Err(Problem::NotAFile)),
-        Err(error) => Some(Err(Problem::Unreadable(error.to_string()))),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Some(Err(ProcessFileError::NotAFile)),
+        Err(error) => Some(Err(ProcessFileError::Unreadable(error.to_string()))),
     }
 }
 

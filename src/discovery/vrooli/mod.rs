@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use self::look::Look;
+use self::scanner::FolderScanner;
 use super::{EndpointSet, Source, SourceError, announce, told_once};
 use crate::config::{self, Config};
 use crate::model::SourceId;
@@ -26,8 +26,8 @@ pub mod environment;
 mod alive;
 mod assemble;
 mod folder;
-mod look;
 mod process_file;
+mod scanner;
 mod text;
 mod watches;
 
@@ -39,7 +39,7 @@ const MIN_RESCAN: Duration = Duration::from_millis(10);
 /// The source of Vrooli's process files.
 #[derive(Debug, Clone)]
 pub struct VrooliFiles {
-    section: config::Vrooli,
+    section: config::VrooliConfig,
     clock: Clock,
 }
 
@@ -52,7 +52,7 @@ pub fn make(config: &Config, clock: Clock) -> Option<Box<dyn Source>> {
 
 impl VrooliFiles {
     /// The source over `section.path`; without a path there is nothing to be found. Whether it is switched on is not asked here.
-    pub fn new(section: config::Vrooli, clock: Clock) -> Self {
+    pub fn new(section: config::VrooliConfig, clock: Clock) -> Self {
         Self { section, clock }
     }
 
@@ -62,7 +62,7 @@ impl VrooliFiles {
         let rescan = self.section.rescan_interval.max(MIN_RESCAN);
         // Kept here too, so that the channel outlives a watcher that ended.
         let (wake, mut woken) = watch::channel(());
-        let mut look = Look::new(root, self.section.max_scenarios, rescan, wake.clone());
+        let mut look = FolderScanner::new(root, self.section.max_scenarios, rescan, wake.clone());
         loop {
             // What wakes us from here on may have come too late for this look.
             woken.mark_unchanged();
@@ -103,7 +103,7 @@ impl Source for VrooliFiles {
     ) -> BoxFuture<'static, Result<(), SourceError>> {
         async move {
             let Some(path) = self.section.path.clone() else {
-                return told_once(EndpointSet { settled: true, ..EndpointSet::default() }, out, stop).await;
+                return told_once(EndpointSet { initial_scan_done: true, ..EndpointSet::default() }, out, stop).await;
             };
             // The watcher tells absolute paths.
             let root = std::path::absolute(&path).unwrap_or(path);

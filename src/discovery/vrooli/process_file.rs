@@ -17,14 +17,14 @@ pub(super) struct Process {
     pub(super) pid: u32,
     /// Its port; `null` when the step listens nowhere. Judged apart from the process id, since the port of a dead process is of no
     /// interest.
-    pub(super) port: Result<Option<u16>, Problem>,
+    pub(super) port: Result<Option<u16>, ProcessFileError>,
     /// Tells one start from the next: process id and `started_at`.
     pub(super) boot: String,
 }
 
 /// Why a process file is of no use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Problem {
+pub(super) enum ProcessFileError {
     /// The system refused to read it.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
@@ -57,9 +57,9 @@ pub(super) enum Problem {
 
 impl Process {
     /// Reads a process file. Fields that an address does not need are not looked at.
-    pub(super) fn read(text: &str) -> Result<Self, Problem> {
-        let value: Value = serde_json::from_str(text).map_err(|error| Problem::NotJson(error.to_string()))?;
-        let Value::Object(fields) = value else { return Err(Problem::NotAnObject) };
+    pub(super) fn parse(text: &str) -> Result<Self, ProcessFileError> {
+        let value: Value = serde_json::from_str(text).map_err(|error| ProcessFileError::NotJson(error.to_string()))?;
+        let Value::Object(fields) = value else { return Err(ProcessFileError::NotAnObject) };
         let pid = pid(&fields)?;
         let boot = match fields.get("started_at") {
             None | Some(Value::Null) => pid.to_string(),
@@ -70,7 +70,7 @@ impl Process {
     }
 }
 
-impl Problem {
+impl ProcessFileError {
     /// Whether the file says nothing at all now, so that what it said before still counts. A whole file with a wrong field does speak.
     pub(super) fn is_silence(&self) -> bool {
         !matches!(self, Self::Missing(_) | Self::Invalid { .. })
@@ -85,14 +85,14 @@ impl Problem {
     }
 }
 
-fn pid(fields: &Map<String, Value>) -> Result<u32, Problem> {
-    let value = fields.get("pid").ok_or(Problem::Missing("pid"))?;
+fn pid(fields: &Map<String, Value>) -> Result<u32, ProcessFileError> {
+    let value = fields.get("pid").ok_or(ProcessFileError::Missing("pid"))?;
     let pid = value.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
     pid.ok_or_else(|| invalid("pid", value, "a process id"))
 }
 
-fn port(fields: &Map<String, Value>) -> Result<Option<u16>, Problem> {
-    let value = fields.get("port").ok_or(Problem::Missing("port"))?;
+fn port(fields: &Map<String, Value>) -> Result<Option<u16>, ProcessFileError> {
+    let value = fields.get("port").ok_or(ProcessFileError::Missing("port"))?;
     if value.is_null() {
         return Ok(None);
     }
@@ -100,13 +100,13 @@ fn port(fields: &Map<String, Value>) -> Result<Option<u16>, Problem> {
     port.map(Some).ok_or_else(|| invalid("port", value, "a number from 1 to 65535 or null"))
 }
 
-fn invalid(field: &'static str, value: &Value, wanted: &'static str) -> Problem {
+fn invalid(field: &'static str, value: &Value, wanted: &'static str) -> ProcessFileError {
     let text = value.to_string();
     let mut found: String = text.chars().take(40).collect();
     if found.len() < text.len() {
         found.push('…');
     }
-    Problem::Invalid { field, found, wanted }
+    ProcessFileError::Invalid { field, found, wanted }
 }
 
 fn shortened(text: &str) -> String {
@@ -122,7 +122,7 @@ mod tests {
         let text = r#"{"pid": 41, "pgid": 41, "process_id": "vrooli.develop.files.start-api", "phase": "develop",
             "scenario": "files", "step": "start-api", "command": "./files-api", "working_dir": "/srv/files",
             "log_file": "/var/log/files.log", "port": 15000, "started_at": "2026-01-05T10:00:00Z", "status": "running"}"#;
-        let process = Process::read(text).unwrap();
+        let process = Process::parse(text).unwrap();
         assert_eq!(process, Process { pid: 41, port: Ok(Some(15000)), boot: "41 2026-01-05T10:00:00Z".into() });
     }
 
@@ -138,7 +138,7 @@ mod tests {
             (r#"{"pid": -1, "port": 15000}"#, "its field `pid` is -1, not a process id"),
             (r#"{"pid": 4294967296, "port": 15000}"#, "its field `pid` is 4294967296, not a process id"),
         ] {
-            assert_eq!(Process::read(text).unwrap_err().to_string(), says, "{text}");
+            assert_eq!(Process::parse(text).unwrap_err().to_string(), says, "{text}");
         }
     }
 
@@ -153,16 +153,16 @@ mod tests {
             ("15000.5", Err("its field `port` is 15000.5, not a number from 1 to 65535 or null")),
             ("\"15000\"", Err("its field `port` is \"15000\", not a number from 1 to 65535 or null")),
         ] {
-            let process = Process::read(&format!(r#"{{"pid": 41, "port": {port}}}"#)).unwrap();
+            let process = Process::parse(&format!(r#"{{"pid": 41, "port": {port}}}"#)).unwrap();
             assert_eq!(process.port.map_err(|problem| problem.to_string()), expected.map_err(str::to_owned), "{port}");
         }
-        let none = Process::read(r#"{"pid": 41}"#).unwrap();
-        assert_eq!(none.port.unwrap_err(), Problem::Missing("port"));
+        let none = Process::parse(r#"{"pid": 41}"#).unwrap();
+        assert_eq!(none.port.unwrap_err(), ProcessFileError::Missing("port"));
     }
 
     #[test]
     fn a_boot_is_short_and_differs_with_each_start() {
-        let boot = |started: &str| Process::read(&format!(r#"{{"pid": 41, "started_at": {started}}}"#)).unwrap().boot;
+        let boot = |started: &str| Process::parse(&format!(r#"{{"pid": 41, "started_at": {started}}}"#)).unwrap().boot;
         let (long_a, long_b) = (format!("\"{}a\"", "x".repeat(9000)), format!("\"{}b\"", "x".repeat(9000)));
         assert_eq!(boot("null"), "41");
         assert_eq!(boot("1767606000"), "41 1767606000");

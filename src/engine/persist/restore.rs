@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::engine::now::Now;
-use crate::engine::scenario::facts::Term;
-use crate::engine::scenario::{Held, Scenario, Scenarios};
+use crate::engine::scenario::facts::ManifestTerm;
+use crate::engine::scenario::{AcceptedManifest, Scenario, ScenarioMap};
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::Protocols;
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::runtime::tasks;
-use crate::state::{Ruling, StoredManifest, manifest};
+use crate::state::{StoredManifest, TrustDecision, manifest};
 
 /// Scenarios of stored manifests, and what could not be read.
 pub(in crate::engine) fn records(
     stored: Vec<StoredManifest>,
-    rulings: &BTreeMap<ScenarioName, Ruling>,
+    rulings: &BTreeMap<ScenarioName, TrustDecision>,
     config: &Config,
     protocols: &Protocols,
     now: Now,
-) -> (Scenarios, Vec<Finding>) {
-    let mut records = Scenarios::new();
+) -> (ScenarioMap, Vec<Finding>) {
+    let mut records = ScenarioMap::new();
     let mut findings = Vec::new();
     let read = |manifest: StoredManifest| {
         let record = record(&manifest, rulings, config, protocols, now);
@@ -45,8 +45,8 @@ pub(in crate::engine) fn records(
 /// Scenarios of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
 /// while no source names them.
 pub(in crate::engine) fn decided(
-    rulings: &BTreeMap<ScenarioName, Ruling>,
-    records: &mut Scenarios,
+    rulings: &BTreeMap<ScenarioName, TrustDecision>,
+    records: &mut ScenarioMap,
     generation: u64,
     now: Now,
 ) {
@@ -59,7 +59,7 @@ pub(in crate::engine) fn decided(
 
 fn record(
     stored: &StoredManifest,
-    rulings: &BTreeMap<ScenarioName, Ruling>,
+    rulings: &BTreeMap<ScenarioName, TrustDecision>,
     config: &Config,
     protocols: &Protocols,
     now: Now,
@@ -73,13 +73,13 @@ fn record(
         fresh_until: stored.received_at,
         received_at: stored.received_at,
     };
-    let held = Held {
+    let held = AcceptedManifest {
         // Its answer stays what is known for as long as the scenario does not change, however often that is polled.
         manifest: Arc::new(manifest),
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
         fresh: None,
-        term: Term::Restored,
+        term: ManifestTerm::Restored,
         freshness,
     };
     let party = stored.party.origin.is_some().then(|| stored.party.clone());

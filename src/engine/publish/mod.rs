@@ -14,16 +14,18 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::catalog::{
-    self, CatalogReader, CatalogWriter, Change, Entry, Inputs, Offer, Snapshot, Standing, Turns, catalog_store,
+    self, CatalogEntry, CatalogReader, CatalogWriter, Change, Inputs, Offer, Snapshot, StateTransitions, Visibility,
+    catalog_store,
 };
 use crate::config::Config;
 use crate::engine::now::Now;
-use crate::engine::parts::Parts;
-use crate::engine::persist::archive::Save;
-use crate::engine::routes::Routes;
-use crate::engine::scenario::{Scenario, Scenarios, log};
+use crate::engine::parts::EngineParts;
+use crate::engine::persist::manifest_writer::SaveRequest;
+use crate::engine::routes::CallRoutes;
+use crate::engine::scenario::{Scenario, ScenarioMap, log};
 use crate::model::{
-    ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, ToolCounts, Turn,
+    ConfigState, Finding, FindingCode, Health, Isolated, Manifest, PreferenceSet, ScenarioName, StateTransition,
+    ToolCounts,
 };
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -62,7 +64,7 @@ pub(in crate::engine) struct SnapshotPublisher {
     /// Newest last.
     revisions: VecDeque<(String, Timestamp)>,
     sequence: u64,
-    turns: Turns,
+    turns: StateTransitions,
     /// Scenarios whose health, and whose route, has to be published anew.
     dirty: BTreeSet<ScenarioName>,
     changed: bool,
@@ -79,15 +81,15 @@ pub(in crate::engine) struct SnapshotPublisher {
     isolated: Option<Isolated>,
     configuration: Option<Arc<ConfigState>>,
     after: Vec<AfterPublish>,
-    routes: Routes,
-    saves: mpsc::Sender<Save>,
+    routes: CallRoutes,
+    saves: mpsc::Sender<SaveRequest>,
 }
 
 impl SnapshotPublisher {
     /// A publisher whose first snapshot holds what was restored.
     pub(in crate::engine) fn new(
-        parts: &Parts,
-        records: &Scenarios,
+        parts: &EngineParts,
+        records: &ScenarioMap,
         preferences: Arc<PreferenceSet>,
         revision: Option<(String, Timestamp)>,
         stored: Vec<Finding>,
@@ -107,7 +109,7 @@ impl SnapshotPublisher {
             health: OrdMap::new(),
             findings: Arc::clone(&findings),
             sequence: 0,
-            turns: Turns::default(),
+            transitions: StateTransitions::default(),
             isolated: None,
             configuration: None,
         };
@@ -122,7 +124,7 @@ impl SnapshotPublisher {
             generated_at,
             revisions,
             sequence: 0,
-            turns: Turns::default(),
+            turns: StateTransitions::default(),
             dirty: BTreeSet::new(),
             changed: true,
             quiet_until: None,
@@ -143,10 +145,10 @@ impl SnapshotPublisher {
     }
 
     /// Takes a scenario's offer into the catalog when it differs from what is there.
-    pub(in crate::engine) fn offer(&mut self, name: &ScenarioName, offer: &Offer) {
+    pub(in crate::engine) fn set_offer(&mut self, name: &ScenarioName, offer: &Offer) {
         let same = match self.offers.get(name) {
-            Some(next) => next.as_ref().is_some_and(|next| same(&next.manifest, &next.standing, offer)),
-            None => self.catalog.entry(name).is_some_and(|entry| same(&entry.manifest, &entry.standing, offer)),
+            Some(next) => next.as_ref().is_some_and(|next| same(&next.manifest, &next.visibility, offer)),
+            None => self.catalog.entry(name).is_some_and(|entry| same(&entry.manifest, &entry.visibility, offer)),
         };
         if !same {
             self.offers.insert(name.clone(), Some(offer.clone()));
@@ -173,7 +175,7 @@ impl SnapshotPublisher {
     }
 
     /// A scenario's state changed; it is told with the next snapshot.
-    pub(in crate::engine) fn turned(&mut self, turn: Turn) {
+    pub(in crate::engine) fn record_transition(&mut self, turn: StateTransition) {
         self.mark_dirty(&turn.name);
         log::turned(&turn);
         self.turns.push(turn);
@@ -199,7 +201,7 @@ impl SnapshotPublisher {
     }
 
     /// Whether the daemon is isolated now.
-    pub(in crate::engine) fn isolated(&mut self, isolated: Option<Isolated>) {
+    pub(in crate::engine) fn set_isolated(&mut self, isolated: Option<Isolated>) {
         self.findings_changed |= self.isolated != isolated;
         self.isolated = isolated;
     }
@@ -232,7 +234,7 @@ impl SnapshotPublisher {
     }
 
     /// A save of manifests ended.
-    pub(in crate::engine) fn archived(&mut self, error: Option<StateError>) {
+    pub(in crate::engine) fn record_save_result(&mut self, error: Option<StateError>) {
         self.findings_changed |= self.save_failed.is_some() != error.is_some();
         self.save_failed = error;
     }
@@ -262,7 +264,7 @@ impl SnapshotPublisher {
 
     /// Publishes what changed, if anything did and the latest snapshot is old enough. `sweeping` says whether scenarios are awaited that were
     /// not asked yet.
-    pub(in crate::engine) fn publish_when_due(&mut self, records: &Scenarios, sweeping: bool, now: Now) {
+    pub(in crate::engine) fn publish_when_due(&mut self, records: &ScenarioMap, sweeping: bool, now: Now) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
             self.publish(records, now);
@@ -273,7 +275,7 @@ impl SnapshotPublisher {
     }
 
     /// Publishes what changed, if anything did.
-    pub(in crate::engine) fn publish(&mut self, records: &Scenarios, now: Now) {
+    pub(in crate::engine) fn publish(&mut self, records: &ScenarioMap, now: Now) {
         if self.due().is_none() {
             return;
         }
@@ -300,7 +302,7 @@ impl SnapshotPublisher {
         if std::mem::take(&mut self.findings_changed) {
             self.gather();
         }
-        self.date(now);
+        self.stamp_revision(now);
         self.sequence += 1;
         let snapshot = Snapshot {
             catalog: self.catalog.clone(),
@@ -308,7 +310,7 @@ impl SnapshotPublisher {
             health: self.health.clone(),
             findings: Arc::clone(&self.findings),
             sequence: self.sequence,
-            turns: self.turns.clone(),
+            transitions: self.turns.clone(),
             isolated: self.isolated.clone(),
             configuration: self.configuration.clone(),
         };
@@ -322,7 +324,7 @@ impl SnapshotPublisher {
     }
 
     /// Gives the revision its time of origin.
-    fn date(&mut self, now: Now) {
+    fn stamp_revision(&mut self, now: Now) {
         let revision = self.catalog.revision().to_string();
         if self.revisions.back().is_some_and(|(newest, _)| *newest == revision) {
             return;
@@ -331,7 +333,7 @@ impl SnapshotPublisher {
         let entry = known.and_then(|at| self.revisions.remove(at)).unwrap_or((revision, now.wall));
         self.generated_at = entry.1;
         // A full queue costs the next start this revision's time, nothing else.
-        let _ = self.saves.try_send(Save::Revision(entry.0.clone(), entry.1));
+        let _ = self.saves.try_send(SaveRequest::Revision(entry.0.clone(), entry.1));
         self.revisions.push_back(entry);
         if self.revisions.len() > REVISIONS {
             self.revisions.pop_front();
@@ -364,16 +366,16 @@ fn origin(revisions: &VecDeque<(String, Timestamp)>, catalog: &catalog::Catalog)
     revisions.iter().find(|(known, _)| *known == revision).map(|(_, at)| *at)
 }
 
-fn same(manifest: &Arc<Manifest>, standing: &Standing, offer: &Offer) -> bool {
-    Arc::ptr_eq(manifest, &offer.manifest) && same_standing(standing, &offer.standing)
+fn same(manifest: &Arc<Manifest>, standing: &Visibility, offer: &Offer) -> bool {
+    Arc::ptr_eq(manifest, &offer.manifest) && same_standing(standing, &offer.visibility)
 }
 
 /// Reasons change with each failure; the list does not care while the kind is the same, and findings follow at the next real change.
-fn same_standing(a: &Standing, b: &Standing) -> bool {
+fn same_standing(a: &Visibility, b: &Visibility) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
 
-fn counts(entry: Option<&Arc<Entry>>, record: &Scenario) -> ToolCounts {
+fn counts(entry: Option<&Arc<CatalogEntry>>, record: &Scenario) -> ToolCounts {
     let quarantined = record.held().map_or(0, |held| held.quarantined);
     let offered = record.held().map_or(0, |held| held.manifest.tools.len());
     let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };

@@ -10,35 +10,35 @@ use std::sync::Arc;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::discovery::{Endpoint, EndpointSet, Trust};
-use crate::engine::assignment::{Assignment, address_key, shown};
+use crate::discovery::{Endpoint, EndpointSet, SourceTrust};
+use crate::engine::assignment::{Assignment, address_key, redacted_address};
 use crate::engine::scenario::trust;
-use crate::model::{Finding, FindingCode, Party, SCENARIO_NAME_MAX, ScenarioName, SourceId};
+use crate::model::{Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, ScenarioName, SourceId};
 
 pub(in crate::engine) mod reconciler;
 
 /// All sources' sets as one.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Roster {
+pub(in crate::engine) struct MergedEndpoints {
     /// One place per scenario.
-    pub(in crate::engine) places: BTreeMap<ScenarioName, Assignment>,
+    pub(in crate::engine) assignments: BTreeMap<ScenarioName, Assignment>,
     /// What the sources said of themselves, and what was left out in merging.
     pub(in crate::engine) findings: Vec<Finding>,
 }
 
 /// Who is known by a name, whether or not a source names them now.
 #[derive(Debug, Clone)]
-pub(in crate::engine) struct Holder {
+pub(in crate::engine) struct NameHolder {
     /// Who.
-    pub(in crate::engine) party: Party,
+    pub(in crate::engine) party: PeerIdentity,
     /// Whether they may still answer where they were: a source that stopped naming them gives a hint, not proof.
     pub(in crate::engine) lives: bool,
     /// Who has the name meanwhile, waiting for a yes of their own.
-    pub(in crate::engine) stands_in: Option<Party>,
+    pub(in crate::engine) pending_claimant: Option<PeerIdentity>,
 }
 
 /// Who is known by which name.
-pub(in crate::engine) type Known = BTreeMap<ScenarioName, Holder>;
+pub(in crate::engine) type NameHolders = BTreeMap<ScenarioName, NameHolder>;
 
 /// Merges the sets. The first of the order below that names a scenario, has an address or an identity wins it:
 ///
@@ -49,12 +49,16 @@ pub(in crate::engine) type Known = BTreeMap<ScenarioName, Holder>;
 /// An identity is one scenario, whatever it calls itself, and keeps the name it is known by. A name that another party holds is not given
 /// to a stranger, whether that party is named now or not: the stranger gets a name of its own, made from the announced one and its
 /// identity (or address), so that it is the same in every order of arrival.
-pub(in crate::engine) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &Known, max_scenarios: usize) -> Roster {
+pub(in crate::engine) fn merge(
+    sets: &BTreeMap<SourceId, EndpointSet>,
+    known: &NameHolders,
+    max_scenarios: usize,
+) -> MergedEndpoints {
     let mut merge = Merge::new(known, max_scenarios);
     let mut candidates = Vec::new();
     for (source, set) in sets {
         merge.roster.findings.extend(set.findings.iter().cloned());
-        candidates.extend(set.endpoints.values().map(|endpoint| Candidate::new(*source, endpoint)));
+        candidates.extend(set.endpoints.values().map(|endpoint| EndpointCandidate::new(*source, endpoint)));
     }
     // Stable, so that what is equal stays in the order of sources and their endpoints.
     candidates.sort_by_cached_key(|candidate| merge.rank(candidate));
@@ -65,30 +69,30 @@ pub(in crate::engine) fn merge(sets: &BTreeMap<SourceId, EndpointSet>, known: &K
 }
 
 /// An endpoint on its way to a place.
-struct Candidate {
+struct EndpointCandidate {
     source: SourceId,
     endpoint: Endpoint,
-    party: Party,
+    party: PeerIdentity,
     vouched: bool,
 }
 
-impl Candidate {
+impl EndpointCandidate {
     fn new(source: SourceId, endpoint: &Endpoint) -> Self {
         let mut endpoint = endpoint.clone();
         if trust::merely_found(source, endpoint.trust) {
             endpoint.target = trust::bare(endpoint.target);
         }
-        let vouched = endpoint.trust == Trust::Trusted;
+        let vouched = endpoint.trust == SourceTrust::Trusted;
         Self { source, party: trust::party(&endpoint), vouched, endpoint }
     }
 }
 
 /// A merge under way.
 struct Merge<'a> {
-    known: &'a Known,
+    known: &'a NameHolders,
     identities: BTreeMap<&'a str, &'a ScenarioName>,
     origins: BTreeMap<&'a str, &'a ScenarioName>,
-    roster: Roster,
+    roster: MergedEndpoints,
     taken_addresses: BTreeMap<String, ScenarioName>,
     taken_identities: BTreeMap<Arc<str>, ScenarioName>,
     max_scenarios: usize,
@@ -96,14 +100,14 @@ struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    fn new(known: &'a Known, max_scenarios: usize) -> Self {
+    fn new(known: &'a NameHolders, max_scenarios: usize) -> Self {
         let identities = known.iter().filter_map(|(name, holder)| Some((&**holder.party.identity.as_ref()?, name)));
         let origins = known.iter().filter_map(|(name, holder)| Some((&**holder.party.origin.as_ref()?, name)));
         Self {
             known,
             identities: identities.collect(),
             origins: origins.collect(),
-            roster: Roster::default(),
+            roster: MergedEndpoints::default(),
             taken_addresses: BTreeMap::new(),
             taken_identities: BTreeMap::new(),
             max_scenarios,
@@ -112,7 +116,7 @@ impl<'a> Merge<'a> {
     }
 
     /// The name a party is known by.
-    fn home(&self, candidate: &Candidate) -> Option<(&'a ScenarioName, &'a Holder)> {
+    fn home(&self, candidate: &EndpointCandidate) -> Option<(&'a ScenarioName, &'a NameHolder)> {
         let party = &candidate.party;
         let by_identity = party.identity.as_deref().and_then(|identity| self.identities.get(identity));
         let own = candidate.endpoint.name.as_ref().and_then(|name| self.known.get_key_value(name));
@@ -122,20 +126,20 @@ impl<'a> Merge<'a> {
         Some((name, self.known.get(name)?))
     }
 
-    fn rank(&self, candidate: &Candidate) -> u8 {
+    fn rank(&self, candidate: &EndpointCandidate) -> u8 {
         if candidate.vouched {
             return 0;
         }
-        let same = |party: &Party| trust::same(party, &candidate.party);
+        let same = |party: &PeerIdentity| trust::same(party, &candidate.party);
         match self.home(candidate).map(|(_, holder)| holder) {
             Some(holder) if same(&holder.party) && holder.party.same_origin(&candidate.party) => 1,
             Some(holder) if same(&holder.party) => 2,
-            Some(holder) if holder.stands_in.as_ref().is_some_and(same) => 3,
+            Some(holder) if holder.pending_claimant.as_ref().is_some_and(same) => 3,
             _ => 4,
         }
     }
 
-    fn take(&mut self, candidate: Candidate) {
+    fn take(&mut self, candidate: EndpointCandidate) {
         let key = address_key(&candidate.endpoint);
         let Some(claimed) =
             candidate.endpoint.name.clone().or_else(|| name_from_address(candidate.endpoint.target.url()))
@@ -168,14 +172,14 @@ impl<'a> Merge<'a> {
             return;
         }
         let Some(name) = self.named(&candidate, &claimed) else {
-            let finding = match self.roster.places.get(&claimed) {
+            let finding = match self.roster.assignments.get(&claimed) {
                 Some(winner) => shadowed_name(&claimed, winner, candidate.source, candidate.endpoint.target.url()),
                 None => nameless(&claimed, &candidate),
             };
             self.roster.findings.push(finding);
             return;
         };
-        if self.roster.places.len() >= self.max_scenarios {
+        if self.roster.assignments.len() >= self.max_scenarios {
             self.untaken += 1;
             return;
         }
@@ -187,13 +191,13 @@ impl<'a> Merge<'a> {
             self.taken_identities.insert(Arc::clone(identity), name.clone());
         }
         self.roster
-            .places
+            .assignments
             .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
     }
 
     /// The name a candidate gets; nothing when it is a scenario that already has its place.
-    fn named(&self, candidate: &Candidate, claimed: &ScenarioName) -> Option<ScenarioName> {
-        let free = |name: &ScenarioName| !self.roster.places.contains_key(name);
+    fn named(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
+        let free = |name: &ScenarioName| !self.roster.assignments.contains_key(name);
         // What a source vouches for without an identity is what the source calls it.
         if (!candidate.vouched || candidate.party.identity.is_some())
             && let Some((home, _)) = self.home(candidate)
@@ -201,7 +205,7 @@ impl<'a> Merge<'a> {
         {
             return Some(home.clone());
         }
-        if let Some(winner) = self.roster.places.get(claimed) {
+        if let Some(winner) = self.roster.assignments.get(claimed) {
             let two = winner.endpoint.identity.is_some() && candidate.party.identity.is_some();
             return if candidate.vouched && !two { None } else { self.own_name(candidate, claimed) };
         }
@@ -218,7 +222,7 @@ impl<'a> Merge<'a> {
     }
 
     /// A name that nobody else can have but by the same identity (or address): the announced one with a short hash of it.
-    fn own_name(&self, candidate: &Candidate, claimed: &ScenarioName) -> Option<ScenarioName> {
+    fn own_name(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
         let seed = candidate.party.identity.as_deref().map_or_else(|| address_key(&candidate.endpoint), str::to_owned);
         let hash = format!("{:032x}", xxh3_128(seed.as_bytes()));
         // The second is for who found another seed of the same short hash.
@@ -229,13 +233,13 @@ impl<'a> Merge<'a> {
             let others = self.known.get(&name).is_some_and(|holder| {
                 !holder.party.same_identity(&candidate.party) && !holder.party.same_origin(&candidate.party)
             });
-            (!others && !self.roster.places.contains_key(&name)).then_some(name)
+            (!others && !self.roster.assignments.contains_key(&name)).then_some(name)
         })
     }
 
     /// Says why a scenario is not called what it announces, when that is because of another one.
-    fn renamed(&self, name: &ScenarioName, claimed: &ScenarioName, candidate: &Candidate) -> Option<Finding> {
-        let placed = self.roster.places.get(claimed).map(|place| trust::party(&place.endpoint));
+    fn renamed(&self, name: &ScenarioName, claimed: &ScenarioName, candidate: &EndpointCandidate) -> Option<Finding> {
+        let placed = self.roster.assignments.get(claimed).map(|place| trust::party(&place.endpoint));
         let party = placed.or_else(|| Some(self.known.get(claimed)?.party.clone()))?;
         if party.same_identity(&candidate.party) {
             return None;
@@ -248,7 +252,7 @@ impl<'a> Merge<'a> {
         Some(Finding::new(FindingCode::NameTaken, message).of_scenario(name).hint(hint))
     }
 
-    fn finish(mut self) -> Roster {
+    fn finish(mut self) -> MergedEndpoints {
         if self.untaken > 0 {
             let message = format!("{} scenarios beyond the first {} were not taken", self.untaken, self.max_scenarios);
             let hint = "raise `refresh.max_scenarios`, or look at what announces so many";
@@ -258,14 +262,14 @@ impl<'a> Merge<'a> {
     }
 }
 
-fn nameless(claimed: &ScenarioName, candidate: &Candidate) -> Finding {
+fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
     let message = format!("the one {} cannot be told apart from others that announce this name", candidate.party);
     Finding::new(FindingCode::EntryIgnored, message)
         .of_scenario(claimed)
         .hint("give it another name where it is announced")
 }
 
-fn shadowed_identity(owner: &ScenarioName, candidate: &Candidate) -> Finding {
+fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
     let message = format!(
         "{} also has its identity at {}; the one that is known is asked as long as it answers",
         candidate.source,
@@ -277,15 +281,15 @@ fn shadowed_identity(owner: &ScenarioName, candidate: &Candidate) -> Finding {
 fn shadowed_name(name: &ScenarioName, winner: &Assignment, source: SourceId, url: &Url) -> Finding {
     let message = format!(
         "{source} has it at {}, but {} has it at {} and wins",
-        shown(url),
+        redacted_address(url),
         winner.source,
-        shown(winner.endpoint.target.url())
+        redacted_address(winner.endpoint.target.url())
     );
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(name)
 }
 
 fn shadowed_address(owner: &ScenarioName, name: &ScenarioName, source: SourceId, url: &Url) -> Finding {
-    let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", shown(url));
+    let message = format!("{source} calls {} `{name}`, but it is known as `{owner}`", redacted_address(url));
     Finding::new(FindingCode::SourceShadowed, message).of_scenario(owner)
 }
 
@@ -306,16 +310,16 @@ mod tests {
             .map(|(name, url)| {
                 let endpoint = Endpoint {
                     name: (!name.is_empty()).then(|| name.parse().unwrap()),
-                    ..Endpoint::at(url.parse().unwrap(), Trust::Trusted)
+                    ..Endpoint::at(url.parse().unwrap(), SourceTrust::Trusted)
                 };
                 (EndpointId(format!("{name}{url}").into()), endpoint)
             })
             .collect();
-        EndpointSet { settled: true, endpoints, findings: Vec::new() }
+        EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() }
     }
 
-    fn merged(sets: &[(SourceId, EndpointSet)]) -> Roster {
-        merge(&sets.iter().cloned().collect(), &Known::new(), 100)
+    fn merged(sets: &[(SourceId, EndpointSet)]) -> MergedEndpoints {
+        merge(&sets.iter().cloned().collect(), &NameHolders::new(), 100)
     }
 
     #[test]
@@ -324,8 +328,8 @@ mod tests {
             (SourceId::Vrooli, set(&[("files", "http://127.0.0.1:2")])),
             (SourceId::Static, set(&[("files", "http://127.0.0.1:1")])),
         ]);
-        assert_eq!(roster.places.len(), 1);
-        assert_eq!(roster.places.values().next().unwrap().source, SourceId::Static);
+        assert_eq!(roster.assignments.len(), 1);
+        assert_eq!(roster.assignments.values().next().unwrap().source, SourceId::Static);
         assert_eq!(roster.findings[0].code, FindingCode::SourceShadowed);
     }
 
@@ -335,7 +339,7 @@ mod tests {
             (SourceId::Static, set(&[("mine", "http://localhost:1/")])),
             (SourceId::Vrooli, set(&[("files", "http://127.0.0.1:1")])),
         ]);
-        assert_eq!(roster.places.keys().map(ToString::to_string).collect::<Vec<_>>(), ["mine"]);
+        assert_eq!(roster.assignments.keys().map(ToString::to_string).collect::<Vec<_>>(), ["mine"]);
         assert!(roster.findings[0].message.contains("known as `mine`"), "{:?}", roster.findings);
     }
 
@@ -343,13 +347,13 @@ mod tests {
     fn agreeing_sources_need_no_finding() {
         let both = set(&[("files", "http://127.0.0.1:1")]);
         let roster = merged(&[(SourceId::Static, both.clone()), (SourceId::Vrooli, both)]);
-        assert_eq!((roster.places.len(), roster.findings.len()), (1, 0));
+        assert_eq!((roster.assignments.len(), roster.findings.len()), (1, 0));
     }
 
     #[test]
     fn a_nameless_endpoint_is_named_after_its_address() {
         let roster = merged(&[(SourceId::Mdns, set(&[("", "http://[::1]:7/"), ("", "http://10.0.0.3:8/")]))]);
-        let names: Vec<_> = roster.places.keys().map(ToString::to_string).collect();
+        let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["1-7", "10-0-0-3-8"]);
     }
 
@@ -359,24 +363,24 @@ mod tests {
             let endpoint = Endpoint {
                 name: Some(name.parse().unwrap()),
                 identity: (!identity.is_empty()).then(|| (*identity).into()),
-                ..Endpoint::at(url.parse().unwrap(), Trust::Untrusted)
+                ..Endpoint::at(url.parse().unwrap(), SourceTrust::Untrusted)
             };
             (EndpointId(format!("{at}").into()), endpoint)
         };
         let endpoints = entries.iter().enumerate().map(entry).collect();
-        BTreeMap::from([(SourceId::Mdns, EndpointSet { settled: true, endpoints, findings: Vec::new() })])
+        BTreeMap::from([(SourceId::Mdns, EndpointSet { initial_scan_done: true, endpoints, findings: Vec::new() })])
     }
 
-    fn known(name: &str, identity: &str, origin: &str, lives: bool) -> Known {
+    fn known(name: &str, identity: &str, origin: &str, lives: bool) -> NameHolders {
         let identity = (!identity.is_empty()).then(|| identity.into());
-        let party = Party { identity, origin: Some(origin.into()) };
-        Known::from([(name.parse().unwrap(), Holder { party, lives, stands_in: None })])
+        let party = PeerIdentity { identity, origin: Some(origin.into()) };
+        NameHolders::from([(name.parse().unwrap(), NameHolder { party, lives, pending_claimant: None })])
     }
 
     /// Name and host of each place.
-    fn placed(roster: &Roster) -> Vec<(String, String)> {
+    fn placed(roster: &MergedEndpoints) -> Vec<(String, String)> {
         let host = |place: &Assignment| place.endpoint.target.url().host_str().unwrap().to_owned();
-        roster.places.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
+        roster.assignments.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
     }
 
     #[test]
@@ -394,7 +398,7 @@ mod tests {
         assert_eq!((before.len(), before[0].clone()), (3, ("files".into(), "10.0.0.1".into())));
         assert_eq!(after.findings.iter().filter(|finding| finding.code == FindingCode::NameTaken).count(), 2);
         // Also when the one that has the name is not heard.
-        let alone = placed(&merge(&heard(&entries[..1]), &Known::new(), 100));
+        let alone = placed(&merge(&heard(&entries[..1]), &NameHolders::new(), 100));
         assert_eq!(alone, [("files".to_owned(), "10.0.0.1".to_owned())]);
         let stranger = merge(&heard(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
         assert!(before.contains(&placed(&stranger)[0]));
@@ -417,7 +421,7 @@ mod tests {
         ] {
             let known = known("files", identity, "http://10.0.0.1:80", lives);
             let roster = merge(&heard(&[("files", url, heard_identity)]), &known, 100);
-            let got = roster.places.keys().next().map(|name| name.as_str() == "files");
+            let got = roster.assignments.keys().next().map(|name| name.as_str() == "files");
             assert_eq!(got, takes, "{identity} {lives} {heard_identity} {url}: {:?}", roster.findings);
         }
     }
@@ -430,7 +434,7 @@ mod tests {
         let mut sets = heard(&entries);
         sets.insert(SourceId::Vrooli, set(&[("desk", "http://127.0.0.1:1")]));
         let roster = merge(&sets, &known("files", "id-1", "http://10.0.0.1:80", true), 3);
-        let names: Vec<_> = roster.places.keys().map(ToString::to_string).collect();
+        let names: Vec<_> = roster.assignments.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["desk", "files", "s0"]);
         assert!(roster.findings.iter().any(|finding| finding.message.starts_with("49 scenarios beyond")));
     }
@@ -438,8 +442,8 @@ mod tests {
     #[test]
     fn too_many_are_counted_not_lost_silently() {
         let sets = BTreeMap::from([(SourceId::Static, set(&[("a", "http://h:1"), ("b", "http://h:2")]))]);
-        let roster = merge(&sets, &Known::new(), 1);
-        assert_eq!(roster.places.len(), 1);
+        let roster = merge(&sets, &NameHolders::new(), 1);
+        assert_eq!(roster.assignments.len(), 1);
         assert!(roster.findings[0].message.starts_with("1 scenarios beyond"));
     }
 }

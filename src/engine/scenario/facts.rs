@@ -8,7 +8,7 @@ use crate::model::ScenarioState;
 
 /// How long a manifest in force counts as live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Term {
+pub(in crate::engine) enum ManifestTerm {
     /// It was restored from the store, and was not confirmed yet.
     Restored,
     /// Until then.
@@ -21,7 +21,7 @@ pub(in crate::engine) enum Term {
 
 /// What the last answer of a scenario came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Latest {
+pub(in crate::engine) enum LastPoll {
     /// There was none since the start, or since it was absent.
     Unanswered,
     /// It was good.
@@ -45,7 +45,7 @@ pub(in crate::engine) struct Obstacle {
 
 /// Whether a source names a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Presence {
+pub(in crate::engine) enum SourcePresence {
     /// One does, or none has looked yet.
     Named,
     /// None does any more. Its last address is polled once more.
@@ -74,7 +74,7 @@ pub(in crate::engine) struct CurrentState {
 
 /// Whether a state was told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum StateNotice {
     /// It was.
     Already,
     /// It was not; another one was, or none.
@@ -103,7 +103,7 @@ impl CurrentState {
     }
 
     /// Whether it was told of, so that it is known to others.
-    pub(super) fn told(&self) -> Option<ScenarioState> {
+    pub(super) fn announced_state(&self) -> Option<ScenarioState> {
         self.told
     }
 
@@ -125,9 +125,9 @@ impl CurrentState {
     }
 
     /// Whether this state was told of already. From now on it counts as told.
-    pub(super) fn tell(&mut self) -> Told {
+    pub(super) fn mark_announced(&mut self) -> StateNotice {
         let state = self.lifecycle.shown();
         let before = self.told.replace(state);
-        if before == Some(state) { Told::Already } else { Told::Anew { before } }
+        if before == Some(state) { StateNotice::Already } else { StateNotice::Anew { before } }
     }
 }

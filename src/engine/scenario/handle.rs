@@ -7,26 +7,26 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::discovery::Trust;
-use crate::engine::ask::Answered;
+use crate::discovery::SourceTrust;
 use crate::engine::assignment::{self, Assignment};
-use crate::engine::effects::{Dirty, Effects, Notice, Settled};
+use crate::engine::effects::{ChangeKind, Dirty, Effects, Notice};
 use crate::engine::now::Now;
-use crate::engine::persist::archive::Save;
-use crate::engine::scenario::facts::{Latest, Presence, Term};
+use crate::engine::persist::manifest_writer::SaveRequest;
+use crate::engine::poll_task::PollResult;
+use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence};
 use crate::engine::scenario::lifecycle::RemovedBy;
-use crate::engine::scenario::{Held, Scenario, answers, schedule, trust};
-use crate::model::{Digest, Party, ScenarioName, SourceId, Target};
+use crate::engine::scenario::{AcceptedManifest, Scenario, poll_result, schedule, trust};
+use crate::model::{Digest, PeerIdentity, ScenarioName, SourceId, Target};
 use crate::protocols::{Protocol, Protocols};
-use crate::state::{Ruling, StoredManifest};
+use crate::state::{StoredManifest, TrustDecision};
 use crate::transports::Transports;
 
 /// Something that concerns one scenario.
-pub(in crate::engine) enum Input<'a> {
+pub(in crate::engine) enum ScenarioInput<'a> {
     /// A poll ended. `goodbye` says whether a source is believed that does not name it any more; `random` is in `0.0..1.0`.
-    Answered { answered: Box<Answered>, goodbye: bool, random: f64 },
+    Polled { answered: Box<PollResult>, goodbye: bool, random: f64 },
     /// A source names it, at this endpoint.
-    Assigned(&'a Assignment, World<'a>),
+    Assigned(&'a Assignment, AssignContext<'a>),
     /// No source names it any more; `dismissed` when the configuration decided that.
     Left { dismissed: bool },
     /// Until then the silence of its source counts for nothing.
@@ -34,7 +34,7 @@ pub(in crate::engine) enum Input<'a> {
     /// Until then it is not withdrawn for its failures.
     Reprieved(Instant),
     /// The operators' decisions may have changed.
-    Ruled(&'a BTreeMap<ScenarioName, Ruling>),
+    DecisionsChanged(&'a BTreeMap<ScenarioName, TrustDecision>),
     /// The pace of polls changed. `followed` says whether its changes are signalled; `random` is in `0.0..1.0`.
     Replanned { followed: bool, random: f64 },
     /// Only its whole manifest can say what holds under another configuration.
@@ -53,52 +53,52 @@ pub(in crate::engine) enum Input<'a> {
 
 /// What a scenario needs beside itself to take an endpoint in.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct World<'a> {
+pub(in crate::engine) struct AssignContext<'a> {
     pub(in crate::engine) transports: &'a Transports,
     pub(in crate::engine) protocols: &'a Protocols,
-    pub(in crate::engine) decisions: &'a BTreeMap<ScenarioName, Ruling>,
+    pub(in crate::engine) decisions: &'a BTreeMap<ScenarioName, TrustDecision>,
     /// The generation of a scenario that begins with this endpoint.
     pub(in crate::engine) generation: u64,
 }
 
 impl Scenario {
     /// Takes an input in, and says what follows from it.
-    pub(in crate::engine) fn handle(&mut self, input: Input<'_>, config: &Config, now: Now) -> Effects {
+    pub(in crate::engine) fn handle(&mut self, input: ScenarioInput<'_>, config: &Config, now: Now) -> Effects {
         match input {
-            Input::Answered { answered, goodbye, random } => {
+            ScenarioInput::Polled { answered, goodbye, random } => {
                 let before = self.fingerprint();
-                answers::apply(self, *answered, config, goodbye, now, random);
+                poll_result::apply(self, *answered, config, goodbye, now, random);
                 let is_same = before.is_some() && before == self.fingerprint();
-                let settled = if is_same { Settled::Confirmed } else { Settled::Changed };
+                let settled = if is_same { ChangeKind::Confirmed } else { ChangeKind::Changed };
                 let mut effects = Effects::scenario(&self.name, settled);
                 effects.store.extend(self.take_save());
                 effects.notify.push(Notice::Polled(self.name.clone()));
                 return effects;
             }
-            Input::Assigned(assignment, world) => return self.assigned(assignment, world, config, now),
-            Input::Left { dismissed } => return self.left(dismissed, now),
-            Input::Ruled(decisions) => return self.ruled(decisions, config, now),
-            Input::Silenced(until) => self.silenced = Some(until),
-            Input::Reprieved(until) => self.reprieve = Some(until),
-            Input::Replanned { followed, random } => self.replanned(followed, config, now, random),
-            Input::Reread => self.polls.unconditional |= self.may_be_asked(),
-            Input::Called { generation, refused } => {
+            ScenarioInput::Assigned(assignment, world) => return self.assigned(assignment, world, config, now),
+            ScenarioInput::Left { dismissed } => return self.left(dismissed, now),
+            ScenarioInput::DecisionsChanged(decisions) => return self.ruled(decisions, config, now),
+            ScenarioInput::Silenced(until) => self.silenced = Some(until),
+            ScenarioInput::Reprieved(until) => self.reprieve = Some(until),
+            ScenarioInput::Replanned { followed, random } => self.replanned(followed, config, now, random),
+            ScenarioInput::Reread => self.polls.unconditional |= self.may_be_polled(),
+            ScenarioInput::Called { generation, refused } => {
                 if self.called(generation, refused, &config.refresh, now) {
-                    return Effects::scenario(&self.name, Settled::Changed);
+                    return Effects::scenario(&self.name, ChangeKind::Changed);
                 }
             }
-            Input::Hinted(at) => self.hinted(at, now),
-            Input::Unfollowed(at) => {
+            ScenarioInput::Hinted(at) => self.hinted(at, now),
+            ScenarioInput::Unfollowed(at) => {
                 self.unfollowed();
                 self.hinted(at, now);
             }
-            Input::Ended { at, why, followed } => {
+            ScenarioInput::Ended { at, why, followed } => {
                 if followed {
                     self.unfollowed();
                 }
                 self.lost(why, at, now);
             }
-            Input::NotStored => self.not_stored(),
+            ScenarioInput::NotStored => self.not_stored(),
         }
         Effects::default()
     }
@@ -117,18 +117,18 @@ impl Scenario {
     }
 
     /// It is new, or its endpoint changed.
-    fn assigned(&mut self, place: &Assignment, world: World<'_>, config: &Config, now: Now) -> Effects {
-        let vouched = place.endpoint.trust == Trust::Trusted;
+    fn assigned(&mut self, place: &Assignment, world: AssignContext<'_>, config: &Config, now: Now) -> Effects {
+        let vouched = place.endpoint.trust == SourceTrust::Trusted;
         let party = trust::party(&place.endpoint);
         let mut effects = Effects::default();
-        if self.current.told().is_some() && self.is_another(&party, vouched) {
+        if self.current.announced_state().is_some() && self.is_another(&party, vouched) {
             self.start_over(place.source, vouched, world.generation, now);
             effects.close.push(self.name.clone());
-            effects.publish.push(Dirty::Void(self.name.clone()));
+            effects.publish.push(Dirty::Cleared(self.name.clone()));
         }
         let known = self.place.replace(place.clone());
         let was_absent = self.is_absent();
-        self.presence = Presence::Named;
+        self.presence = SourcePresence::Named;
         self.silenced = None;
         self.source = place.source;
         self.approval.vouch(vouched);
@@ -146,12 +146,12 @@ impl Scenario {
         if elsewhere {
             effects = effects.and(self.moved(place, world.transports, config, now));
         } else if respoken && self.is_trusted() || restarted && (self.is_trusted() || self.offer.is_none()) {
-            self.ask_anew(self.earliest(config, now), now);
+            self.restart_poll(self.earliest(config, now), now);
         } else if restarted {
-            self.ask_at(self.after_last_attempt(config.refresh.max_interval, now), now);
+            self.plan_poll_at(self.after_last_attempt(config.refresh.max_interval, now), now);
         }
         effects.store.extend(self.take_save());
-        effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
+        effects.publish.push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
         effects
     }
 
@@ -162,10 +162,10 @@ impl Scenario {
             Ok(()) => {
                 self.target = Some(target);
                 let at = if self.is_trusted() { now.mono } else { self.earliest(config, now) };
-                self.ask_anew(at, now);
+                self.restart_poll(at, now);
             }
             Err(error) => {
-                self.unaskable(&error, now);
+                self.mark_unreachable(&error, now);
                 effects.notify.push(Notice::Polled(self.name.clone()));
             }
         }
@@ -203,28 +203,30 @@ impl Scenario {
     /// No source names it any more: its last address is polled once more before its tools go.
     fn left(&mut self, dismissed: bool, now: Now) -> Effects {
         match self.presence {
-            Presence::Named => {}
-            Presence::Leaving | Presence::Unnamed if dismissed => {}
-            Presence::Leaving | Presence::Unnamed | Presence::Absent { .. } => return Effects::default(),
+            SourcePresence::Named => {}
+            SourcePresence::Leaving | SourcePresence::Unnamed if dismissed => {}
+            SourcePresence::Leaving | SourcePresence::Unnamed | SourcePresence::Absent { .. } => {
+                return Effects::default();
+            }
         }
-        self.presence = Presence::Leaving;
-        let polled = self.may_be_asked() && self.is_trusted() && !dismissed;
-        self.ask_anew(now.mono, now);
+        self.presence = SourcePresence::Leaving;
+        let polled = self.may_be_polled() && self.is_trusted() && !dismissed;
+        self.restart_poll(now.mono, now);
         if !polled {
             // Nothing of it is published, so there is nothing to poll for.
-            self.goes(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
+            self.mark_absent(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
         }
-        let mut effects = Effects::scenario(&self.name, Settled::Changed);
+        let mut effects = Effects::scenario(&self.name, ChangeKind::Changed);
         if dismissed {
             self.kept = None;
-            effects.store.push(Save::Forget(self.name.clone()));
+            effects.store.push(SaveRequest::Forget(self.name.clone()));
             effects.notify.push(Notice::Released(self.name.clone()));
         }
         effects
     }
 
     /// Brings it in line with the operators' decisions.
-    fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, Ruling>, config: &Config, now: Now) -> Effects {
+    fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, TrustDecision>, config: &Config, now: Now) -> Effects {
         let announced = self.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
         let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.approval.is_vouched());
         let ruled = self.approval.rule(&self.name, verdict);
@@ -233,16 +235,16 @@ impl Scenario {
             self.void();
             // It will not be polled, so nothing waits for it; a client that does is told why when it is judged.
             effects.notify.push(Notice::Released(self.name.clone()));
-        } else if ruled.was_refused && self.target.is_some() && self.presence == Presence::Named {
-            self.ask_anew(now.mono, now);
+        } else if ruled.was_refused && self.target.is_some() && self.presence == SourcePresence::Named {
+            self.restart_poll(now.mono, now);
         } else if self.target.is_some() && self.is_trusted() && !ruled.was_given {
             self.let_in_now(config, now);
         } else if self.target.is_some() && !self.is_trusted() && ruled.was_given && self.polls.last.is_some() {
-            self.ask_at(now.mono + config.refresh.max_interval, now);
+            self.plan_poll_at(now.mono + config.refresh.max_interval, now);
         }
         if ruled.is_news {
             effects.store.extend(self.take_save());
-            effects.publish.push(Dirty::Scenario(self.name.clone(), Settled::Changed));
+            effects.publish.push(Dirty::Scenario(self.name.clone(), ChangeKind::Changed));
         }
         effects
     }
@@ -254,9 +256,9 @@ impl Scenario {
         let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
         let at = self.after_last_attempt(gap, now);
         if unread {
-            self.ask_anew(at, now);
+            self.restart_poll(at, now);
         } else {
-            self.ask_by(at, now);
+            self.plan_poll_by(at, now);
         }
     }
 
@@ -269,25 +271,25 @@ impl Scenario {
         }
         let at = if !self.is_trusted() {
             last + config.refresh.max_interval
-        } else if self.latest == Latest::OutOfRange {
+        } else if self.latest == LastPoll::OutOfRange {
             last + config.protocol.incompatible_interval
         } else if let Some(held) = self.offer.as_mut().filter(|_| !self.polls.unconditional)
             && let Some(fresh) = &held.fresh
-            && let Term::Until(until) = &mut held.term
+            && let ManifestTerm::Until(until) = &mut held.term
         {
             let plan = schedule::after_success(fresh, followed, &config.refresh, random);
             *until = plan.live_until;
-            plan.next_ask
+            plan.next_poll
         } else {
             planned
         };
         // What became due by this is polled soon, but not all at once.
         let at = if at > now.mono { at } else { planned.min(now.mono + schedule::RELOAD_SPREAD.mul_f64(random)) };
-        self.ask_at(at, now);
+        self.plan_poll_at(at, now);
     }
 
     /// What brings the store in line with the last good answer, if anything does: its manifest is there, unless the answer said `no-store`.
-    fn take_save(&mut self) -> Option<Save> {
+    fn take_save(&mut self) -> Option<SaveRequest> {
         if !self.is_trusted() {
             return self.take_claim();
         }
@@ -299,7 +301,7 @@ impl Scenario {
         self.kept = wanted;
         self.claimed = None;
         if wanted.is_none() {
-            return Some(Save::Forget(self.name.clone()));
+            return Some(SaveRequest::Forget(self.name.clone()));
         }
         let stored = StoredManifest {
             scenario: self.name.clone(),
@@ -313,24 +315,24 @@ impl Scenario {
             received_at: held.freshness.received_at,
             quarantined: held.quarantined,
         };
-        Some(Save::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
+        Some(SaveRequest::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
     }
 
     /// Of a scenario that waits for approval only who it is that has the name: after a restart it is not to be mistaken for another that
     /// announces the same name first.
-    fn take_claim(&mut self) -> Option<Save> {
+    fn take_claim(&mut self) -> Option<SaveRequest> {
         let party = self.party.clone().filter(|party| self.claimed.as_ref() != Some(party))?;
         self.kept = None;
         self.claimed = Some(party.clone());
-        Some(Save::Claim(self.name.clone(), party))
+        Some(SaveRequest::Claim(self.name.clone(), party))
     }
 
     /// One whose name an operator decided about and of which nothing is stored.
     pub(in crate::engine) fn decided(
         name: &ScenarioName,
         source: SourceId,
-        ruling: &Ruling,
-        all: &BTreeMap<ScenarioName, Ruling>,
+        ruling: &TrustDecision,
+        all: &BTreeMap<ScenarioName, TrustDecision>,
         generation: u64,
         now: Now,
     ) -> Self {
@@ -344,11 +346,11 @@ impl Scenario {
     /// Takes in what the store has of it. Only what was let in is stored; whether it still is, the decisions of now say.
     pub(in crate::engine) fn restore(
         &mut self,
-        held: Held,
-        party: Option<Party>,
+        held: AcceptedManifest,
+        party: Option<PeerIdentity>,
         protocol: Option<Arc<dyn Protocol>>,
         is_stored: bool,
-        decisions: &BTreeMap<ScenarioName, Ruling>,
+        decisions: &BTreeMap<ScenarioName, TrustDecision>,
     ) {
         let verdict = trust::judge(decisions, &self.name, party.as_ref(), None, self.approval.is_vouched());
         self.approval.rule(&self.name, verdict);

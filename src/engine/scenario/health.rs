@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::catalog::{Offer, Standing};
-use crate::config::{Config, HealthRules};
+use crate::catalog::{Offer, Visibility};
+use crate::config::{Config, HealthConfig};
 use crate::engine::now::Now;
-use crate::engine::scenario::facts::{Latest, Presence, Term, Told};
-use crate::engine::scenario::lifecycle::{self, Input, Lifecycle, RemovedBy};
-use crate::engine::scenario::{Held, Scenario, schedule};
-use crate::model::{Finding, FindingCode, SourceId, Turn};
+use crate::engine::scenario::facts::{LastPoll, ManifestTerm, SourcePresence, StateNotice};
+use crate::engine::scenario::lifecycle::{self, Lifecycle, LifecycleInput, RemovedBy};
+use crate::engine::scenario::{AcceptedManifest, Scenario, schedule};
+use crate::model::{Finding, FindingCode, SourceId, StateTransition};
 
 /// A judgement.
 #[derive(Debug, PartialEq, Eq)]
-struct Judged {
+struct Assessment {
     state: Lifecycle,
     /// Why, in one sentence without a full stop.
     reason: String,
@@ -23,9 +23,9 @@ struct Judged {
 }
 
 /// What others see of a scenario once it was judged.
-pub(in crate::engine) struct Judgement {
+pub(in crate::engine) struct Evaluation {
     /// The change of state, if it is one.
-    pub(in crate::engine) turn: Option<Turn>,
+    pub(in crate::engine) turn: Option<StateTransition>,
     /// Whether the state or the reason is another one.
     pub(in crate::engine) is_news: bool,
     /// What it offers the catalog.
@@ -38,21 +38,21 @@ pub(in crate::engine) struct Judgement {
 
 impl Scenario {
     /// Judges it. Clients that wait for an answer which cannot come are told so.
-    pub(in crate::engine) fn judged(&mut self, config: &Config, isolated: bool, now: Now) -> Judgement {
+    pub(in crate::engine) fn evaluate(&mut self, config: &Config, isolated: bool, now: Now) -> Evaluation {
         self.dismiss_waiters();
-        let Judged { state, reason, until } = judge(self, now.mono, &config.health, isolated);
+        let Assessment { state, reason, until } = assess(self, now.mono, &config.health, isolated);
         let (turned, reworded) = self.current.enter(state, reason, now.wall);
         if state == Lifecycle::Down {
             self.withdraw();
         }
         let reason = self.current.reason().to_owned();
-        let turn = match self.current.tell() {
-            Told::Already => None,
-            Told::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
+        let turn = match self.current.mark_announced() {
+            StateNotice::Already => None,
+            StateNotice::Anew { before } => Some(self.turned(before, Some(self.state()), reason, now)),
         };
-        let poll = self.polls.next.filter(|_| self.polls.under_way.is_none() && self.may_be_asked()).map(|(at, _)| at);
+        let poll = self.polls.next.filter(|_| self.polls.under_way.is_none() && self.may_be_polled()).map(|(at, _)| at);
         let until = [until, self.forgotten_at(config), standing_until(self, now.mono, config)];
-        Judgement {
+        Evaluation {
             turn,
             is_news: turned || reworded,
             offer: self.offered(now.mono, config),
@@ -63,15 +63,15 @@ impl Scenario {
 
     /// It is down: only a good answer brings its tools back.
     fn withdraw(&mut self) {
-        if let Some(held) = self.offer.as_mut().filter(|held| held.term != Term::Ended) {
-            held.term = Term::Withdrawn;
+        if let Some(held) = self.offer.as_mut().filter(|held| held.term != ManifestTerm::Ended) {
+            held.term = ManifestTerm::Withdrawn;
         }
     }
 
     /// What it offers the catalog now.
     pub(in crate::engine) fn offered(&self, now: Instant, config: &Config) -> Option<Offer> {
         let manifest = Arc::clone(&self.offer.as_ref()?.manifest);
-        Some(Offer { manifest, standing: standing(self, now, config) })
+        Some(Offer { manifest, visibility: standing(self, now, config) })
     }
 
     /// What there is to say of it, besides its state.
@@ -83,94 +83,102 @@ impl Scenario {
 }
 
 /// Judges a record: which state follows from what is true of it now. While the daemon is `isolated`, nothing goes down for its failures.
-fn judge(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> Judged {
+fn assess(record: &Scenario, now: Instant, health: &HealthConfig, isolated: bool) -> Assessment {
     let (answered, until) = answered(record, now, health, isolated);
     let state =
         [decided(record), named(record), answered].into_iter().fold(record.current.lifecycle(), lifecycle::next);
     let until = until.filter(|_| !matches!(state, Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(_)));
-    Judged { state, reason: reason(record, state, isolated), until }
+    Assessment { state, reason: reason(record, state, isolated), until }
 }
 
 /// What operators and sources decided about it.
-fn decided(record: &Scenario) -> Input {
+fn decided(record: &Scenario) -> LifecycleInput {
     match (record.is_blocked(), record.is_trusted()) {
-        (true, _) => Input::Rejected,
-        (false, true) => Input::Approved,
-        (false, false) => Input::Unapproved,
+        (true, _) => LifecycleInput::Rejected,
+        (false, true) => LifecycleInput::Approved,
+        (false, false) => LifecycleInput::Unapproved,
     }
 }
 
 /// What the sources say of it.
-fn named(record: &Scenario) -> Input {
+fn named(record: &Scenario) -> LifecycleInput {
     match record.presence {
-        Presence::Absent { by, .. } => Input::Absent(by),
-        Presence::Named | Presence::Leaving | Presence::Unnamed => Input::Present,
+        SourcePresence::Absent { by, .. } => LifecycleInput::Absent(by),
+        SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => LifecycleInput::Present,
     }
 }
 
 /// What its answers came to, and when time alone changes that.
-fn answered(record: &Scenario, now: Instant, health: &HealthRules, isolated: bool) -> (Input, Option<Instant>) {
+fn answered(
+    record: &Scenario,
+    now: Instant,
+    health: &HealthConfig,
+    isolated: bool,
+) -> (LifecycleInput, Option<Instant>) {
     match record.latest {
-        Latest::Unauthorized => return (Input::Unauthorized, None),
-        Latest::OutOfRange => return (Input::OutOfRange, None),
-        Latest::Unanswered | Latest::Good | Latest::Failed => {}
+        LastPoll::Unauthorized => return (LifecycleInput::Unauthorized, None),
+        LastPoll::OutOfRange => return (LifecycleInput::OutOfRange, None),
+        LastPoll::Unanswered | LastPoll::Good | LastPoll::Failed => {}
     }
     let often = record.failures >= health.failures;
     let ends = grace_ends(record, health);
     if often && !isolated && (now >= ends || record.offer.is_none()) {
-        return (Input::Lost, None);
+        return (LifecycleInput::Lost, None);
     }
     // Only failures make time count against it: a scenario that is waited for is not getting worse.
     let lost_at = (often && !isolated).then_some(ends);
     // There is nothing to keep yet, while the daemon is isolated too.
-    let Some(held) = &record.offer else { return (Input::Unanswered, None) };
+    let Some(held) = &record.offer else { return (LifecycleInput::Unanswered, None) };
     match held.term {
-        Term::Ended | Term::Withdrawn => (Input::Returned, lost_at),
-        Term::Until(live) if now < live && record.failures == 0 => (Input::Fresh, Some(live)),
-        Term::Until(live) if now < live && !often => (Input::Doubtful, Some(live)),
-        Term::Until(_) if record.failures == 0 => (Input::Aged, None),
-        Term::Restored if !often => (Input::Unanswered, None),
-        Term::Until(_) | Term::Restored => (Input::Failing, lost_at),
+        ManifestTerm::Ended | ManifestTerm::Withdrawn => (LifecycleInput::Returned, lost_at),
+        ManifestTerm::Until(live) if now < live && record.failures == 0 => (LifecycleInput::Fresh, Some(live)),
+        ManifestTerm::Until(live) if now < live && !often => (LifecycleInput::Doubtful, Some(live)),
+        ManifestTerm::Until(_) if record.failures == 0 => (LifecycleInput::Aged, None),
+        ManifestTerm::Restored if !often => (LifecycleInput::Unanswered, None),
+        ManifestTerm::Until(_) | ManifestTerm::Restored => (LifecycleInput::Failing, lost_at),
     }
 }
 
 /// When a scenario that gives no good answer loses its tools.
-fn grace_ends(record: &Scenario, health: &HealthRules) -> Instant {
+fn grace_ends(record: &Scenario, health: &HealthConfig) -> Instant {
     let ends = record.grace_from + health.grace;
     record.reprieve.map_or(ends, |until| until.max(ends))
 }
 
 /// What a state means for the list.
 #[expect(clippy::match_same_arms, reason = "one line for each rule, in the order of the table of states")]
-fn standing(record: &Scenario, now: Instant, config: &Config) -> Standing {
-    let withdrawn = || Standing::Withdrawn(record.current.reason().to_owned());
+fn standing(record: &Scenario, now: Instant, config: &Config) -> Visibility {
+    let withdrawn = || Visibility::Withdrawn(record.current.reason().to_owned());
     // Only without the product's own rule that the last good answer outlives what it said.
     let lapsed = lapses_at(record).is_some_and(|at| now >= at);
     match record.current.lifecycle() {
         // The names of what the configuration dropped are free at once.
         Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(RemovedBy::Configuration) => {
-            Standing::Hidden(record.current.reason().to_owned())
+            Visibility::Hidden(record.current.reason().to_owned())
         }
         // One that failed keeps its names, so that others are not renamed by it.
         Lifecycle::Down | Lifecycle::Removed(RemovedBy::Source) => withdrawn(),
         // Nothing is published of one that was absent or down before its next good answer.
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization if has_ended(record) => withdrawn(),
-        Lifecycle::Incompatible if now < refused_until(record, config) => Standing::Published,
-        Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Standing::Published,
+        Lifecycle::Incompatible if now < refused_until(record, config) => Visibility::Published,
+        Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Visibility::Published,
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization => withdrawn(),
         Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale if lapsed => withdrawn(),
-        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale => Standing::Published,
+        Lifecycle::Connecting | Lifecycle::Live | Lifecycle::Stale => Visibility::Published,
     }
 }
 
 /// Whether it was absent or down since its last good answer.
 fn has_ended(record: &Scenario) -> bool {
-    record.offer.as_ref().is_some_and(|Held { term, .. }| matches!(term, Term::Ended | Term::Withdrawn))
+    record
+        .offer
+        .as_ref()
+        .is_some_and(|AcceptedManifest { term, .. }| matches!(term, ManifestTerm::Ended | ManifestTerm::Withdrawn))
 }
 
 /// Whether it was absent since its last good answer.
 fn was_absent(record: &Scenario) -> bool {
-    record.offer.as_ref().is_some_and(|Held { term, .. }| *term == Term::Ended)
+    record.offer.as_ref().is_some_and(|AcceptedManifest { term, .. }| *term == ManifestTerm::Ended)
 }
 
 /// When the standing changes by time alone.
@@ -231,7 +239,7 @@ fn pending(record: &Scenario) -> String {
     let name = &record.name;
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
     let why = record.approval.note().map(|note| format!(" again: {note}")).unwrap_or_default();
-    let there = if record.presence == Presence::Named { "" } else { "; it is not announced any more" };
+    let there = if record.presence == SourcePresence::Named { "" } else { "; it is not announced any more" };
     let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
     let next = match unread {
         Some(error) => format!("its tools cannot be shown: {}", error.message),
@@ -245,9 +253,9 @@ fn pending(record: &Scenario) -> String {
 
 fn live(record: &Scenario) -> String {
     match record.presence {
-        Presence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
-        Presence::Unnamed => "answers, although no source names it any more".into(),
-        Presence::Named | Presence::Absent { .. } => "its last answer is fresh".into(),
+        SourcePresence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
+        SourcePresence::Unnamed => "answers, although no source names it any more".into(),
+        SourcePresence::Named | SourcePresence::Absent { .. } => "its last answer is fresh".into(),
     }
 }
 

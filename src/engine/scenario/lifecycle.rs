@@ -66,7 +66,7 @@ pub(in crate::engine) enum RemovedBy {
 
 /// What is true of a scenario now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Input {
+pub(in crate::engine) enum LifecycleInput {
     /// An operator rejected it.
     Rejected,
     /// No source vouches for it, and no approval counts for it.
@@ -99,32 +99,32 @@ pub(in crate::engine) enum Input {
 
 /// The state that follows. Total: every input has a meaning in every state.
 #[expect(clippy::match_same_arms, reason = "one line for each rule; the order of the lines is the order of precedence")]
-pub(in crate::engine) fn next(state: Lifecycle, input: Input) -> Lifecycle {
+pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecycle {
     use Lifecycle::{Blocked, Connecting, Down, Incompatible, Live, NeedsAuthorization, Pending, Removed, Stale};
     match (input, state) {
-        (Input::Rejected, _) => Blocked,
-        (Input::Unapproved, _) => Pending,
-        (Input::Approved, Pending | Blocked) => Connecting,
-        (Input::Approved, kept) => kept,
+        (LifecycleInput::Rejected, _) => Blocked,
+        (LifecycleInput::Unapproved, _) => Pending,
+        (LifecycleInput::Approved, Pending | Blocked) => Connecting,
+        (LifecycleInput::Approved, kept) => kept,
         // What is hidden stays so, whatever sources and answers say.
         (_, Pending | Blocked) => state,
-        (Input::Absent(by), _) => Removed(by),
+        (LifecycleInput::Absent(by), _) => Removed(by),
         // That a source names it again is no answer yet.
-        (Input::Present, Removed(_)) => Down,
-        (Input::Present, kept) => kept,
+        (LifecycleInput::Present, Removed(_)) => Down,
+        (LifecycleInput::Present, kept) => kept,
         (_, Removed(_)) => state,
-        (Input::Fresh, _) => Live,
-        (Input::Aged, _) => Stale,
-        (Input::Unauthorized, _) => NeedsAuthorization,
-        (Input::OutOfRange, _) => Incompatible,
-        (Input::Lost, _) => Down,
+        (LifecycleInput::Fresh, _) => Live,
+        (LifecycleInput::Aged, _) => Stale,
+        (LifecycleInput::Unauthorized, _) => NeedsAuthorization,
+        (LifecycleInput::OutOfRange, _) => Incompatible,
+        (LifecycleInput::Lost, _) => Down,
         // Only a good answer ends these.
         (_, NeedsAuthorization | Down | Incompatible) => state,
-        (Input::Unanswered, Connecting | Live | Stale) => Connecting,
+        (LifecycleInput::Unanswered, Connecting | Live | Stale) => Connecting,
         // What it offered before says nothing of what it offers now, also when an operator's decision let it in again meanwhile.
-        (Input::Returned, Connecting | Live | Stale) => Down,
-        (Input::Doubtful, Connecting | Live | Stale) => Live,
-        (Input::Failing, Connecting | Live | Stale) => Stale,
+        (LifecycleInput::Returned, Connecting | Live | Stale) => Down,
+        (LifecycleInput::Doubtful, Connecting | Live | Stale) => Live,
+        (LifecycleInput::Failing, Connecting | Live | Stale) => Stale,
     }
 }
 
@@ -163,23 +163,23 @@ mod tests {
     ];
 
     /// For each input the state that follows each of `STATES`.
-    const TABLE: [(Input, &str); 15] = [
+    const TABLE: [(LifecycleInput, &str); 15] = [
         //                                           PCLSNDIscB
-        (Input::Rejected, /*                     */ "BBBBBBBBBB"),
-        (Input::Unapproved, /*                   */ "PPPPPPPPPP"),
-        (Input::Approved, /*                     */ "CCLSNDIscC"),
-        (Input::Absent(RemovedBy::Source), /*    */ "PssssssssB"),
-        (Input::Absent(RemovedBy::Configuration), "PccccccccB"),
-        (Input::Present, /*                      */ "PCLSNDIDDB"),
-        (Input::Unanswered, /*                   */ "PCCCNDIscB"),
-        (Input::Returned, /*                     */ "PDDDNDIscB"),
-        (Input::Fresh, /*                        */ "PLLLLLLscB"),
-        (Input::Aged, /*                         */ "PSSSSSSscB"),
-        (Input::Doubtful, /*                     */ "PLLLNDIscB"),
-        (Input::Failing, /*                      */ "PSSSNDIscB"),
-        (Input::Unauthorized, /*                 */ "PNNNNNNscB"),
-        (Input::OutOfRange, /*                   */ "PIIIIIIscB"),
-        (Input::Lost, /*                         */ "PDDDDDDscB"),
+        (LifecycleInput::Rejected, /*                     */ "BBBBBBBBBB"),
+        (LifecycleInput::Unapproved, /*                   */ "PPPPPPPPPP"),
+        (LifecycleInput::Approved, /*                     */ "CCLSNDIscC"),
+        (LifecycleInput::Absent(RemovedBy::Source), /*    */ "PssssssssB"),
+        (LifecycleInput::Absent(RemovedBy::Configuration), "PccccccccB"),
+        (LifecycleInput::Present, /*                      */ "PCLSNDIDDB"),
+        (LifecycleInput::Unanswered, /*                   */ "PCCCNDIscB"),
+        (LifecycleInput::Returned, /*                     */ "PDDDNDIscB"),
+        (LifecycleInput::Fresh, /*                        */ "PLLLLLLscB"),
+        (LifecycleInput::Aged, /*                         */ "PSSSSSSscB"),
+        (LifecycleInput::Doubtful, /*                     */ "PLLLNDIscB"),
+        (LifecycleInput::Failing, /*                      */ "PSSSNDIscB"),
+        (LifecycleInput::Unauthorized, /*                 */ "PNNNNNNscB"),
+        (LifecycleInput::OutOfRange, /*                   */ "PIIIIIIscB"),
+        (LifecycleInput::Lost, /*                         */ "PDDDDDDscB"),
     ];
 
     #[test]

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use crate::engine::scenario::Scenario;
-use crate::model::{ScenarioState, Turn};
+use crate::model::{ScenarioState, StateTransition};
 
 /// Characters of a reason. It may quote what a scenario answered.
 const LONGEST: usize = 300;
@@ -25,7 +25,7 @@ pub(in crate::engine) fn fails(record: &Scenario, error: &dyn Display) {
 }
 
 /// Its tools are withdrawn, or back.
-pub(in crate::engine) fn turned(turn: &Turn) {
+pub(in crate::engine) fn turned(turn: &StateTransition) {
     use ScenarioState::{Down, Incompatible, Live, NeedsAuthorization, Removed, Stale};
     match (turn.from, turn.to) {
         (_, Some(Down | Incompatible | NeedsAuthorization | Removed)) => {

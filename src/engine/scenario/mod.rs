@@ -15,29 +15,30 @@ use crate::engine::assignment::Assignment;
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::CurrentState;
-use crate::engine::scenario::facts::{Latest, Obstacle, Presence, Term};
+use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePresence};
 use crate::engine::scenario::lifecycle::RemovedBy;
 use crate::engine::scenario::polls::Polls;
 use crate::engine::scenario::restart::Restarts;
-use crate::engine::scenario::trust::Approval;
+use crate::engine::scenario::trust::TrustStatus;
 use crate::engine::sessions::link::SessionLink;
 use crate::model::{
-    Digest, Finding, Freshness, Health, LastError, Manifest, Party, ScenarioName, ScenarioState, SourceId, Target, Turn,
+    Digest, Finding, Freshness, Health, LastError, Manifest, PeerIdentity, ScenarioName, ScenarioState, SourceId,
+    StateTransition, Target,
 };
 use crate::protocols::{Protocol, Validity};
 
-pub(in crate::engine) mod answers;
 pub(in crate::engine) mod backoff;
 pub(in crate::engine) mod facts;
 pub(in crate::engine) mod handle;
 pub(in crate::engine) mod health;
+mod health_report;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod log;
 pub(in crate::engine) mod poll;
+pub(in crate::engine) mod poll_result;
 mod polls;
 mod restart;
 pub(in crate::engine) mod schedule;
-mod shown;
 pub(in crate::engine) mod trust;
 
 /// Someone who waits for the next answer of a scenario.
@@ -55,17 +56,17 @@ pub(in crate::engine) struct Scenario {
     /// The source that named it last.
     source: SourceId,
     /// Whether its tools may be published at all.
-    approval: Approval,
+    approval: TrustStatus,
     /// Who is there, or was when a source last named it.
-    party: Option<Party>,
+    party: Option<PeerIdentity>,
     protocol: Option<Arc<dyn Protocol>>,
-    offer: Option<Held>,
+    offer: Option<AcceptedManifest>,
     /// Of the manifest that the store has of it.
     kept: Option<Digest>,
     /// Whose claim to the name the store has, of a scenario that waits for a yes.
-    claimed: Option<Party>,
+    claimed: Option<PeerIdentity>,
     /// What its last answer came to.
-    latest: Latest,
+    latest: LastPoll,
     /// What it asks for before it lists anything again, until the next good answer.
     obstacle: Option<Obstacle>,
     failures: u32,
@@ -84,7 +85,7 @@ pub(in crate::engine) struct Scenario {
     /// The state that follows from all of this.
     current: CurrentState,
     /// Whether a source names it.
-    presence: Presence,
+    presence: SourcePresence,
     /// Until when its source's silence counts for nothing, because too many others fell silent with it.
     silenced: Option<Instant>,
     /// Until when it is not withdrawn for its failures, because the daemon was cut off just now.
@@ -94,17 +95,17 @@ pub(in crate::engine) struct Scenario {
 }
 
 /// All scenarios. Each in a place of its own: the nodes of the map have room for eleven and are half full.
-pub(in crate::engine) type Scenarios = BTreeMap<ScenarioName, Box<Scenario>>;
+pub(in crate::engine) type ScenarioMap = BTreeMap<ScenarioName, Box<Scenario>>;
 
 /// The manifest in force.
 #[derive(Clone)]
-pub(in crate::engine) struct Held {
+pub(in crate::engine) struct AcceptedManifest {
     pub(in crate::engine) manifest: Arc<Manifest>,
     pub(in crate::engine) quarantined: usize,
     pub(in crate::engine) findings: Vec<Finding>,
     /// How long the last good answer may be used; absent for a restored manifest.
     pub(in crate::engine) fresh: Option<Validity>,
-    pub(in crate::engine) term: Term,
+    pub(in crate::engine) term: ManifestTerm,
     pub(in crate::engine) freshness: Freshness,
 }
 
@@ -123,13 +124,13 @@ impl Scenario {
             target: None,
             session: None,
             source,
-            approval: Approval::new(trusted),
+            approval: TrustStatus::new(trusted),
             party: None,
             protocol: None,
             offer: None,
             kept: None,
             claimed: None,
-            latest: Latest::Unanswered,
+            latest: LastPoll::Unanswered,
             obstacle: None,
             failures: 0,
             answered: false,
@@ -142,7 +143,7 @@ impl Scenario {
             polls: Polls::new(generation),
             waiters: Vec::new(),
             current: CurrentState::new(now.wall),
-            presence: Presence::Named,
+            presence: SourcePresence::Named,
             silenced: None,
             reprieve: None,
             wake: None,
@@ -161,7 +162,7 @@ impl Scenario {
 
     /// Whether nothing that was known of it may be taken for who is there now: neither did a source vouch for both, nor are they the
     /// same. What one party said must never be published as another's.
-    pub(in crate::engine) fn is_another(&self, party: &Party, vouched: bool) -> bool {
+    pub(in crate::engine) fn is_another(&self, party: &PeerIdentity, vouched: bool) -> bool {
         !(self.approval.is_vouched() && vouched) && self.party.as_ref().is_none_or(|before| !trust::same(before, party))
     }
 
@@ -171,7 +172,7 @@ impl Scenario {
             && self.failures == 0
             && !self.restarts.are_suspected()
             && !self.polls.unconditional
-            && self.presence == Presence::Named
+            && self.presence == SourcePresence::Named
             && self.obstacle.is_none()
             && self.is_trusted()
             && self.waiters.is_empty()
@@ -193,7 +194,7 @@ impl Scenario {
     }
 
     /// The party that is there, or was when a source last named it.
-    pub(in crate::engine) fn party(&self) -> Option<&Party> {
+    pub(in crate::engine) fn party(&self) -> Option<&PeerIdentity> {
         self.party.as_ref()
     }
 
@@ -218,7 +219,7 @@ impl Scenario {
     }
 
     /// The manifest in force.
-    pub(in crate::engine) fn held(&self) -> Option<&Held> {
+    pub(in crate::engine) fn held(&self) -> Option<&AcceptedManifest> {
         self.offer.as_ref()
     }
 
@@ -234,14 +235,14 @@ impl Scenario {
 
     /// Whether a source names it, as far as is known.
     pub(in crate::engine) fn is_named(&self) -> bool {
-        self.presence == Presence::Named
+        self.presence == SourcePresence::Named
     }
 
     /// Since when it is absent, if it is.
     pub(in crate::engine) fn absent_since(&self) -> Option<Instant> {
         match self.presence {
-            Presence::Absent { since, .. } => Some(since),
-            Presence::Named | Presence::Leaving | Presence::Unnamed => None,
+            SourcePresence::Absent { since, .. } => Some(since),
+            SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => None,
         }
     }
 
@@ -267,12 +268,12 @@ impl Scenario {
 
     /// Whether no source names it any more and it does not answer.
     pub(in crate::engine) fn is_absent(&self) -> bool {
-        matches!(self.presence, Presence::Absent { .. })
+        matches!(self.presence, SourcePresence::Absent { .. })
     }
 
     /// Whether the configuration does not want it any more.
     pub(in crate::engine) fn is_dismissed(&self) -> bool {
-        matches!(self.presence, Presence::Absent { by: RemovedBy::Configuration, .. })
+        matches!(self.presence, SourcePresence::Absent { by: RemovedBy::Configuration, .. })
     }
 
     /// The state as people and programs see it.
@@ -281,11 +282,11 @@ impl Scenario {
     }
 
     /// No source names it, and it does not answer. What it said before says nothing of what may come back.
-    pub(in crate::engine) fn goes(&mut self, by: RemovedBy, now: Now) {
-        self.presence = Presence::Absent { since: now.mono, by };
-        self.latest = Latest::Unanswered;
+    pub(in crate::engine) fn mark_absent(&mut self, by: RemovedBy, now: Now) {
+        self.presence = SourcePresence::Absent { since: now.mono, by };
+        self.latest = LastPoll::Unanswered;
         if let Some(held) = &mut self.offer {
-            held.term = Term::Ended;
+            held.term = ManifestTerm::Ended;
         }
         self.polls.next = None;
     }
@@ -293,10 +294,10 @@ impl Scenario {
     /// When it is to be forgotten, if nothing is heard of it until then.
     pub(in crate::engine) fn forgotten_at(&self, config: &Config) -> Option<Instant> {
         match self.presence {
-            Presence::Absent { since, .. } if self.is_trusted() => Some(since + config.health.forget),
+            SourcePresence::Absent { since, .. } if self.is_trusted() => Some(since + config.health.forget),
             // One that was never approved is remembered for its name alone, and names cost an announcer nothing.
-            Presence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
-            Presence::Named | Presence::Leaving | Presence::Unnamed => None,
+            SourcePresence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
+            SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => None,
         }
     }
 
@@ -310,14 +311,14 @@ impl Scenario {
     fn unfollowed(&mut self) {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
-            && let Term::Until(until) = &mut held.term
+            && let ManifestTerm::Until(until) = &mut held.term
         {
             *until = (*until).min(fresh.fresh_until());
         }
     }
 
     /// That it is not known any more, and why.
-    pub(in crate::engine) fn forgotten(&self, reason: &str, now: Now) -> Turn {
+    pub(in crate::engine) fn forgotten(&self, reason: &str, now: Now) -> StateTransition {
         self.turned(Some(self.state()), None, reason.to_owned(), now)
     }
 
@@ -327,8 +328,8 @@ impl Scenario {
         to: Option<ScenarioState>,
         reason: String,
         now: Now,
-    ) -> Turn {
+    ) -> StateTransition {
         let (name, at, restarts) = (self.name.clone(), now.wall, self.restarts.count());
-        Turn { name, from, to, reason, at, restarts, failures_in_a_row: self.failures }
+        StateTransition { name, from, to, reason, at, restarts, failures_in_a_row: self.failures }
     }
 }

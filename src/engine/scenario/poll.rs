@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::config::{Config, Refresh};
+use crate::config::{Config, RefreshConfig};
 use crate::engine::error::EngineError;
 use crate::engine::now::Now;
-use crate::engine::scenario::facts::Latest;
-use crate::engine::scenario::{Held, Scenario, Waiter};
+use crate::engine::scenario::facts::LastPoll;
+use crate::engine::scenario::{AcceptedManifest, Scenario, Waiter};
 use crate::model::{LastError, ScenarioName, Target};
 use crate::protocols::{Known, ListRequest, Protocol};
 use crate::transports::TransportError;
@@ -31,7 +31,7 @@ impl Scenario {
     /// The poll that is due now, if one is. It counts as begun.
     pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<Due> {
         let is_due = self.polls.next.is_some_and(|(at, _)| at <= now.mono);
-        if !is_due || self.polls.under_way.is_some() || !self.may_be_asked() {
+        if !is_due || self.polls.under_way.is_some() || !self.may_be_polled() {
             return None;
         }
         let target = self.target.clone()?;
@@ -40,7 +40,7 @@ impl Scenario {
         let request = ListRequest {
             known: self.offer.as_ref().filter(|_| !self.polls.unconditional).and_then(known),
             accept: config.protocol.accept.clone(),
-            bounds: config.bounds(),
+            bounds: config.manifest_bounds(),
             // Anyone on the network can be found and wait for approval, so little of their answers is read.
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
         };
@@ -57,7 +57,7 @@ impl Scenario {
     pub(in crate::engine) fn force(
         &mut self,
         waiter: Waiter,
-        refresh: &Refresh,
+        refresh: &RefreshConfig,
         now: Now,
     ) -> Result<bool, EngineError> {
         if let Some(refusal) = self.refusal() {
@@ -67,14 +67,14 @@ impl Scenario {
         let is_idle = self.polls.under_way.is_none();
         if is_idle {
             self.polls.unconditional = true;
-            self.ask_by(self.after_last_attempt(refresh.forced_gap, now), now);
+            self.plan_poll_by(self.after_last_attempt(refresh.forced_gap, now), now);
         }
         Ok(is_idle)
     }
 
     /// A call by a route of this generation taught something. What it taught about a process that is known to be gone counts for nothing,
     /// and that a session has ended is known: the next one is made after its wait. Whether it is polled for that.
-    pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &Refresh, now: Now) -> bool {
+    pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &RefreshConfig, now: Now) -> bool {
         let ended = self.session.as_ref().is_some_and(|link| link.ended);
         if self.polls.generation != generation
             || ended
@@ -85,7 +85,7 @@ impl Scenario {
             return false;
         }
         self.polls.unconditional |= refused;
-        self.ask_by(self.after_last_attempt(refresh.forced_gap, now), now);
+        self.plan_poll_by(self.after_last_attempt(refresh.forced_gap, now), now);
         true
     }
 
@@ -106,16 +106,16 @@ impl Scenario {
 
     /// Polls it by then at the latest, unless it is being polled or may not be. Whether that changed anything.
     pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
-        if !self.may_be_asked() || self.polls.under_way.is_some() {
+        if !self.may_be_polled() || self.polls.under_way.is_some() {
             return false;
         }
-        self.ask_by(at, now);
+        self.plan_poll_by(at, now);
         self.polls.backoff = None;
         true
     }
 
     /// Whether it may be polled now or later.
-    pub(in crate::engine) fn may_be_asked(&self) -> bool {
+    pub(in crate::engine) fn may_be_polled(&self) -> bool {
         self.target.is_some() && !self.is_blocked() && !self.is_absent()
     }
 
@@ -123,7 +123,7 @@ impl Scenario {
     pub(in crate::engine) fn refusal(&self) -> Option<EngineError> {
         if self.is_blocked() {
             Some(EngineError::Blocked(self.name.clone()))
-        } else if self.may_be_asked() {
+        } else if self.may_be_polled() {
             None
         } else {
             Some(EngineError::NoAddress(self.name.clone()))
@@ -144,15 +144,15 @@ impl Scenario {
     }
 
     /// Plans the next poll.
-    pub(super) fn ask_at(&mut self, at: Instant, now: Now) {
+    pub(super) fn plan_poll_at(&mut self, at: Instant, now: Now) {
         let wall = now.wall.saturating_add(at.saturating_duration_since(now.mono)).unwrap_or(now.wall);
         self.polls.next = Some((at, wall));
     }
 
     /// Plans the next poll, unless one is planned before that.
-    pub(super) fn ask_by(&mut self, at: Instant, now: Now) {
+    pub(super) fn plan_poll_by(&mut self, at: Instant, now: Now) {
         let planned = self.polls.next.map_or(at, |(planned, _)| planned);
-        self.ask_at(at.min(planned), now);
+        self.plan_poll_at(at.min(planned), now);
     }
 
     /// When so much time has passed since it was last polled; now if it has.
@@ -163,7 +163,7 @@ impl Scenario {
     /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
     pub(super) fn hinted(&mut self, at: Instant, now: Now) {
         if self.polls.backoff.is_none() {
-            self.ask_by(at, now);
+            self.plan_poll_by(at, now);
         }
     }
 
@@ -174,33 +174,33 @@ impl Scenario {
     }
 
     /// What is under way is void, and the next poll is at `at` and unconditional.
-    pub(super) fn ask_anew(&mut self, at: Instant, now: Now) {
+    pub(super) fn restart_poll(&mut self, at: Instant, now: Now) {
         self.void();
         self.polls.unconditional = true;
         self.polls.backoff = None;
-        self.ask_at(at, now);
+        self.plan_poll_at(at, now);
     }
 
     /// Its session ended by itself: the process or connection is gone, and the next poll makes another one.
     pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
         self.restarts.suspect();
         self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
-        self.ask_anew(at, now);
+        self.restart_poll(at, now);
     }
 
     /// Its source gave an address that cannot be polled at all.
-    pub(super) fn unaskable(&mut self, error: &TransportError, now: Now) {
+    pub(super) fn mark_unreachable(&mut self, error: &TransportError, now: Now) {
         self.void();
         self.target = None;
         self.polls.next = None;
         self.failures += 1;
-        self.latest = Latest::Failed;
+        self.latest = LastPoll::Failed;
         self.last_error = Some(LastError { kind: error.kind().into(), message: error.to_string(), at: now.wall });
     }
 }
 
 /// What makes a poll conditional, if the last answer gave something for it.
-fn known(held: &Held) -> Option<Known> {
+fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.fresh.as_ref()?.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })
 }

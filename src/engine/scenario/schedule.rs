@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::config::Refresh;
+use crate::config::RefreshConfig;
 use crate::protocols::Validity;
 
 /// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
@@ -25,9 +25,9 @@ pub(in crate::engine) const RELOAD_SPREAD: Duration = Duration::from_secs(3);
 
 /// What a good answer means for the times to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) struct Plan {
+pub(in crate::engine) struct PollPlan {
     /// When to ask next.
-    pub(in crate::engine) next_ask: Instant,
+    pub(in crate::engine) next_poll: Instant,
     /// Until when the scenario counts as live.
     pub(in crate::engine) live_until: Instant,
 }
@@ -35,14 +35,14 @@ pub(in crate::engine) struct Plan {
 /// Moments at which asks on schedule begin. A large fleet is asked every few milliseconds, and each time that the processor wakes up for
 /// one, starts the ask, and sleeps again, costs as much as the ask.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) struct Rounds {
+pub(in crate::engine) struct PollGrid {
     first: Instant,
     apart: Duration,
 }
 
-impl Rounds {
+impl PollGrid {
     /// Short beside the interval at which one scenario is asked.
-    pub(in crate::engine) fn new(first: Instant, rules: &Refresh) -> Self {
+    pub(in crate::engine) fn new(first: Instant, rules: &RefreshConfig) -> Self {
         Self { first, apart: ROUND.min(rules.min_interval / 64).max(Duration::from_millis(1)) }
     }
 
@@ -61,7 +61,12 @@ impl Rounds {
 /// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
 /// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between, unless the scenario
 /// is `followed`: then it would have signalled a change.
-pub(in crate::engine) fn after_success(validity: &Validity, followed: bool, rules: &Refresh, random: f64) -> Plan {
+pub(in crate::engine) fn after_success(
+    validity: &Validity,
+    followed: bool,
+    rules: &RefreshConfig,
+    random: f64,
+) -> PollPlan {
     let Validity { received, fresh_for: lifetime, took, .. } = *validity;
     let eager = lifetime.mul_f64(EAGER - SPREAD * random);
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
@@ -71,7 +76,7 @@ pub(in crate::engine) fn after_success(validity: &Validity, followed: bool, rule
     let covered = followed || !lifetime.is_zero() && lifetime + took >= rules.min_interval;
     let fresh_until = validity.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
-    Plan { next_ask, live_until }
+    PollPlan { next_poll: next_ask, live_until }
 }
 
 /// When the last good answer of a failing scenario stops being usable by what it said itself: never while `cache.last_good` is on.
@@ -80,7 +85,7 @@ pub(in crate::engine) fn lapses_at(validity: Option<&Validity>, failures: u32) -
 }
 
 /// The permits for polls of scenarios that wait for approval: however many are found, the others are not held up by them.
-pub(in crate::engine) fn untrusted_permits(refresh: &Refresh) -> Arc<Semaphore> {
+pub(in crate::engine) fn untrusted_permits(refresh: &RefreshConfig) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((refresh.concurrency / UNTRUSTED_SHARE).max(1)))
 }
 
@@ -96,8 +101,8 @@ mod tests {
     use super::*;
     use crate::transports::http::{ResponseHead, cache_policy};
 
-    fn rules() -> Refresh {
-        Refresh {
+    fn rules() -> RefreshConfig {
+        RefreshConfig {
             min_interval: Duration::from_secs(60),
             max_interval: Duration::from_secs(3600),
             default_lifetime: Duration::from_secs(60),
@@ -110,7 +115,7 @@ mod tests {
             backoff_base: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             max_scenarios: 10,
-            ..Refresh::default()
+            ..RefreshConfig::default()
         }
     }
 
@@ -129,7 +134,7 @@ mod tests {
         };
         let fresh = cache_policy::freshness(&head, rules().default_lifetime.into());
         let plan = after_success(&fresh.into(), false, &rules(), random);
-        ((plan.next_ask - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
+        ((plan.next_poll - received).as_secs_f64(), (plan.live_until - received).as_secs_f64())
     }
 
     #[test]
@@ -166,7 +171,7 @@ mod tests {
         let first = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH).now();
         for (interval, apart) in [(60_000, 100), (640, 10), (20, 1)] {
             let min_interval = Duration::from_millis(interval);
-            let rounds = Rounds::new(first, &Refresh { min_interval, ..rules() });
+            let rounds = PollGrid::new(first, &RefreshConfig { min_interval, ..rules() });
             let of = |micros| rounds.after(first + Duration::from_micros(micros)) - first;
             let apart = Duration::from_millis(apart);
             assert_eq!([of(0), of(1)], [Duration::ZERO, apart], "{interval}");

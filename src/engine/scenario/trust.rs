@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use url::Host;
 
-use crate::discovery::{Endpoint, Trust};
-use crate::model::{Finding, FindingCode, Party, ScenarioName, Target};
-use crate::state::{Decision, Ruling};
+use crate::discovery::{Endpoint, SourceTrust};
+use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, Target};
+use crate::state::{Decision, TrustDecision};
 
 /// What the decisions make of a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::engine) struct Verdict {
+pub(in crate::engine) struct TrustVerdict {
     /// The decision that counts for it.
     pub(in crate::engine) decision: Option<Decision>,
     /// Why it is blocked through another name, or why the yes under its name does not count for it; no full stop.
@@ -34,7 +34,7 @@ pub(in crate::engine) struct Verdict {
 
 /// Whether one scenario may be published, by its source and by the operators.
 #[derive(Debug)]
-pub(in crate::engine) struct Approval {
+pub(in crate::engine) struct TrustStatus {
     /// Whether its source vouches for its address.
     vouched: bool,
     /// The decision that counts for it.
@@ -49,7 +49,7 @@ pub(in crate::engine) struct Approval {
 
 /// What decisions changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ruled {
+pub(super) struct TrustChange {
     /// Whether it was refused before.
     pub(super) was_refused: bool,
     /// Whether it was given before.
@@ -58,7 +58,7 @@ pub(super) struct Ruled {
     pub(super) is_news: bool,
 }
 
-impl Approval {
+impl TrustStatus {
     /// As its source has it.
     pub(super) fn new(vouched: bool) -> Self {
         Self { vouched, decision: None, note: None, finding: None, was_given: vouched }
@@ -92,20 +92,20 @@ impl Approval {
     }
 
     /// Takes in what the decisions make of it now.
-    pub(super) fn rule(&mut self, name: &ScenarioName, verdict: Verdict) -> Ruled {
+    pub(super) fn rule(&mut self, name: &ScenarioName, verdict: TrustVerdict) -> TrustChange {
         let (was_refused, was_given) = (self.is_refused(), self.was_given);
         let is_news = (self.decision, &self.note) != (verdict.decision, &verdict.note);
         self.finding = withheld(name, &verdict, self.vouched).map(Box::new);
         self.decision = verdict.decision;
         self.note = verdict.note;
         self.was_given = self.is_given();
-        Ruled { was_refused, was_given, is_news }
+        TrustChange { was_refused, was_given, is_news }
     }
 }
 
 /// Who is at an endpoint.
-pub(in crate::engine) fn party(endpoint: &Endpoint) -> Party {
-    Party { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
+pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
+    PeerIdentity { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
 }
 
 /// `scheme://host:port` of where an endpoint is connected to. The names of this host are one host.
@@ -141,7 +141,7 @@ fn is_localhost(address: std::net::IpAddr) -> bool {
 }
 
 /// Whether an answer of `before` may be taken for one of `now`.
-pub(in crate::engine) fn same(before: &Party, now: &Party) -> bool {
+pub(in crate::engine) fn same(before: &PeerIdentity, now: &PeerIdentity) -> bool {
     if before.identity.is_some() && now.identity.is_some() {
         before.same_identity(now) && before.same_host(now)
     } else {
@@ -151,31 +151,31 @@ pub(in crate::engine) fn same(before: &Party, now: &Party) -> bool {
 
 /// Judges who is known as `name`. `announced` is the name its endpoint gives it.
 pub(in crate::engine) fn judge(
-    rulings: &BTreeMap<ScenarioName, Ruling>,
+    rulings: &BTreeMap<ScenarioName, TrustDecision>,
     name: &ScenarioName,
-    party: Option<&Party>,
+    party: Option<&PeerIdentity>,
     announced: Option<&ScenarioName>,
     vouched: bool,
-) -> Verdict {
+) -> TrustVerdict {
     let own = rulings.get(name);
     if own.is_some_and(|ruling| ruling.decision == Decision::Blocked) {
-        return Verdict { decision: Some(Decision::Blocked), note: None };
+        return TrustVerdict { decision: Some(Decision::Blocked), note: None };
     }
     if let Some(note) = blocked_as(rulings, party, announced, vouched) {
-        return Verdict { decision: Some(Decision::Blocked), note: Some(note) };
+        return TrustVerdict { decision: Some(Decision::Blocked), note: Some(note) };
     }
-    let Some(yes) = own else { return Verdict::default() };
+    let Some(yes) = own else { return TrustVerdict::default() };
     match party.map(|party| covers(&yes.party, party)) {
-        Some(Ok(())) => Verdict { decision: Some(Decision::Trusted), note: None },
-        Some(Err(why)) => Verdict { decision: None, note: Some(why) },
-        None => Verdict { decision: None, note: Some("it is not known where it is".into()) },
+        Some(Ok(())) => TrustVerdict { decision: Some(Decision::Trusted), note: None },
+        Some(Err(why)) => TrustVerdict { decision: None, note: Some(why) },
+        None => TrustVerdict { decision: None, note: Some("it is not known where it is".into()) },
     }
 }
 
 /// Why a block under another name holds for it, if one does.
 fn blocked_as(
-    rulings: &BTreeMap<ScenarioName, Ruling>,
-    party: Option<&Party>,
+    rulings: &BTreeMap<ScenarioName, TrustDecision>,
+    party: Option<&PeerIdentity>,
     announced: Option<&ScenarioName>,
     vouched: bool,
 ) -> Option<String> {
@@ -191,7 +191,7 @@ fn blocked_as(
 }
 
 /// Whether a yes that was given for one party counts for another, or why not.
-fn covers(given: &Party, now: &Party) -> Result<(), String> {
+fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
     if given.origin.is_none() {
         return Err("the yes under its name is of an earlier version, which did not note whom it was for".into());
     }
@@ -203,15 +203,15 @@ fn covers(given: &Party, now: &Party) -> Result<(), String> {
 }
 
 /// The finding that tells why a yes does not count.
-pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &Verdict, vouched: bool) -> Option<Finding> {
+pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &TrustVerdict, vouched: bool) -> Option<Finding> {
     let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
     let hint = format!("if it is the same scenario at a new place, say so with `callsheet trust {name}`");
     Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
 }
 
 /// Whether an address was merely found: no operator wrote it down and this machine did not start it.
-pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: Trust) -> bool {
-    source == crate::model::SourceId::Mdns || trust == Trust::Untrusted
+pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: SourceTrust) -> bool {
+    source == crate::model::SourceId::Mdns || trust == SourceTrust::Untrusted
 }
 
 /// Removes everything from the address of a target that could be a secret for the server there.
@@ -231,13 +231,13 @@ mod tests {
     use super::*;
     use crate::model::HttpTarget;
 
-    fn at(identity: &str, origin: &str) -> Party {
+    fn at(identity: &str, origin: &str) -> PeerIdentity {
         let text = |text: &str| (!text.is_empty()).then(|| text.into());
-        Party { identity: text(identity), origin: text(origin) }
+        PeerIdentity { identity: text(identity), origin: text(origin) }
     }
 
-    fn rulings(decision: Decision, party: Party) -> BTreeMap<ScenarioName, Ruling> {
-        BTreeMap::from([("pantry".parse().unwrap(), Ruling { decision, party, source: None })])
+    fn rulings(decision: Decision, party: PeerIdentity) -> BTreeMap<ScenarioName, TrustDecision> {
+        BTreeMap::from([("pantry".parse().unwrap(), TrustDecision { decision, party, source: None })])
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let endpoint = |url: &str, dial: Option<&str>| {
             let dial = dial.map(|dial| dial.parse().unwrap());
             let target = HttpTarget { dial, ..HttpTarget::at(url.parse().unwrap()) };
-            Endpoint::new(target.into(), Trust::Untrusted)
+            Endpoint::new(target.into(), SourceTrust::Untrusted)
         };
         for (url, dial, expected) in [
             ("http://LocalHost/x", None, "http://localhost:80"),

@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::config::Refresh;
-use crate::engine::message::Event;
+use crate::config::RefreshConfig;
+use crate::engine::message::EngineEvent;
 use crate::engine::scenario::backoff::Backoff;
 use crate::engine::sessions::ended::EndedSession;
 use crate::engine::sessions::link::{Connected, SessionLink, SessionSpec};
@@ -52,7 +52,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 
 /// What follows from the word of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::engine) enum Effect {
+pub(in crate::engine) enum SessionEffect {
     /// No effect.
     None,
     /// A listing at this time, unless one is due before.
@@ -66,7 +66,7 @@ pub(in crate::engine) enum Effect {
 /// Keeps the sessions.
 pub(in crate::engine) struct Sessions {
     transports: Transports,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<EngineEvent>,
     kept: BTreeMap<ScenarioName, KeptSession>,
     /// How many sessions were made, which tells the word of an earlier one from that of the present one.
     made: u64,
@@ -142,7 +142,7 @@ impl Hints {
 
 impl Sessions {
     /// None yet. What sessions say comes to `events`.
-    pub(in crate::engine) fn new(transports: Transports, events: mpsc::Sender<Event>) -> Self {
+    pub(in crate::engine) fn new(transports: Transports, events: mpsc::Sender<EngineEvent>) -> Self {
         Self { transports, events, kept: BTreeMap::new(), made: 0 }
     }
 
@@ -170,7 +170,7 @@ impl Sessions {
 
     /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when there is to be none. The session for
     /// calls, if there is one.
-    pub(in crate::engine) fn settle(
+    pub(in crate::engine) fn sync(
         &mut self,
         name: &ScenarioName,
         spec: Option<SessionSpec<'_>>,
@@ -221,11 +221,11 @@ impl Sessions {
         &mut self,
         said: SessionNews,
         last: Option<Instant>,
-        refresh: &Refresh,
+        refresh: &RefreshConfig,
         now: Instant,
-    ) -> Effect {
+    ) -> SessionEffect {
         let Some(kept) = self.kept.get_mut(&said.name).filter(|kept| kept.number == said.number) else {
-            return Effect::None;
+            return SessionEffect::None;
         };
         match said.news {
             News::Hint(hint) => kept.hint(hint, last, now),
@@ -249,7 +249,7 @@ impl Sessions {
         outcome: ListOutcome,
         follow: bool,
         (last, now): (Option<Instant>, Instant),
-        refresh: &Refresh,
+        refresh: &RefreshConfig,
     ) -> Option<Instant> {
         let kept = self.kept.get_mut(name)?;
         kept.learn(outcome, refresh, now);
@@ -302,7 +302,7 @@ impl KeptSession {
         last.map_or(now, |last| now.max(last + self.pace.gap()))
     }
 
-    fn hint(&mut self, hint: Hint, last: Option<Instant>, now: Instant) -> Effect {
+    fn hint(&mut self, hint: Hint, last: Option<Instant>, now: Instant) -> SessionEffect {
         self.hinted = match self.hinted {
             Hinted::No | Hinted::Waiting => Hinted::Waiting,
             Hinted::Listing | Hinted::Again => Hinted::Again,
@@ -311,32 +311,32 @@ impl KeptSession {
             (Hint::Following, Hints::Listening(stream)) => Hints::Followed(stream),
             (_, hints) => hints,
         };
-        Effect::List(self.earliest(last, now))
+        SessionEffect::List(self.earliest(last, now))
     }
 
-    fn hints_ended(&mut self, refresh: &Refresh, now: Instant) -> Effect {
+    fn hints_ended(&mut self, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let (Hints::Listening(stream) | Hints::Followed(stream)) = std::mem::replace(&mut self.hints, Hints::off())
         else {
-            return Effect::None;
+            return SessionEffect::None;
         };
         let lived = now.saturating_duration_since(stream.since) >= SETTLED;
         let wait = wait(stream.since, stream.wait, refresh, now);
         let until = if lived { now } else { now + wait };
         self.hints = Hints::Off { until: Some(until), wait: Some(wait) };
-        Effect::Unfollowed(until)
+        SessionEffect::Unfollowed(until)
     }
 
     /// It ended by itself. What it holds is released here, whatever becomes of its scenario, as soon as no call uses it any more.
-    fn ended(&mut self, reason: EndReason, refresh: &Refresh, now: Instant) -> Effect {
+    fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let wait = wait(self.since, self.wait, refresh, now);
         let why = reason.to_string();
         self.made_of.session = Arc::new(EndedSession::new(&self.made_of.target, reason));
         (self.life, self.hints, self.wait) = (Life::Ended, Hints::off(), Some(wait));
-        Effect::Gone(now + wait, why)
+        SessionEffect::Gone(now + wait, why)
     }
 
     /// Hints without a change are followed less and less eagerly.
-    fn learn(&mut self, outcome: ListOutcome, refresh: &Refresh, now: Instant) {
+    fn learn(&mut self, outcome: ListOutcome, refresh: &RefreshConfig, now: Instant) {
         if matches!(self.hinted, Hinted::Listing | Hinted::Again) {
             self.pace.learn(outcome == ListOutcome::Changed, refresh, now);
         }
@@ -348,7 +348,7 @@ impl KeptSession {
 }
 
 /// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`.
-fn wait(since: Instant, before: Option<Duration>, refresh: &Refresh, now: Instant) -> Duration {
+fn wait(since: Instant, before: Option<Duration>, refresh: &RefreshConfig, now: Instant) -> Duration {
     let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
     Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::config::Refresh;
+use crate::config::RefreshConfig;
 
 /// A hint has its scenario listed again so long after the listing before at the earliest.
 const GAP: Duration = Duration::from_millis(100);
@@ -34,7 +34,7 @@ impl Pace {
     }
 
     /// A listing by a hint showed a change, or none.
-    pub(super) fn learn(&mut self, changed: bool, refresh: &Refresh, now: Instant) {
+    pub(super) fn learn(&mut self, changed: bool, refresh: &RefreshConfig, now: Instant) {
         if now.saturating_duration_since(self.window) >= WINDOW {
             (self.window, self.listings) = (now, 0);
         }

@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
-use crate::engine::message::Event;
+use crate::engine::message::EngineEvent;
 use crate::engine::sessions::news::{News, SessionNews};
 use crate::model::ScenarioName;
 use crate::protocols::{EndReason, Hint};
@@ -26,14 +26,14 @@ const MOST: usize = 1_000;
 pub(super) struct Reporter {
     pub(super) name: ScenarioName,
     pub(super) number: u64,
-    pub(super) events: mpsc::Sender<Event>,
+    pub(super) events: mpsc::Sender<EngineEvent>,
 }
 
 impl Reporter {
     /// Whether the loop is there to hear it.
     async fn report(&self, news: News) -> bool {
         let news = SessionNews { name: self.name.clone(), number: self.number, news };
-        self.events.send(Event::Session(news)).await.is_ok()
+        self.events.send(EngineEvent::Session(news)).await.is_ok()
     }
 
     /// Waits for the end of the session.

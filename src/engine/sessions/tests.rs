@@ -11,7 +11,7 @@ use crate::model::Target;
 use crate::protocols::tool_discovery::ToolDiscovery;
 use crate::protocols::{EndReason, ListError, ListRequest, Listing};
 use crate::runtime::{Clock, Tasks};
-use crate::transports::http::{Client, Limits};
+use crate::transports::http::{Client, ClientLimits};
 
 /// A session that never says anything by itself: the tests say it.
 struct Quiet;
@@ -30,14 +30,14 @@ impl Session for Quiet {
 struct Fixture {
     sessions: Sessions,
     name: ScenarioName,
-    refresh: Refresh,
+    refresh: RefreshConfig,
     now: Instant,
 }
 
 impl Fixture {
     fn new() -> Self {
         let second = Duration::from_secs(1);
-        let limits = Limits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
+        let limits = ClientLimits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
         let client = Client::new(limits, 1, second, Clock::system(), Tasks::new());
         let events = mpsc::channel(1).0;
         let refresh = Config::for_state("state.db").refresh;
@@ -55,7 +55,7 @@ impl Fixture {
     }
 
     /// The session of this number says something.
-    fn says(&mut self, number: u64, news: News) -> Effect {
+    fn says(&mut self, number: u64, news: News) -> SessionEffect {
         let said = SessionNews { name: self.name.clone(), number, news };
         self.sessions.handle(said, Some(self.now), &self.refresh, self.now)
     }
@@ -70,7 +70,7 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
     let mut fixture = Fixture::new();
     let mut waits = Vec::new();
     for number in 1..=40 {
-        let Effect::Gone(at, _) = fixture.says(number, News::Ended(EndReason("gone".into()))) else {
+        let SessionEffect::Gone(at, _) = fixture.says(number, News::Ended(EndReason("gone".into()))) else {
             panic!("{number}")
         };
         waits.push(at - fixture.now);
@@ -84,7 +84,7 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
     // One that lived has not failed to start.
     fixture.now += SETTLED;
     let effect = fixture.says(41, News::Ended(EndReason("gone".into())));
-    assert_eq!(effect, Effect::Gone(fixture.now + base, "gone".into()));
+    assert_eq!(effect, SessionEffect::Gone(fixture.now + base, "gone".into()));
 }
 
 #[tokio::test]
@@ -107,10 +107,10 @@ async fn the_word_of_an_earlier_session_counts_for_nothing() {
     fixture.says(2, News::Hint(Hint::Following));
     assert!(fixture.sessions.is_followed(&fixture.name));
     for news in [News::HintsEnded, News::Hint(Hint::Changed), News::Ended(EndReason("gone".into()))] {
-        assert_eq!(fixture.says(1, news), Effect::None);
+        assert_eq!(fixture.says(1, news), SessionEffect::None);
     }
     assert!(fixture.sessions.is_followed(&fixture.name));
-    assert!(matches!(fixture.says(2, News::HintsEnded), Effect::Unfollowed(_)));
+    assert!(matches!(fixture.says(2, News::HintsEnded), SessionEffect::Unfollowed(_)));
 }
 
 #[tokio::test]
@@ -119,6 +119,6 @@ async fn a_stream_of_hints_that_panics_has_ended() {
     let hints = futures_util::stream::once(async { panic!("on purpose") });
     let reporter = Reporter { name: "files".parse().unwrap(), number: 3, events };
     reporter.hints(Box::pin(hints), Clock::system()).await;
-    let Some(Event::Session(said)) = heard.recv().await else { panic!("it says so") };
+    let Some(EngineEvent::Session(said)) = heard.recv().await else { panic!("it says so") };
     assert!(said.number == 3 && matches!(said.news, News::HintsEnded));
 }

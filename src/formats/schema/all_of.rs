@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::budget::MEMBER;
 use super::walk::each_object;
-use super::{Context, Refused, each_once, take};
+use super::{Context, TransformError, each_once, take};
 
 /// Merges every `allOf`. Its parts are moved, never copied.
-pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn merge(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let (mut merged, mut lost) = (false, false);
         // A branch may have an `allOf` of its own.
@@ -80,7 +80,7 @@ mod tests {
             {"type": "object", "properties": {"x": {}}, "required": ["x"]},
             {"allOf": [{"properties": {"y": {}}, "required": ["x", "y"]}]}, true]},
             "b": {"allOf": [{"minimum": 1}, {"minimum": 2}]}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         merge(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"a": {"description": "d", "type": "object",
             "properties": {"x": {}, "y": {}}, "required": ["x", "y"]}, "b": {"minimum": 1}}});

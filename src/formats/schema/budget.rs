@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::refused::Refused;
+use super::error::TransformError;
 
 /// Bytes that a value takes in memory by itself.
 pub(super) const VALUE: usize = 72;
@@ -30,7 +30,7 @@ const PASSES: usize = 24;
 
 /// What a run over one schema may still spend.
 #[derive(Debug)]
-pub struct Budget {
+pub struct TransformBudget {
     /// Bytes that the steps together may read, copy and write.
     whole: usize,
     left: usize,
@@ -39,9 +39,9 @@ pub struct Budget {
     written: usize,
 }
 
-impl Budget {
+impl TransformBudget {
     /// The budget of a schema that takes so many bytes, by [`weight`].
-    pub fn of(size: usize) -> Self {
+    pub fn for_size(size: usize) -> Self {
         let growth = size.saturating_mul(GROWTH).min(MOST_GROWTH).saturating_add(FREE_GROWTH);
         let most = size.saturating_add(growth);
         let whole = most.saturating_mul(PASSES);
@@ -54,25 +54,25 @@ impl Budget {
     }
 
     /// Begins a step over a schema that takes so many bytes now, and pays for reading it once.
-    pub(super) fn begin(&mut self, size: usize) -> Result<(), Refused> {
+    pub(super) fn begin(&mut self, size: usize) -> Result<(), TransformError> {
         self.written = 0;
-        if size > self.most { Err(Refused::TooLarge) } else { self.charge(size) }
+        if size > self.most { Err(TransformError::TooLarge) } else { self.charge(size) }
     }
 
     /// Pays for bytes that are read once more, or looked up.
-    pub fn charge(&mut self, bytes: usize) -> Result<(), Refused> {
-        self.left = self.left.checked_sub(bytes).ok_or(Refused::TooLarge)?;
+    pub fn charge(&mut self, bytes: usize) -> Result<(), TransformError> {
+        self.left = self.left.checked_sub(bytes).ok_or(TransformError::TooLarge)?;
         Ok(())
     }
 
     /// Pays for bytes that are added to the schema, or to what will take its place.
-    pub fn write(&mut self, bytes: usize) -> Result<(), Refused> {
+    pub fn write(&mut self, bytes: usize) -> Result<(), TransformError> {
         self.written = self.written.saturating_add(bytes);
-        if self.written > self.most { Err(Refused::TooLarge) } else { self.charge(bytes) }
+        if self.written > self.most { Err(TransformError::TooLarge) } else { self.charge(bytes) }
     }
 
     /// A copy of a value, which is paid for before it is made.
-    pub fn copy(&mut self, value: &Value) -> Result<Value, Refused> {
+    pub fn copy(&mut self, value: &Value) -> Result<Value, TransformError> {
         self.write(weight(value))?;
         Ok(value.clone())
     }
@@ -97,28 +97,31 @@ mod tests {
 
     #[test]
     fn what_is_beyond_either_bound_is_refused() {
-        let mut budget = Budget::of(1_000);
+        let mut budget = TransformBudget::for_size(1_000);
         assert_eq!(budget.begin(1_000), Ok(()));
         let most = 1_000 + 1_000 * GROWTH + FREE_GROWTH;
         assert_eq!(budget.write(most), Ok(()));
-        assert_eq!(budget.write(1), Err(Refused::TooLarge), "more than a step may write");
-        assert_eq!(budget.begin(most + 1), Err(Refused::TooLarge), "more than a schema may have");
+        assert_eq!(budget.write(1), Err(TransformError::TooLarge), "more than a step may write");
+        assert_eq!(budget.begin(most + 1), Err(TransformError::TooLarge), "more than a schema may have");
         assert_eq!(budget.begin(1_000), Ok(()));
         assert_eq!(budget.write(1), Ok(()), "the next step writes anew");
         let left = PASSES * most - budget.spent();
         assert_eq!(budget.charge(left), Ok(()));
-        assert_eq!(budget.charge(1), Err(Refused::TooLarge), "more than all steps may spend");
+        assert_eq!(budget.charge(1), Err(TransformError::TooLarge), "more than all steps may spend");
         let large = 100 << 20;
-        assert_eq!(Budget::of(large).begin(large + MOST_GROWTH + FREE_GROWTH + 1), Err(Refused::TooLarge));
+        assert_eq!(
+            TransformBudget::for_size(large).begin(large + MOST_GROWTH + FREE_GROWTH + 1),
+            Err(TransformError::TooLarge)
+        );
     }
 
     #[test]
     fn a_copy_is_paid_for_by_what_it_takes() {
         let value = json!({"enum": [1, "two"]});
-        let mut budget = Budget::of(weight(&value));
+        let mut budget = TransformBudget::for_size(weight(&value));
         assert_eq!(budget.copy(&value).as_ref(), Ok(&value));
         assert_eq!(budget.spent(), 4 * VALUE + MEMBER + "enum".len() + "two".len());
         let large = Value::from(vec![0; 10_000]);
-        assert_eq!(budget.copy(&large), Err(Refused::TooLarge));
+        assert_eq!(budget.copy(&large), Err(TransformError::TooLarge));
     }
 }

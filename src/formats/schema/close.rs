@@ -6,15 +6,15 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::budget::{Budget, VALUE};
+use super::budget::{TransformBudget, VALUE};
 use super::walk::{Role, each_object};
-use super::{Context, Refused};
+use super::{Context, TransformError};
 use crate::model::finding::near;
 
 /// Closes every object; those that take members of any name are refused.
-pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
-        let open = |what: &str| Err(Refused::Beyond(format!("{what} at `{}`", near(place.pointer))));
+        let open = |what: &str| Err(TransformError::Unsupported(format!("{what} at `{}`", near(place.pointer))));
         if members.is_empty() || !["type", "enum", "anyOf"].iter().any(|keyword| members.contains_key(*keyword)) {
             return open("a value of any type");
         }
@@ -37,7 +37,7 @@ pub fn close_objects(schema: &mut Value, context: &mut Context) -> Result<(), Re
 }
 
 /// Requires every property; one that was optional may be null instead.
-pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
         let required = members.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let Some(properties) = members.get("properties").and_then(Value::as_object) else { return Ok(()) };
@@ -57,7 +57,7 @@ pub fn require_all(schema: &mut Value, context: &mut Context) -> Result<(), Refu
 }
 
 /// Lists of types become alternatives, each with the keywords of the whole.
-pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let Some(Value::Array(types)) = members.get_mut("type") else { return Ok(()) };
         let types = std::mem::take(types);
@@ -80,7 +80,11 @@ pub fn one_type_each(schema: &mut Value, context: &mut Context) -> Result<(), Re
 }
 
 /// What a schema says of each of its types.
-fn alternatives(whole: Map<String, Value>, types: &[Value], budget: &mut Budget) -> Result<Vec<Value>, Refused> {
+fn alternatives(
+    whole: Map<String, Value>,
+    types: &[Value],
+    budget: &mut TransformBudget,
+) -> Result<Vec<Value>, TransformError> {
     let alone = |name: &Value| Map::from_iter([("type".to_owned(), name.clone())]);
     let mut each: Vec<Map<String, Value>> = types.iter().map(alone).collect();
     for (keyword, value) in whole {
@@ -164,7 +168,7 @@ mod tests {
             "b": {"type": "object", "properties": {"c": {"anyOf": [{"type": "integer"}]}}},
             "n": {"type": "object", "properties": {}, "additionalProperties": false}}, "required": ["b", "n"]});
         for step in [close_objects, require_all] {
-            let mut context = Context::of(&schema);
+            let mut context = Context::for_schema(&schema);
             step(&mut schema, &mut context).unwrap();
         }
         let expected = json!({"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x", null]},
@@ -183,15 +187,18 @@ mod tests {
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
         ] {
             let mut schema = json!({"type": "object", "properties": {"a": open}});
-            let mut context = Context::of(&schema);
-            assert!(matches!(close_objects(&mut schema, &mut context), Err(Refused::Beyond(_))), "{schema}");
+            let mut context = Context::for_schema(&schema);
+            assert!(
+                matches!(close_objects(&mut schema, &mut context), Err(TransformError::Unsupported(_))),
+                "{schema}"
+            );
         }
     }
 
     #[test]
     fn several_types_become_alternatives() {
         let mut schema = json!({"type": "object", "properties": {"a": {"type": ["array", "null"], "items": {"type": "string"}, "description": "d"}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         one_type_each(&mut schema, &mut context).unwrap();
         let expected =
             json!({"description": "d", "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]});
@@ -202,7 +209,7 @@ mod tests {
     fn each_alternative_has_the_values_of_its_type() {
         let mut schema =
             json!({"items": {"type": ["integer", "string", "null"], "enum": [1, "a", null, 2], "title": "t"}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         one_type_each(&mut schema, &mut context).unwrap();
         let expected = json!({"items": {"anyOf": [{"type": "integer", "enum": [1, 2], "title": "t"},
             {"type": "string", "enum": ["a"], "title": "t"}, {"type": "null"}]}});

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use super::budget::{Budget, weight};
-use super::refused::Refused;
+use super::budget::{TransformBudget, weight};
+use super::error::TransformError;
 use crate::model::finding::near;
 use crate::model::text::truncate_at_char_boundary;
 
@@ -18,14 +18,14 @@ const POINTER: usize = 600;
 
 /// What a step does: it changes the schema in place, pays for that from the budget of the context,
 /// and tells it what changed. An error means that the tool cannot be offered at all.
-pub type Step = fn(&mut Value, &mut Context) -> Result<(), Refused>;
+pub type TransformFn = fn(&mut Value, &mut Context) -> Result<(), TransformError>;
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
 pub struct Transform {
     /// Its name, such as `drop_noise`, perhaps with its module before it.
     path: &'static str,
-    run: Step,
+    run: TransformFn,
 }
 
 impl Transform {
@@ -36,13 +36,13 @@ impl Transform {
 }
 
 /// A step under the name of its function.
-pub(in crate::formats) const fn step(path: &'static str, run: Step) -> Transform {
+pub(in crate::formats) const fn step(path: &'static str, run: TransformFn) -> Transform {
     Transform { path, run }
 }
 
 /// What a step left out or changed in meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct TransformNote {
     /// Where in the schema as the scenario wrote it, as a JSON pointer (RFC 6901); `""` is the
     /// whole schema. Of a place with a long pointer, that of the nearest place around it.
     pub pointer: String,
@@ -56,25 +56,32 @@ pub struct Note {
 #[derive(Debug)]
 pub struct Context {
     /// What the steps may still spend.
-    pub budget: Budget,
+    pub budget: TransformBudget,
     /// What the schema takes now, in bytes.
     size: usize,
     changed: bool,
     /// The steps that changed something, in order; one that runs twice may be here twice.
     by: Vec<Transform>,
-    notes: Vec<Note>,
+    notes: Vec<TransformNote>,
     further: usize,
 }
 
 impl Context {
     /// The context of a run over this schema.
-    pub fn of(schema: &Value) -> Self {
+    pub fn for_schema(schema: &Value) -> Self {
         let size = weight(schema);
-        Self { budget: Budget::of(size), size, changed: false, by: Vec::new(), notes: Vec::new(), further: 0 }
+        Self {
+            budget: TransformBudget::for_size(size),
+            size,
+            changed: false,
+            by: Vec::new(),
+            notes: Vec::new(),
+            further: 0,
+        }
     }
 
     /// Runs a step.
-    pub(super) fn run(&mut self, step: Transform, schema: &mut Value) -> Result<(), Refused> {
+    pub(super) fn run(&mut self, step: Transform, schema: &mut Value) -> Result<(), TransformError> {
         self.read_again()?;
         let before = std::mem::take(&mut self.changed);
         (step.run)(schema, self)?;
@@ -87,7 +94,7 @@ impl Context {
     }
 
     /// Pays for reading the whole schema once, which must not have grown too large.
-    pub(super) fn read_again(&mut self) -> Result<(), Refused> {
+    pub(super) fn read_again(&mut self) -> Result<(), TransformError> {
         self.budget.begin(self.size)
     }
 
@@ -102,7 +109,7 @@ impl Context {
         self.changed = true;
         if self.notes.len() < MAX_NOTES {
             let pointer = near(&truncate_at_char_boundary(place, POINTER).text).to_owned();
-            self.notes.push(Note { pointer, message: truncate_at_char_boundary(message, MESSAGE).text, hint });
+            self.notes.push(TransformNote { pointer, message: truncate_at_char_boundary(message, MESSAGE).text, hint });
         } else {
             self.further += 1;
         }
@@ -115,10 +122,10 @@ impl Context {
 
     /// The notes, the last one telling how many more there would be, and the steps that changed
     /// something.
-    pub(super) fn finish(mut self) -> (Vec<Note>, Vec<Transform>) {
+    pub(super) fn finish(mut self) -> (Vec<TransformNote>, Vec<Transform>) {
         if self.further > 0 {
             let message = format!("{} further places of this schema were changed", self.further);
-            self.notes.push(Note { pointer: String::new(), message, hint: "" });
+            self.notes.push(TransformNote { pointer: String::new(), message, hint: "" });
         }
         (self.notes, self.by)
     }
@@ -145,7 +152,7 @@ mod tests {
 
     #[test]
     fn texts_of_notes_are_cut_before_they_are_written() {
-        let mut context = Context::of(&json!({}));
+        let mut context = Context::for_schema(&json!({}));
         context.lossy(format_args!("/properties/{Endless}"), Endless, "");
         for _ in 0..MAX_NOTES {
             context.lossy("/a", "b", "");

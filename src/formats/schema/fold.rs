@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::budget::{Budget, LOOKUP, MEMBER, weight};
-use super::{Context, Refused, each_once, take};
+use super::budget::{LOOKUP, MEMBER, TransformBudget, weight};
+use super::{Context, TransformError, each_once, take};
 
 /// What may not stand at the root, and `$ref`, which hides what stands there.
 const BARRED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not"];
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 60;
 const LOOK: usize = 512;
 
 /// Folds the branches at the root into its properties.
-pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn flat_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let barred = |members: &Map<String, Value>| BARRED.iter().copied().filter(|k| members.contains_key(*k)).collect();
     let present: Vec<&str> = schema.as_object().map(barred).unwrap_or_default();
     if present.is_empty() {
@@ -62,7 +62,7 @@ fn outcome(keyword: &str) -> (String, &'static str) {
 
 /// What is left of a schema of an object.
 #[derive(Debug, Default)]
-struct Shape {
+struct FoldedObject {
     properties: Map<String, Value>,
     /// Names alone: a map keeps them in order and finds them at once.
     required: Map<String, Value>,
@@ -72,7 +72,7 @@ struct Shape {
 
 struct Fold<'a> {
     root: &'a Value,
-    budget: &'a mut Budget,
+    budget: &'a mut TransformBudget,
     /// The schemas that are being looked at, each within the one before.
     within: Vec<&'a Value>,
 }
@@ -80,14 +80,14 @@ struct Fold<'a> {
 impl<'a> Fold<'a> {
     /// A schema with its references and branches folded in. One that leads back to itself says no
     /// more than it said already.
-    fn shape(&mut self, schema: &'a Value) -> Result<Shape, Refused> {
+    fn shape(&mut self, schema: &'a Value) -> Result<FoldedObject, TransformError> {
         self.budget.charge(LOOK)?;
-        let Some(members) = schema.as_object() else { return Ok(Shape::default()) };
+        let Some(members) = schema.as_object() else { return Ok(FoldedObject::default()) };
         if self.within.iter().any(|outer| std::ptr::eq(*outer, schema)) {
-            return Ok(Shape::default());
+            return Ok(FoldedObject::default());
         }
         if self.within.len() == MAX_DEPTH {
-            return Err(Refused::TooLarge);
+            return Err(TransformError::TooLarge);
         }
         self.within.push(schema);
         let mut shape = self.own(members)?;
@@ -119,8 +119,8 @@ impl<'a> Fold<'a> {
     }
 
     /// What a schema says by itself.
-    fn own(&mut self, members: &Map<String, Value>) -> Result<Shape, Refused> {
-        let mut shape = Shape::default();
+    fn own(&mut self, members: &Map<String, Value>) -> Result<FoldedObject, TransformError> {
+        let mut shape = FoldedObject::default();
         if let Some(properties) = members.get("properties")
             && let Value::Object(properties) = self.budget.copy(properties)?
         {
@@ -134,7 +134,7 @@ impl<'a> Fold<'a> {
     }
 
     /// Takes descriptions out that stand in a list of several for the second time.
-    fn settle(&mut self, shape: &mut Shape, keyword: &str) -> Result<(), Refused> {
+    fn settle(&mut self, shape: &mut FoldedObject, keyword: &str) -> Result<(), TransformError> {
         for name in std::mem::take(&mut shape.joined) {
             if let Some(Value::Array(list)) = shape.properties.get_mut(&name).and_then(|joined| joined.get_mut(keyword))
             {
@@ -146,7 +146,7 @@ impl<'a> Fold<'a> {
     }
 }
 
-impl Shape {
+impl FoldedObject {
     /// Both hold.
     fn and(&mut self, other: Self) {
         self.join(other.properties, "allOf");
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value, places: &[&str]) {
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         flat_root(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
         let notes = context.finish().0;
@@ -273,8 +273,8 @@ mod tests {
     }
 
     /// What folding a schema comes to.
-    fn fold(mut schema: Value) -> Result<Value, Refused> {
-        let mut context = Context::of(&schema);
+    fn fold(mut schema: Value) -> Result<Value, TransformError> {
+        let mut context = Context::for_schema(&schema);
         flat_root(&mut schema, &mut context).map(|()| schema)
     }
 
@@ -287,7 +287,7 @@ mod tests {
             "$defs": {"large": {"properties": large}}});
         assert_eq!(fold(schema.clone()).unwrap()["properties"].as_object().unwrap().len(), 101);
         schema["anyOf"] = branches.into();
-        assert_eq!(fold(schema), Err(Refused::TooLarge));
+        assert_eq!(fold(schema), Err(TransformError::TooLarge));
     }
 
     #[test]
@@ -315,6 +315,6 @@ mod tests {
             defs.insert(format!("l{level}"), json!({"allOf": [next, next, next]}));
         }
         let explosion = json!({"type": "object", "allOf": [{"$ref": "#/$defs/l0"}], "$defs": defs});
-        assert_eq!(fold(explosion), Err(Refused::TooLarge));
+        assert_eq!(fold(explosion), Err(TransformError::TooLarge));
     }
 }

@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::budget::{Budget, LOOKUP, MEMBER, VALUE};
+use super::budget::{LOOKUP, MEMBER, TransformBudget, VALUE};
 use super::references::find;
 use super::walk::{Holds, each_object, holds};
-use super::{Context, Refused};
+use super::{Context, TransformError};
 
 /// Schemas one within the other; what nests deeper is refused by common readers.
 const MAX_DEPTH: usize = 60;
 
 /// Replaces every reference, and takes definitions out.
-pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     if !mentions(schema)? {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub fn inline(schema: &mut Value, context: &mut Context) -> Result<(), Refused> 
 }
 
 /// Whether any schema has what is taken out here.
-fn mentions(schema: &mut Value) -> Result<bool, Refused> {
+fn mentions(schema: &mut Value) -> Result<bool, TransformError> {
     let mut found = false;
     each_object(schema, |members, _| {
         found |= GONE.iter().chain(&["$ref", "$dynamicRef"]).any(|keyword| members.contains_key(*keyword));
@@ -45,7 +45,7 @@ const GONE: [&str; 5] = ["$defs", "definitions", "$anchor", "$dynamicAnchor", "$
 
 struct Inline<'a> {
     root: &'a Value,
-    budget: &'a mut Budget,
+    budget: &'a mut TransformBudget,
     /// The root, and what the references that are being followed point at.
     within: Vec<&'a Value>,
     circles: bool,
@@ -53,9 +53,9 @@ struct Inline<'a> {
 
 impl<'a> Inline<'a> {
     /// A schema written out.
-    fn write(&mut self, schema: &'a Value, depth: usize) -> Result<Value, Refused> {
+    fn write(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TransformError> {
         if depth > MAX_DEPTH {
-            return Err(Refused::TooLarge);
+            return Err(TransformError::TooLarge);
         }
         let Some(members) = schema.as_object() else { return self.budget.copy(schema) };
         self.budget.write(VALUE)?;
@@ -77,7 +77,7 @@ impl<'a> Inline<'a> {
         Ok(Value::Object(written))
     }
 
-    fn held(&mut self, keyword: &str, held: &'a Value, depth: usize) -> Result<Value, Refused> {
+    fn held(&mut self, keyword: &str, held: &'a Value, depth: usize) -> Result<Value, TransformError> {
         match (holds(keyword), held) {
             (Some((Holds::List | Holds::One, _)), Value::Array(list)) => {
                 self.budget.write(VALUE)?;
@@ -97,9 +97,9 @@ impl<'a> Inline<'a> {
         }
     }
 
-    fn follow(&mut self, target: &str, depth: usize) -> Result<Map<String, Value>, Refused> {
+    fn follow(&mut self, target: &str, depth: usize) -> Result<Map<String, Value>, TransformError> {
         self.budget.charge(VALUE + LOOKUP * target.len())?;
-        let found = find(self.root, target).ok_or_else(|| Refused::reference(target))?;
+        let found = find(self.root, target).ok_or_else(|| TransformError::reference(target))?;
         if self.within.iter().any(|outer| std::ptr::eq(*outer, found)) {
             self.circles = true;
             return Ok(Map::new());
@@ -126,7 +126,7 @@ mod tests {
             "a": {"$ref": "#/$defs/text", "description": "mine"}, "b": {"$ref": "#/$defs/node"}},
             "$defs": {"text": {"type": "string", "description": "theirs"},
                 "node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         inline(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"a": {"description": "mine", "type": "string"},
             "b": {"type": "object", "properties": {"next": {}}}}});
@@ -143,8 +143,8 @@ mod tests {
         }
         defs.insert("l40".into(), json!({}));
         let mut schema = json!({"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": defs});
-        let mut context = Context::of(&schema);
-        assert_eq!(inline(&mut schema, &mut context), Err(Refused::TooLarge));
+        let mut context = Context::for_schema(&schema);
+        assert_eq!(inline(&mut schema, &mut context), Err(TransformError::TooLarge));
     }
 
     #[test]
@@ -155,11 +155,11 @@ mod tests {
             json!({"properties": named.collect::<Map<_, _>>(), "$defs": {"b": {"enum": values.clone()}}})
         };
         let done = |mut schema: Value| {
-            let mut context = Context::of(&schema);
+            let mut context = Context::for_schema(&schema);
             inline(&mut schema, &mut context)
         };
         assert_eq!(done(of(5)), Ok(()));
-        assert_eq!(done(of(30)), Err(Refused::TooLarge));
+        assert_eq!(done(of(30)), Err(TransformError::TooLarge));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             defs.insert(format!("l{level}"), json!({"anyOf": [next, next]}));
         }
         let mut schema = json!({"properties": {"a": {"$ref": "#/$defs/l9"}}, "$defs": defs});
-        let mut context = Context::of(&schema);
-        assert_eq!(inline(&mut schema, &mut context), Err(Refused::TooLarge));
+        let mut context = Context::for_schema(&schema);
+        assert_eq!(inline(&mut schema, &mut context), Err(TransformError::TooLarge));
     }
 }

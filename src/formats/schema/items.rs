@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::walk::each_object;
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// Gives every array `items`, as one schema.
-pub fn array_items(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn array_items(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
         if matches!(members.get("items"), Some(Value::Array(_))) {
             let rest = take(members, "additionalItems").unwrap_or_else(|| Value::Object(Map::new()));
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value) {
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         array_items(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::walk::{Role, each_object};
-use super::{Context, Refused};
+use super::{Context, TransformError};
 use crate::model::text::truncate_at_char_boundary;
 
 /// Characters of a folded value.
@@ -25,7 +25,7 @@ pub struct Vocabulary {
 }
 
 /// Takes out what the target does not know; one note for what the descriptions say now, one for what nothing says any more.
-pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), Refused> {
+pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) -> Result<(), TransformError> {
     let (mut folded, mut lost) = (BTreeSet::new(), BTreeSet::new());
     each_object(schema, |members, place| {
         let known = if place.role == Role::Root { vocabulary.at_root } else { vocabulary.elsewhere };
@@ -36,8 +36,8 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
                 return true;
             }
             match said(keyword, value) {
-                Said::Nothing => {}
-                Said::Text(text) if describes => {
+                KeywordText::Nothing => {}
+                KeywordText::Text(text) if describes => {
                     texts.push(text);
                     folded.insert(keyword.clone());
                 }
@@ -55,7 +55,7 @@ pub fn keep(schema: &mut Value, context: &mut Context, vocabulary: &Vocabulary) 
     Ok(())
 }
 
-enum Said {
+enum KeywordText {
     /// It means nothing to an LLM.
     Nothing,
     /// No more characters than fit.
@@ -64,16 +64,16 @@ enum Said {
     Unsaid,
 }
 
-fn said(keyword: &str, value: &Value) -> Said {
+fn said(keyword: &str, value: &Value) -> KeywordText {
     match keyword {
-        "$schema" | "$id" | "$comment" | "$anchor" => Said::Nothing,
+        "$schema" | "$id" | "$comment" | "$anchor" => KeywordText::Nothing,
         // Beside an open object, that it is open.
         "additionalProperties" if *value == Value::Bool(true) || value.as_object().is_some_and(Map::is_empty) => {
-            Said::Nothing
+            KeywordText::Nothing
         }
         // Whether further members are allowed, an LLM that keeps to those described need not know.
-        "additionalProperties" if *value == Value::Bool(false) => Said::Unsaid,
-        "title" | "examples" | "description" | "properties" | "items" => Said::Unsaid,
+        "additionalProperties" if *value == Value::Bool(false) => KeywordText::Unsaid,
+        "title" | "examples" | "description" | "properties" | "items" => KeywordText::Unsaid,
         _ => {
             // No text of so many characters has more bytes.
             let most = FITS * char::MAX.len_utf8();
@@ -82,7 +82,7 @@ fn said(keyword: &str, value: &Value) -> Said {
                 other => truncate_at_char_boundary(format_args!("{keyword}: {other}"), most),
             };
             let fits = !said.is_cut && said.text.chars().count() <= FITS;
-            if fits { Said::Text(said.text) } else { Said::Unsaid }
+            if fits { KeywordText::Text(said.text) } else { KeywordText::Unsaid }
         }
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn describe(
     members: &mut Map<String, Value>,
     texts: &[String],
     context: &mut Context,
-) -> Result<(), Refused> {
+) -> Result<(), TransformError> {
     if texts.is_empty() {
         return Ok(());
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut schema = json!({"type": "object", "title": "T", "$comment": "c", "properties": {
             "pattern": {"pattern": "^a$", "type": "string", "description": "An a", "default": "a"},
             "b": {"minimum": 1, "enum": ["x".repeat(300)]}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         keep(&mut schema, &mut context, &vocabulary).unwrap();
         let expected = json!({"type": "object", "properties": {
             "pattern": {"type": "string", "description": "An a (pattern: ^a$) (default: a)"},

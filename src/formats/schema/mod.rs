@@ -16,6 +16,7 @@ pub mod all_of;
 pub mod budget;
 pub mod close;
 pub mod context;
+pub mod error;
 pub mod fold;
 pub mod inline;
 pub mod items;
@@ -24,7 +25,6 @@ pub mod noise;
 pub mod patterns;
 pub mod plain;
 pub mod references;
-pub mod refused;
 pub mod required;
 pub mod root;
 pub mod types;
@@ -33,8 +33,8 @@ pub mod walk;
 pub mod well_formed;
 
 pub(super) use context::step;
-pub use context::{Context, Note, Step, Transform};
-pub use refused::Refused;
+pub use context::{Context, Transform, TransformFn, TransformNote};
+pub use error::TransformError;
 pub use walk::escaped;
 
 /// A list of steps, written as the functions that they are.
@@ -49,7 +49,7 @@ pub struct Applied<'a> {
     /// Its text; the very text that came in when no step had to change anything.
     pub json: Cow<'a, str>,
     /// What was lost, in the order it happened.
-    pub notes: Vec<Note>,
+    pub notes: Vec<TransformNote>,
     /// The steps that changed something, in the order they ran.
     pub by: Vec<Transform>,
     /// Bytes that the steps read, copied and wrote; a [`budget::Budget`] bounds them.
@@ -57,7 +57,7 @@ pub struct Applied<'a> {
 }
 
 /// Runs the steps over a schema.
-pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, Refused> {
+pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, TransformError> {
     apply_within(raw, steps, &mut |_| Ok(()))
 }
 
@@ -65,11 +65,12 @@ pub fn apply<'a>(raw: &'a JsonText, steps: &[Transform]) -> Result<Applied<'a>, 
 pub(super) fn apply_within<'a>(
     raw: &'a JsonText,
     steps: &[Transform],
-    check: &mut dyn FnMut(&mut Value) -> Result<(), Refused>,
-) -> Result<Applied<'a>, Refused> {
+    check: &mut dyn FnMut(&mut Value) -> Result<(), TransformError>,
+) -> Result<Applied<'a>, TransformError> {
     // A value tree nests at most 128 levels, so the steps may recurse.
-    let mut schema: Value = serde_json::from_str(raw.get()).map_err(|error| Refused::Unreadable(error.to_string()))?;
-    let mut context = Context::of(&schema);
+    let mut schema: Value =
+        serde_json::from_str(raw.get()).map_err(|error| TransformError::Unreadable(error.to_string()))?;
+    let mut context = Context::for_schema(&schema);
     for step in steps {
         context.run(*step, &mut schema)?;
     }
@@ -84,7 +85,7 @@ pub(super) fn apply_within<'a>(
     drop(schema);
     if !super::write::sound(&json) {
         // Folding can nest a schema deeper than it came.
-        return Err(Refused::Unreadable("it nests too deeply once its references are followed".into()));
+        return Err(TransformError::Unreadable("it nests too deeply once its references are followed".into()));
     }
     let (notes, by) = context.finish();
     Ok(Applied { json: Cow::Owned(json), notes, by, work })

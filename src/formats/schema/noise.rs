@@ -6,10 +6,10 @@
 use serde_json::{Map, Value};
 
 use super::walk::{Role, each_object};
-use super::{Context, Refused};
+use super::{Context, TransformError};
 
 /// Takes out members that say nothing.
-pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn drop_noise(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let nullable = place.role != Role::Root && admits_null(members);
         let before = members.len();
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value) {
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         drop_noise(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
         assert!(context.finish().0.is_empty());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::budget::VALUE;
 use super::keywords::{FITS, describe};
 use super::walk::each_object;
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// Bytes of a pattern that is parsed at most: its tree takes two hundred times as much memory.
 const LONGEST: usize = 8 * 1024;
@@ -18,16 +18,16 @@ const NODE: usize = 16;
 const HINT: &str = "keep to what JavaScript and Python both read, without look-around";
 
 /// Keeps the patterns that JavaScript, Python and Rust read alike, without look-around and references back.
-pub fn common_patterns(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn common_patterns(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keep(schema, context, is_common)
 }
 
 /// Keeps the patterns that any usual engine reads.
-pub fn sound_patterns(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn sound_patterns(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     keep(schema, context, is_sound)
 }
 
-fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> Result<(), Refused> {
+fn keep(schema: &mut Value, context: &mut Context, reads: fn(&str) -> bool) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         if let Some(Value::String(pattern)) = members.get("pattern") {
             context.budget.charge(cost(pattern))?;
@@ -90,24 +90,24 @@ fn neutral(pattern: &str) -> String {
 }
 
 fn is_common(pattern: &str) -> bool {
-    Parser::new().parse(pattern).is_ok_and(|ast| ast::visit(&ast, Common).is_ok())
+    Parser::new().parse(pattern).is_ok_and(|ast| ast::visit(&ast, PortableSyntax).is_ok())
 }
 
 /// Finds what means the same everywhere.
-struct Common;
+struct PortableSyntax;
 
 /// Something does not.
-struct Odd;
+struct NotPortable;
 
-impl ast::Visitor for Common {
+impl ast::Visitor for PortableSyntax {
     type Output = ();
-    type Err = Odd;
+    type Err = NotPortable;
 
-    fn finish(self) -> Result<(), Odd> {
+    fn finish(self) -> Result<(), NotPortable> {
         Ok(())
     }
 
-    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Odd> {
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), NotPortable> {
         use ast::AssertionKind::{EndLine, NotWordBoundary, StartLine, WordBoundary};
         let common = match ast {
             Ast::Flags(_) | Ast::ClassUnicode(_) => false,
@@ -121,21 +121,21 @@ impl ast::Visitor for Common {
             },
             _ => true,
         };
-        if common { Ok(()) } else { Err(Odd) }
+        if common { Ok(()) } else { Err(NotPortable) }
     }
 
-    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Odd> {
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), NotPortable> {
         let common = match item {
             ClassSetItem::Literal(literal) => is_plain(literal),
             ClassSetItem::Range(range) => is_plain(&range.start) && is_plain(&range.end),
             ClassSetItem::Ascii(_) | ClassSetItem::Unicode(_) | ClassSetItem::Bracketed(_) => false,
             ClassSetItem::Empty(_) | ClassSetItem::Perl(_) | ClassSetItem::Union(_) => true,
         };
-        if common { Ok(()) } else { Err(Odd) }
+        if common { Ok(()) } else { Err(NotPortable) }
     }
 
-    fn visit_class_set_binary_op_pre(&mut self, _: &ast::ClassSetBinaryOp) -> Result<(), Odd> {
-        Err(Odd)
+    fn visit_class_set_binary_op_pre(&mut self, _: &ast::ClassSetBinaryOp) -> Result<(), NotPortable> {
+        Err(NotPortable)
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let mut schema = json!({"properties": {"pattern": {"pattern": "(["}, "b": {"pattern": "^a$"},
             "c": {"description": "A c", "pattern": "^(?!x)"}, "d": {"pattern": "(".repeat(300)},
             "e": {"patternProperties": {"^x-": {}, "[": {}}}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         common_patterns(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"pattern": {"description": "pattern: (["}, "b": {"pattern": "^a$"},
             "c": {"description": "A c (pattern: ^(?!x))"}, "d": {}, "e": {"patternProperties": {"^x-": {}}}}});

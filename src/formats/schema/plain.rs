@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::walk::each_object;
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// `const` becomes an `enum` of one value, which means the same.
-pub fn const_to_enum(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn const_to_enum(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
         if members.contains_key("const") {
             rename(members, "const", "enum", |value| Value::Array(vec![value]));
@@ -17,7 +17,7 @@ pub fn const_to_enum(schema: &mut Value, context: &mut Context) -> Result<(), Re
 }
 
 /// `oneOf` becomes `anyOf`: that only one of them may fit cannot be said.
-pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         if !members.contains_key("oneOf") {
             return Ok(());
@@ -39,7 +39,7 @@ pub fn one_of_to_any_of(schema: &mut Value, context: &mut Context) -> Result<(),
 }
 
 /// Schemas written `true` become empty ones, which mean the same; `false`, which allows nothing, does too, and a note says so.
-pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn no_booleans(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         for (keyword, held) in members {
             let inner: Vec<&mut Value> = match (keyword.as_str(), held) {
@@ -90,7 +90,7 @@ mod tests {
     fn rare_words_become_common_ones_in_their_place() {
         let mut schema = json!({"properties": {"const": {"const": 1, "title": "t"}, "b": {"oneOf": [{}, true]}, "c": true},
             "additionalProperties": false});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         for step in [no_booleans, one_of_to_any_of, const_to_enum] {
             step(&mut schema, &mut context).unwrap();
         }

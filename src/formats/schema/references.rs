@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::budget::{LOOKUP, VALUE};
 use super::walk::each_object;
-use super::{Context, Refused};
+use super::{Context, TransformError};
 
 /// Refuses references to what is not within the schema.
-pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let mut targets = Vec::new();
     each_object(schema, |members, _| {
         for target in ["$ref", "$dynamicRef"].iter().filter_map(|keyword| members.get(*keyword)?.as_str()) {
@@ -17,7 +17,7 @@ pub fn local_references(schema: &mut Value, context: &mut Context) -> Result<(),
         Ok(())
     })?;
     match targets.iter().find(|target| find(schema, target).is_none()) {
-        Some(target) => Err(Refused::reference(target)),
+        Some(target) => Err(TransformError::reference(target)),
         None => Ok(()),
     }
 }
@@ -44,7 +44,7 @@ mod tests {
         ] {
             let mut schema =
                 json!({"properties": {"x": {"$ref": target}, "$ref": {"type": "string"}}, "$defs": {"a": {}}});
-            let mut context = Context::of(&schema);
+            let mut context = Context::for_schema(&schema);
             assert_eq!(local_references(&mut schema, &mut context).is_ok(), held, "{target}");
         }
     }

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::walk::{Role, each_object};
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// Takes names out of `required` that no property has.
-pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn known_required(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, place| {
         let described = members.contains_key("properties");
         if place.role == Role::Branch || (place.role == Role::Definition && !described) || open_ended(members) {
@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    fn check(mut schema: Value, expected: &Value) -> Vec<super::super::Note> {
-        let mut context = Context::of(&schema);
+    fn check(mut schema: Value, expected: &Value) -> Vec<super::super::TransformNote> {
+        let mut context = Context::for_schema(&schema);
         known_required(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
         context.finish().0

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Context, Refused, short};
+use super::{Context, TransformError, short};
 
 /// Gives the root the type `object` and `properties`. A schema that describes something else is refused.
-pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let Some(members) = schema.as_object_mut() else {
-        return Err(Refused::NotAnObject(format!("no members (`{}`)", short(schema))));
+        return Err(TransformError::NotAnObject(format!("no members (`{}`)", short(schema))));
     };
     match members.get("type") {
         Some(Value::String(name)) if name == "object" => {}
@@ -19,7 +19,7 @@ pub fn object_root(schema: &mut Value, context: &mut Context) -> Result<(), Refu
                 "write the type `object` at the root",
             );
         }
-        Some(other) => return Err(Refused::NotAnObject(format!("the type `{}`", short(other)))),
+        Some(other) => return Err(TransformError::NotAnObject(format!("the type `{}`", short(other)))),
         None => {
             // First, where people look for it.
             members.shift_insert(0, "type".into(), "object".into());
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn roots_become_objects_or_are_refused() {
         let mut bare = json!({"title": "t"});
-        let mut context = Context::of(&bare);
+        let mut context = Context::for_schema(&bare);
         object_root(&mut bare, &mut context).unwrap();
         assert_eq!(bare.to_string(), r#"{"type":"object","title":"t","properties":{}}"#);
         assert!(context.changed());
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(nullable.to_string(), r#"{"type":"object","properties":{}}"#);
 
         for mut other in [json!({"type": "string"}), json!(true), json!([]), json!({"type": ["array"]})] {
-            assert!(matches!(object_root(&mut other, &mut context), Err(Refused::NotAnObject(_))), "{other}");
+            assert!(matches!(object_root(&mut other, &mut context), Err(TransformError::NotAnObject(_))), "{other}");
         }
         assert_eq!(context.finish().0.len(), 1, "only the second is noted");
     }

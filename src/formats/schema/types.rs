@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::walk::each_object;
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// Turns `anyOf` into a list of types where that means the same: each branch has types of its own,
 /// and whatever else it says speaks of these alone. Silent. The branches are moved, since what
 /// stands within them would else be copied level by level.
-pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_object(schema, |members, _| {
         let Some(Value::Array(branches)) = members.get("anyOf") else { return Ok(()) };
         let Some(keywords) = keywords(branches) else { return Ok(()) };
@@ -99,7 +99,7 @@ mod tests {
 
     fn check(value: &Value, expected: &Value) {
         let mut schema = json!({"type": "object", "properties": {"a": value}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         alternatives_to_types(&mut schema, &mut context).unwrap();
         assert_eq!(schema["properties"]["a"].to_string(), expected.to_string());
     }

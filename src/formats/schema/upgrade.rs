@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::walk::each_object;
-use super::{Context, Refused, take};
+use super::{Context, TransformError, take};
 
 /// Renames and splits keywords of older drafts; takes `$schema` out, since targets know their dialect.
-pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn to_2020(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     let moved = rename_definitions(schema, context);
     each_object(schema, |members, _| {
         if let Some(target) = take(members, "$recursiveRef") {
@@ -66,7 +66,7 @@ mod tests {
     fn what_only_2019_09_had_goes() {
         let mut schema = json!({"$schema": "https://json-schema.org/draft/2019-09/schema", "$vocabulary": {}, "$recursiveAnchor": true,
             "properties": {"sub": {"$recursiveRef": "#"}, "$recursiveRef": {"type": "string"}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         to_2020(&mut schema, &mut context).unwrap();
         let expected = json!({"properties": {"sub": {"$ref": "#"}, "$recursiveRef": {"type": "string"}}});
         assert_eq!(schema.to_string(), expected.to_string());
@@ -77,7 +77,7 @@ mod tests {
         let mut schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"type": "string"}},
             "properties": {"id": {"$ref": "#/definitions/a"}, "definitions": {"id": "x"}},
             "dependencies": {"id": ["definitions"], "definitions": {"required": ["id"]}}});
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         to_2020(&mut schema, &mut context).unwrap();
         let expected = json!({"$defs": {"a": {"type": "string"}},
             "properties": {"id": {"$ref": "#/$defs/a"}, "definitions": {}},

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Refused;
+use super::TransformError;
 use crate::model::finding::push_step;
 
 /// What a schema within a schema speaks of.
@@ -22,7 +22,7 @@ pub enum Role {
 
 /// Where the walk is.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct SchemaLocation<'a> {
     /// JSON pointer from the root (RFC 6901).
     pub pointer: &'a str,
     /// What this schema speaks of.
@@ -32,7 +32,7 @@ pub struct Place<'a> {
 }
 
 /// What is done at each place; an error ends the walk.
-type Visit<'v> = dyn FnMut(&mut Value, &Place<'_>) -> Result<(), Refused> + 'v;
+type Visit<'v> = dyn FnMut(&mut Value, &SchemaLocation<'_>) -> Result<(), TransformError> + 'v;
 
 /// How a keyword holds schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,16 +67,16 @@ pub(super) fn holds(keyword: &str) -> Option<(Holds, Role)> {
 /// Visits the root and every schema below it, each before those within it.
 pub fn each_schema(
     root: &mut Value,
-    mut visit: impl FnMut(&mut Value, &Place<'_>) -> Result<(), Refused>,
-) -> Result<(), Refused> {
+    mut visit: impl FnMut(&mut Value, &SchemaLocation<'_>) -> Result<(), TransformError>,
+) -> Result<(), TransformError> {
     descend(root, &mut String::new(), (Role::Root, 0), &mut visit)
 }
 
 /// The same without those that are no objects: `true`, `false`, and what is no schema.
 pub fn each_object(
     root: &mut Value,
-    mut visit: impl FnMut(&mut Map<String, Value>, &Place<'_>) -> Result<(), Refused>,
-) -> Result<(), Refused> {
+    mut visit: impl FnMut(&mut Map<String, Value>, &SchemaLocation<'_>) -> Result<(), TransformError>,
+) -> Result<(), TransformError> {
     each_schema(root, |schema, place| schema.as_object_mut().map_or(Ok(()), |members| visit(members, place)))
 }
 
@@ -85,8 +85,8 @@ fn descend(
     pointer: &mut String,
     (role, depth): (Role, usize),
     visit: &mut Visit<'_>,
-) -> Result<(), Refused> {
-    visit(schema, &Place { pointer, role, depth })?;
+) -> Result<(), TransformError> {
+    visit(schema, &SchemaLocation { pointer, role, depth })?;
     let Some(members) = schema.as_object_mut() else { return Ok(()) };
     for (keyword, held) in members {
         let Some((shape, role)) = holds(keyword) else { continue };
@@ -136,7 +136,7 @@ mod tests {
             "examples": [{"properties": {"y": {}}}],
         });
         let mut seen = Vec::new();
-        let visit = |_: &mut Value, place: &Place<'_>| {
+        let visit = |_: &mut Value, place: &SchemaLocation<'_>| {
             seen.push((place.pointer.to_owned(), place.role, place.depth));
             Ok(())
         };

@@ -5,12 +5,12 @@
 use serde_json::{Map, Value};
 
 use super::walk::{Holds, Role, each_schema, holds};
-use super::{Context, Refused, each_once, short, take};
+use super::{Context, TransformError, each_once, short, take};
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
 /// Takes out keywords whose value cannot be what they hold.
-pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), Refused> {
+pub fn well_formed(schema: &mut Value, context: &mut Context) -> Result<(), TransformError> {
     each_schema(schema, |schema, place| {
         match schema {
             Value::Object(members) => {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn check(mut schema: Value, expected: &Value, places: &[&str]) {
-        let mut context = Context::of(&schema);
+        let mut context = Context::for_schema(&schema);
         well_formed(&mut schema, &mut context).unwrap();
         assert_eq!(schema.to_string(), expected.to_string());
         let notes = context.finish().0;

@@ -30,14 +30,14 @@ pub(in crate::protocols) const MEMBER: usize = size_of::<(Arc<str>, JsonText)>()
 
 /// What may still be taken.
 #[derive(Debug)]
-pub(in crate::protocols) struct Budget {
+pub(in crate::protocols) struct DecodeBudget {
     whole: usize,
     left: usize,
 }
 
-impl Budget {
+impl DecodeBudget {
     /// For a document of so many bytes.
-    pub(in crate::protocols) fn of(bytes: usize) -> Self {
+    pub(in crate::protocols) fn for_document(bytes: usize) -> Self {
         let whole = bytes.saturating_mul(TIMES).saturating_add(BESIDES);
         Self { whole, left: whole }
     }
@@ -67,6 +67,6 @@ impl Budget {
 }
 
 /// What a text takes that is shared by itself.
-pub(in crate::protocols) fn of_text(text: &str) -> usize {
+pub(in crate::protocols) fn shared_text_bytes(text: &str) -> usize {
     text.len() + SHARED
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 
-use super::budget::{Budget, of_text};
+use super::budget::{DecodeBudget, shared_text_bytes};
 use super::flaw::Flaw;
 use super::node::{last_wins, share_unknown};
 use super::raw::Raw;
@@ -27,7 +27,7 @@ pub(in crate::protocols) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> Members<'a> {
     /// The members of an object.
-    pub(in crate::protocols) fn read(raw: Raw<'a>) -> Result<Self, Flaw> {
+    pub(in crate::protocols) fn from_raw(raw: Raw<'a>) -> Result<Self, Flaw> {
         Self::parse(raw.get()).unwrap_or_else(|_| {
             Err(match kind(raw.get()) {
                 "an object" => Flaw::new("", "has a member whose name has a broken escape"),
@@ -41,11 +41,11 @@ impl<'a> Members<'a> {
         let mut deserializer = Deserializer::from_str(text);
         let members = deserializer.deserialize_map(MembersVisitor)?;
         deserializer.end()?;
-        Ok(members.map(Self::of))
+        Ok(members.map(Self::new))
     }
 
     /// Members as they came.
-    pub(in crate::protocols) fn of(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
+    pub(in crate::protocols) fn new(members: Vec<(Cow<'a, str>, Raw<'a>)>) -> Self {
         Self(last_wins(members))
     }
 
@@ -91,13 +91,13 @@ impl<'a> Members<'a> {
     }
 
     /// What is left, to be passed on.
-    pub(in crate::protocols) fn into_extra(self, budget: &mut Budget) -> Result<Extra, Flaw> {
+    pub(in crate::protocols) fn into_extra(self, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
         if self.0.len() > MOST {
             return Err(too_many());
         }
         let mut share = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
             let value = share_unknown(raw, budget).map_err(|flaw| flaw.within(&name))?;
-            budget.take(of_text(&name))?;
+            budget.take(shared_text_bytes(&name))?;
             Ok((name.as_ref().into(), value))
         };
         // Collecting straight from the members would keep their whole list alive, and mostly nothing is left in it.
@@ -133,7 +133,7 @@ fn too_many() -> Flaw {
 
 /// A member name, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct ObjectKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 struct MembersVisitor;
 
@@ -146,14 +146,14 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(ObjectKey(name)) = map.next_key()? {
             if members.len() == MEMBERS {
                 // Read to its end all the same: whether it is JSON at all comes first.
                 map.next_value::<IgnoredAny>()?;
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 return Ok(Err(too_many()));
             }
-            members.push((name, Raw::of(map.next_value()?)));
+            members.push((name, Raw::from_raw_value(map.next_value()?)));
         }
         Ok(Ok(members))
     }
@@ -170,9 +170,9 @@ impl<'de> Visitor<'de> for MemberVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(ObjectKey(name)) = map.next_key()? {
             if name == self.0 {
-                found = Some(Raw::of(map.next_value()?));
+                found = Some(Raw::from_raw_value(map.next_value()?));
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -193,7 +193,7 @@ impl<'de, F: FnMut(usize, Raw<'de>)> Visitor<'de> for ItemsVisitor<F> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<usize, A::Error> {
         let mut count = 0;
         while let Some(item) = seq.next_element()? {
-            (self.0)(count, Raw::of(item));
+            (self.0)(count, Raw::from_raw_value(item));
             count += 1;
         }
         Ok(count)

@@ -14,7 +14,7 @@ use crate::model::TOOL_NAME_MAX;
 
 /// One item. Items are ordered by name, those of one name as they stand in the list.
 #[derive(Debug)]
-pub(in crate::protocols) struct Item<'a> {
+pub(in crate::protocols) struct NamedItem<'a> {
     /// What it calls itself.
     name: Cow<'a, str>,
     /// Its place in the list.
@@ -25,18 +25,18 @@ pub(in crate::protocols) struct Item<'a> {
 
 /// What is taken of a list.
 #[derive(Debug)]
-pub(in crate::protocols) struct First<'a> {
+pub(in crate::protocols) struct FirstByName<'a> {
     /// In their order.
-    pub(in crate::protocols) items: Vec<Item<'a>>,
+    pub(in crate::protocols) items: Vec<NamedItem<'a>>,
     /// How many have a name and are left out.
     pub(in crate::protocols) beyond: usize,
     /// How many the whole list has.
     pub(in crate::protocols) total: usize,
 }
 
-impl<'a> First<'a> {
+impl<'a> FirstByName<'a> {
     /// Takes the `most` first items by the text that is their `member`. Those that have none are given to `nameless`, with their places.
-    pub(in crate::protocols) fn by(
+    pub(in crate::protocols) fn select(
         member: &str,
         list: Raw<'a>,
         most: usize,
@@ -47,7 +47,7 @@ impl<'a> First<'a> {
         let mut beyond = 0;
         let total = each_item(list, |index, raw| {
             let Some(name) = own_text(raw, member) else { return nameless(index, raw) };
-            let item = Item { name, index, raw };
+            let item = NamedItem { name, index, raw };
             if taken.len() < most {
                 taken.push(item);
                 return;
@@ -64,32 +64,32 @@ impl<'a> First<'a> {
     }
 }
 
-impl Item<'_> {
+impl NamedItem<'_> {
     /// What it calls itself, where that can be the name of a tool.
     pub(in crate::protocols) fn tool_name(&self) -> Option<&str> {
         Some(&*self.name).filter(|name| (1..=TOOL_NAME_MAX).contains(&name.len()))
     }
 }
 
-impl Ord for Item<'_> {
+impl Ord for NamedItem<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.name.cmp(&other.name).then(self.index.cmp(&other.index))
     }
 }
 
-impl PartialOrd for Item<'_> {
+impl PartialOrd for NamedItem<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Item<'_> {
+impl PartialEq for NamedItem<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Item<'_> {}
+impl Eq for NamedItem<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -101,9 +101,10 @@ mod tests {
     fn first(list: &str, most: usize) -> (Vec<(String, usize)>, usize, Vec<usize>) {
         let raw: &RawValue = serde_json::from_str(list).unwrap();
         let mut nameless = Vec::new();
-        let first = First::by("name", Raw::of(raw), most, |index, _| nameless.push(index)).unwrap();
+        let first =
+            FirstByName::select("name", Raw::from_raw_value(raw), most, |index, _| nameless.push(index)).unwrap();
         assert_eq!(first.total, first.items.len() + first.beyond + nameless.len());
-        let named = |item: Item<'_>| (item.name.into_owned(), item.index);
+        let named = |item: NamedItem<'_>| (item.name.into_owned(), item.index);
         (first.items.into_iter().map(named).collect(), first.beyond, nameless)
     }
 
@@ -122,6 +123,9 @@ mod tests {
         let sent = r#"[7,{"name":1},{"name":"b"},{"name":"\ud800"},{"\ud800":0,"name":"b"},[],{"name":"a"}]"#;
         assert_eq!(first(sent, 1), (vec![("a".to_owned(), 6)], 1, vec![0, 1, 3, 4, 5]));
         let raw: &RawValue = serde_json::from_str("{}").unwrap();
-        assert_eq!(First::by("name", Raw::of(raw), 9, |_, _| {}).unwrap_err().what, "is an object, not a list");
+        assert_eq!(
+            FirstByName::select("name", Raw::from_raw_value(raw), 9, |_, _| {}).unwrap_err().what,
+            "is an object, not a list"
+        );
     }
 }

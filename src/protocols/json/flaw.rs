@@ -2,7 +2,7 @@
 
 use super::text::MAX_DEPTH;
 use crate::model::finding::push_step;
-pub(in crate::protocols) use crate::model::finding::shown;
+pub(in crate::protocols) use crate::model::finding::quoted_excerpt;
 use crate::model::{Bounds, CappedFindings, Finding, FindingCode};
 
 /// Bytes of a member's name that a pointer may hold. A stranger may write longer ones.
@@ -63,9 +63,9 @@ pub(in crate::protocols) fn tool_index(pointer: &str) -> Option<usize> {
 
 /// The findings of one document, bounded.
 #[derive(Debug, Default)]
-pub(in crate::protocols) struct Findings(CappedFindings);
+pub(in crate::protocols) struct DocumentFindings(CappedFindings);
 
-impl Findings {
+impl DocumentFindings {
     pub(in crate::protocols) fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }

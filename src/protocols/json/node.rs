@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::budget::{Budget, MEMBER, of_text};
+use super::budget::{DecodeBudget, MEMBER, shared_text_bytes};
 use super::flaw::Flaw;
 use super::raw::Raw;
-use super::text::{Look, MAX_DEPTH, kind, look, plain_number, string, string_end, token_end};
+use super::text::{MAX_DEPTH, ScanResult, kind, plain_number, scan, string, string_end, token_end};
 use crate::model::JsonText;
 
 /// Up to so many members, comparing each with each costs less than hashing their names.
@@ -31,8 +31,8 @@ pub(in crate::protocols) enum Node<'a> {
 impl<'a> Node<'a> {
     /// Reads a valid JSON text; one that nests deeper than [`MAX_DEPTH`] is a flaw, and so is one whose tree takes more than the budget
     /// has left. Of members with the same name the last one counts, as in most readers.
-    pub(in crate::protocols) fn read(text: &'a str, budget: &Budget) -> Result<Self, Flaw> {
-        Reader { text, at: 0, depth: 0, room: budget.left(), budget }.node()
+    pub(in crate::protocols) fn parse(text: &'a str, budget: &DecodeBudget) -> Result<Self, Flaw> {
+        NodeParser { text, at: 0, depth: 0, room: budget.left(), budget }.node()
     }
 
     /// A scalar, from its JSON text.
@@ -124,16 +124,16 @@ pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
     }
 }
 
-struct Reader<'a, 'b> {
+struct NodeParser<'a, 'b> {
     text: &'a str,
     at: usize,
     depth: usize,
     /// Bytes that the tree may still take.
     room: usize,
-    budget: &'b Budget,
+    budget: &'b DecodeBudget,
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> NodeParser<'a, '_> {
     /// The next byte that is no blank; 0 at the end.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
@@ -258,16 +258,16 @@ pub(in crate::protocols) fn last_wins<V>(mut members: Vec<(Cow<'_, str>, V)>) ->
 }
 
 /// Shares a value that nothing here has a name for, if other readers can read it.
-pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut Budget) -> Result<JsonText, Flaw> {
-    let (found, text) = look(raw.get(), |_| false, |_, _| {});
+pub(in crate::protocols) fn share_unknown(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
+    let (found, text) = scan(raw.get(), |_| false, |_, _| {});
     let text = match found {
-        Look::Plain => text,
-        Look::Odd => {
+        ScanResult::Plain => text,
+        ScanResult::Odd => {
             drop(text);
-            Node::read(raw.get(), budget)?.text().into()
+            Node::parse(raw.get(), budget)?.text().into()
         }
-        Look::TooDeep => return Err(Flaw::too_deep()),
+        ScanResult::TooDeep => return Err(Flaw::too_deep()),
     };
-    budget.take(MEMBER + of_text(&text))?;
+    budget.take(MEMBER + shared_text_bytes(&text))?;
     Ok(JsonText::known(text))
 }

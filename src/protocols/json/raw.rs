@@ -8,7 +8,7 @@ pub(in crate::protocols) struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
     /// One that a parser found.
-    pub(in crate::protocols) fn of(found: &'a RawValue) -> Self {
+    pub(in crate::protocols) fn from_raw_value(found: &'a RawValue) -> Self {
         Self(found.get())
     }
 

@@ -58,7 +58,7 @@ fn quote_or_backslash(bytes: &[u8], from: usize) -> usize {
 
 /// What a look at a text found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::protocols) enum Look {
+pub(in crate::protocols) enum ScanResult {
     /// May be passed on as it is.
     Plain,
     /// Holds something that only a tree can judge or rewrite.
@@ -71,13 +71,13 @@ pub(in crate::protocols) enum Look {
 /// outermost object (as written, without quotes) with the text from its value on; `odd` says which names ask for a tree, at any depth.
 ///
 /// `null`, escapes in names, `\u` escapes (possibly half a surrogate pair) and numbers that a double may not hold are odd as well.
-pub(in crate::protocols) fn look<'a>(
+pub(in crate::protocols) fn scan<'a>(
     text: &'a str,
     odd: impl Fn(&str) -> bool,
     mut member: impl FnMut(&'a str, &'a str),
-) -> (Look, Cow<'a, str>) {
+) -> (ScanResult, Cow<'a, str>) {
     let bytes = text.as_bytes();
-    let mut found = Look::Plain;
+    let mut found = ScanResult::Plain;
     let (mut at, mut depth, mut last, mut escaped) = (0, 0_usize, "", false);
     let (mut compact, mut kept) = (String::new(), 0);
     while let Some(&byte) = bytes.get(at) {
@@ -88,12 +88,12 @@ pub(in crate::protocols) fn look<'a>(
                 (at, escaped) = string_extent(bytes, start);
                 last = &text[start + 1..at - 1];
                 if escaped && last.contains("\\u") {
-                    found = Look::Odd;
+                    found = ScanResult::Odd;
                 }
             }
             b':' => {
                 if escaped || odd(last) {
-                    found = Look::Odd;
+                    found = ScanResult::Odd;
                 }
                 if depth == 1 {
                     member(last, text[at..].trim_start());
@@ -102,15 +102,15 @@ pub(in crate::protocols) fn look<'a>(
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return (Look::TooDeep, Cow::Borrowed(text));
+                    return (ScanResult::TooDeep, Cow::Borrowed(text));
                 }
             }
             b'}' | b']' => depth -= 1,
-            b'n' => found = Look::Odd,
+            b'n' => found = ScanResult::Odd,
             b'-' | b'0'..=b'9' => {
                 at = token_end(bytes, start);
                 if !plain_number(&text[start..at]) {
-                    found = Look::Odd;
+                    found = ScanResult::Odd;
                 }
             }
             b' ' | b'\t' | b'\n' | b'\r' => {

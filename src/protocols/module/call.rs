@@ -13,7 +13,7 @@ use crate::model::JsonText;
 use crate::protocols::fetch;
 use crate::protocols::{Call, CallError, Outcome};
 use crate::transports::TransportError;
-use crate::transports::http::{Answer, CallLimits, Upstream};
+use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
 /// Where calls go, below the base address.
 const PATH: &str = "/execute";
@@ -31,11 +31,11 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
         CallLimits { timeout: call.limit(default), max_body: call.max_body, headers: upstream.authorization() };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = Arc::new(answer);
-    fetch::read(upstream, answer.body.len(), move || read(&answer)).await
+    fetch::decode_off_thread(upstream, answer.body.len(), move || decode(&answer)).await
 }
 
 /// Why there was no answer, in the words of the modules' first consumer.
-pub fn told(error: &CallError) -> String {
+pub fn error_message(error: &CallError) -> String {
     match error {
         CallError::Unsent(TransportError::Timeout { limit, .. })
         | CallError::Unanswered(TransportError::Timeout { limit, .. }) => {
@@ -60,7 +60,7 @@ fn body(call: &Call) -> String {
 
 /// What a module answers.
 #[derive(Deserialize)]
-struct ToolResult<'a> {
+struct ModuleResponse<'a> {
     success: bool,
     /// A result may be anything, `null` included.
     #[serde(borrow, default, deserialize_with = "any")]
@@ -73,7 +73,7 @@ fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
 }
 
 /// Reads an answer of any status.
-fn read(answer: &Answer) -> Result<Outcome, CallError> {
+fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let status = answer.head.status;
     if status != StatusCode::OK {
         let said = String::from_utf8_lossy(&answer.body);
@@ -83,7 +83,7 @@ fn read(answer: &Answer) -> Result<Outcome, CallError> {
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
     let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
-    let Ok(sent) = serde_json::from_str::<ToolResult<'_>>(text) else {
+    let Ok(sent) = serde_json::from_str::<ModuleResponse<'_>>(text) else {
         return not_ours("the answer is no result of a module's tool");
     };
     let error = sent.error.filter(|error| !error.is_empty());

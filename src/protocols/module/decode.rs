@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::parameters;
 use crate::model::{Bounds, Digest, Facts, Finding, FindingCode, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 use crate::protocols::ListError;
-use crate::protocols::json::budget::{Budget, TOOL, of_text};
+use crate::protocols::json::budget::{DecodeBudget, TOOL, shared_text_bytes};
 use crate::protocols::json::envelope::Members;
-use crate::protocols::json::first::Item;
-use crate::protocols::json::flaw::{Findings, Flaw, shown};
+use crate::protocols::json::first::NamedItem;
+use crate::protocols::json::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use crate::protocols::json::node::write_string;
 use crate::protocols::tool_discovery::head;
 use crate::protocols::tool_discovery::{self, Decoded};
@@ -28,7 +28,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     if !members.has("module_name") || members.has("scenario") || members.has("protocol_version") {
         return Err(head::no_manifest(&format!(
             "it is a JSON object without `module_name`, or with members that no module has, and begins with {}",
-            shown(text)
+            quoted_excerpt(text)
         )));
     }
     let refuse = |flaw: Flaw| head::refuse(&flaw);
@@ -38,7 +38,7 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
     let name = members.take_text("module_name").map_err(refuse)?.unwrap_or_default();
     let description = members.take_text("description").map_err(refuse)?.unwrap_or_default();
     let listed = listed.ok_or_else(|| refuse(Flaw::new("/tools", "is missing")))?;
-    let (mut findings, mut budget) = (Findings::default(), Budget::of(text.len()));
+    let (mut findings, mut budget) = (DocumentFindings::default(), DecodeBudget::for_document(text.len()));
     // Before the tools, which may take all that is left: each of them costs itself alone.
     let extra = members.into_extra(&mut budget).map_err(refuse)?;
     let (items, beyond) = tool_discovery::first_by_name(listed, (bounds.tools, budget.tools()), &mut findings)
@@ -65,10 +65,10 @@ pub fn decode_within(body: &[u8], bounds: Bounds) -> Result<Decoded, ListError> 
 /// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
 /// how many were malformed.
 fn tools(
-    items: Vec<Item<'_>>,
+    items: Vec<NamedItem<'_>>,
     (module, bounds): (&str, Bounds),
-    budget: &mut Budget,
-    findings: &mut Findings,
+    budget: &mut DecodeBudget,
+    findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {
     let (mut tools, mut quarantined): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(items.len()), 0);
     for item in items {
@@ -90,8 +90,8 @@ fn tools(
 }
 
 /// One tool, and the level it asks as it is written.
-fn tool(item: &Item<'_>, bounds: Bounds, budget: &mut Budget) -> Result<(Tool, String), Flaw> {
-    let mut members = Members::read(item.raw)?;
+fn tool(item: &NamedItem<'_>, bounds: Bounds, budget: &mut DecodeBudget) -> Result<(Tool, String), Flaw> {
+    let mut members = Members::from_raw(item.raw)?;
     let name = tool_discovery::tool_name(&mut members)?;
     let size = members.bytes();
     if size > bounds.part {
@@ -111,7 +111,7 @@ fn tool(item: &Item<'_>, bounds: Bounds, budget: &mut Budget) -> Result<(Tool, S
     let mut metadata = r#"{"enabled_by_default":true,"requires_approval":false,"required_permission":"#.to_owned();
     write_string(&mut metadata, &level);
     metadata.push('}');
-    budget.take(TOOL + of_text(&name) + of_text(&description) + of_text(&metadata))?;
+    budget.take(TOOL + shared_text_bytes(&name) + shared_text_bytes(&description) + shared_text_bytes(&metadata))?;
     let tool = Tool {
         name,
         description: description.as_ref().into(),
@@ -125,10 +125,11 @@ fn tool(item: &Item<'_>, bounds: Bounds, budget: &mut Budget) -> Result<(Tool, S
 }
 
 /// What is odd about a tool that is published all the same.
-fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut Findings) {
+fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut DocumentFindings) {
     let own = tool.name.split_once('.').is_some_and(|(owner, rest)| owner == module && !rest.is_empty());
     if !own {
-        let message = format!("the tool {} is not named after its module {}", shown(&tool.name), shown(module));
+        let message =
+            format!("the tool {} is not named after its module {}", quoted_excerpt(&tool.name), quoted_excerpt(module));
         findings.push(
             Finding::new(FindingCode::ToolNaming, message)
                 .at(format!("/tools/{index}/name"))
@@ -137,7 +138,8 @@ fn remark(tool: &Tool, index: usize, module: &str, level: &str, findings: &mut F
         );
     }
     if tool.facts.required_permission == Permission::Unknown {
-        let message = format!("{} is no level of permission, so the tool is for no profile that has one", shown(level));
+        let message =
+            format!("{} is no level of permission, so the tool is for no profile that has one", quoted_excerpt(level));
         findings.push(
             Finding::new(FindingCode::MetadataValue, message)
                 .at(format!("/tools/{index}/required_permission"))

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::finding::push_step;
 use crate::protocols::json::flaw::tool_index;
-use crate::protocols::tool_discovery::inspect::{broken, of_content, refused, tools};
+use crate::protocols::tool_discovery::inspect::{broken, content_findings, refused, tools};
 use crate::protocols::tool_discovery::{Decoded, Inspected};
 
 /// Whether a document says that it is a module's.
@@ -19,7 +19,7 @@ pub fn inspect(body: &[u8]) -> Inspected {
     let document = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let (manifest, mut findings) = match super::decode(body) {
         Ok(Decoded { manifest, findings, .. }) => {
-            let mut judged = of_content(&document, &manifest, &broken(&findings));
+            let mut judged = content_findings(&document, &manifest, &broken(&findings));
             for finding in &mut judged {
                 finding.pointer = finding.pointer.take().map(|pointer| as_sent(&document, &pointer));
             }

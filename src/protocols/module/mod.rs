@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::fetch::{Fetched, fetch, read, upstream};
+use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
 use super::tool_discovery::Decoded;
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
@@ -30,7 +30,7 @@ use crate::model::Target;
 use crate::transports::Transports;
 use crate::transports::http::Upstream;
 
-pub use call::told;
+pub use call::error_message;
 pub use decode::{decode, decode_within};
 pub use inspect::{inspect, is_module};
 
@@ -43,9 +43,9 @@ pub const HEALTH_PATH: &str = "/health";
 
 /// See the module.
 #[derive(Debug)]
-pub struct Module;
+pub struct ModuleProtocol;
 
-impl Protocol for Module {
+impl Protocol for ModuleProtocol {
     fn id(&self) -> ProtocolId {
         ID
     }
@@ -93,7 +93,7 @@ impl Session for ModuleSession {
                 Fetched::Document(body, validity) => (body, validity),
             };
             let bounds = request.bounds;
-            let decoded = read(&self.upstream, body.len(), move || decode_within(&body, bounds)).await?;
+            let decoded = decode_off_thread(&self.upstream, body.len(), move || decode_within(&body, bounds)).await?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use crate::model::JsonText;
-use crate::protocols::json::budget::{Budget, of_text};
+use crate::protocols::json::budget::{DecodeBudget, shared_text_bytes};
 use crate::protocols::json::envelope::{MOST, Members, each_item};
-use crate::protocols::json::flaw::{Flaw, shown};
+use crate::protocols::json::flaw::{Flaw, quoted_excerpt};
 use crate::protocols::json::node::{Node, write_string};
 use crate::protocols::json::raw::Raw;
 use crate::protocols::json::text::kind;
 
 /// The schema of a tool with these parameters: an object with a property for each, in their order.
-pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut Budget) -> Result<JsonText, Flaw> {
-    let mut schema = Schema::default();
+pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut DecodeBudget) -> Result<JsonText, Flaw> {
+    let mut schema = SchemaBuilder::default();
     if let Some(raw) = raw {
         let mut read = Ok(());
         let count = each_item(raw, |index, raw| {
@@ -27,13 +27,13 @@ pub(super) fn schema(raw: Option<Raw<'_>>, budget: &mut Budget) -> Result<JsonTe
         }
     }
     let written = schema.finish();
-    budget.take(of_text(&written))?;
+    budget.take(shared_text_bytes(&written))?;
     Ok(JsonText::known(written))
 }
 
 /// A schema under way.
 #[derive(Default)]
-struct Schema {
+struct SchemaBuilder {
     /// What stands between the braces of `properties`.
     properties: String,
     /// What stands between the brackets of `required`.
@@ -42,11 +42,11 @@ struct Schema {
     names: HashSet<String>,
 }
 
-impl Schema {
-    fn add(&mut self, raw: Raw<'_>, budget: &mut Budget) -> Result<(), Flaw> {
-        let parameter = Parameter::read(raw, budget)?;
+impl SchemaBuilder {
+    fn add(&mut self, raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<(), Flaw> {
+        let parameter = ModuleParameter::decode(raw, budget)?;
         if self.names.contains(&parameter.name) {
-            let what = format!("names {} for the second time", shown(&parameter.name));
+            let what = format!("names {} for the second time", quoted_excerpt(&parameter.name));
             return Err(Flaw::new("/name", what).hint("give each parameter of a tool its own name"));
         }
         property(&mut self.properties, &parameter);
@@ -75,16 +75,16 @@ impl Schema {
 }
 
 /// One parameter. Its values are JSON texts.
-struct Parameter {
+struct ModuleParameter {
     name: String,
     required: bool,
     /// The keywords of its schema, in the order in which they are written.
     keywords: Vec<(String, String)>,
 }
 
-impl Parameter {
-    fn read(raw: Raw<'_>, budget: &mut Budget) -> Result<Self, Flaw> {
-        let mut members = Members::read(raw)?;
+impl ModuleParameter {
+    fn decode(raw: Raw<'_>, budget: &mut DecodeBudget) -> Result<Self, Flaw> {
+        let mut members = Members::from_raw(raw)?;
         let name = members.take_text("name")?.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Flaw::new("/name", "is missing or empty").hint("give the parameter a `name`"))?;
         let required = match members.take_set("required").map(Raw::get) {
@@ -124,11 +124,11 @@ impl Parameter {
 }
 
 /// A value as compact text that every reader can read.
-fn checked(raw: Raw<'_>, name: &str, budget: &Budget) -> Result<String, Flaw> {
-    Ok(Node::read(raw.get(), budget).map_err(|flaw| flaw.within(name))?.text())
+fn checked(raw: Raw<'_>, name: &str, budget: &DecodeBudget) -> Result<String, Flaw> {
+    Ok(Node::parse(raw.get(), budget).map_err(|flaw| flaw.within(name))?.text())
 }
 
-fn property(properties: &mut String, parameter: &Parameter) {
+fn property(properties: &mut String, parameter: &ModuleParameter) {
     comma(properties);
     write_string(properties, &parameter.name);
     properties.push_str(":{");

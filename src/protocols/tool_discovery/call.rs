@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::model::JsonText;
 use crate::protocols::fetch;
-use crate::protocols::{Call, CallError, Outcome, Running};
-use crate::transports::http::{Answer, CallLimits, Upstream};
+use crate::protocols::{Call, CallError, Outcome, RunningCall};
+use crate::transports::http::{CallLimits, HttpResponse, Upstream};
 
 /// Where calls go, below the base address.
 const PATH: &str = "/api/v1/tools/execute";
@@ -24,7 +24,7 @@ pub(super) async fn call(upstream: &Upstream, call: &Call) -> Result<Outcome, Ca
     let limits = CallLimits { timeout: call.limit(TIMEOUT), max_body: call.max_body, headers: HeaderMap::new() };
     let answer = upstream.post(PATH, body(call), &limits).await?;
     let answer = std::sync::Arc::new(answer);
-    fetch::read(upstream, answer.body.len(), move || read(&answer)).await
+    fetch::decode_off_thread(upstream, answer.body.len(), move || decode(&answer)).await
 }
 
 /// Arguments go on as they came.
@@ -42,7 +42,7 @@ fn body(call: &Call) -> Vec<u8> {
 
 /// What they send. Both spellings of a member are taken; what is unknown is left in the document.
 #[derive(Deserialize)]
-struct Sent<'a> {
+struct ExecuteResponse<'a> {
     success: Option<bool>,
     /// A result may be anything, `null` included.
     #[serde(borrow, default, deserialize_with = "any")]
@@ -66,14 +66,14 @@ fn any<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
 }
 
 /// Reads an answer of any status.
-fn read(answer: &Answer) -> Result<Outcome, CallError> {
+fn decode(answer: &HttpResponse) -> Result<Outcome, CallError> {
     let status = answer.head.status;
     if status.is_redirection() {
         return Err(CallError::not_this_protocol(answer, "a redirect is not followed by a call"));
     }
     let not_ours = |why: &str| Err(CallError::not_this_protocol(answer, why));
     let Ok(text) = std::str::from_utf8(&answer.body) else { return not_ours("the answer is no text") };
-    let Ok(sent) = serde_json::from_str::<Sent<'_>>(text) else {
+    let Ok(sent) = serde_json::from_str::<ExecuteResponse<'_>>(text) else {
         return not_ours("the answer is no JSON object of a tool's");
     };
     let error = error(&sent);
@@ -87,7 +87,7 @@ fn read(answer: &Answer) -> Result<Outcome, CallError> {
         error => error,
     };
     let running = (success && (sent.is_async == Some(true) || status == StatusCode::ACCEPTED))
-        .then(|| Running { run_id: sent.run_id.and_then(words), status: sent.status.and_then(words) });
+        .then(|| RunningCall { run_id: sent.run_id.and_then(words), status: sent.status.and_then(words) });
     Ok(Outcome {
         success,
         // Taken from a text that was read as JSON a moment ago.
@@ -107,7 +107,7 @@ fn unsaid(says: bool, status: StatusCode) -> String {
 }
 
 /// Some say what went wrong in `error`, some put a word there and the sentence into `message`.
-fn error(sent: &Sent<'_>) -> Option<String> {
+fn error(sent: &ExecuteResponse<'_>) -> Option<String> {
     let error = sent.error.and_then(words)?;
     match sent.message.and_then(words) {
         Some(message) if message != error => Some(format!("{error}: {message}")),

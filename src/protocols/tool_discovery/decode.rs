@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use super::budget::{Budget, SHARED};
+use super::budget::{DecodeBudget, SHARED};
 use super::envelope::{MOST, Members};
-use super::first::{First, Item};
-use super::flaw::{Findings, Flaw, shown};
+use super::first::{FirstByName, NamedItem};
+use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
+use super::interner::Interner;
 use super::node::{Node, share_unknown};
-use super::shared::Shared;
 use super::spelling::{CATEGORY, MANIFEST, SCENARIO, message};
 use super::text::{kind, string};
 use super::{Decoded, head, tool};
 use crate::model::{
-    Accept, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
+    AcceptedVersions, Bounds, Category, Digest, Extra, Finding, FindingCode, JsonText, Manifest, ScenarioInfo, Tool,
 };
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
 
 /// Decodes a manifest in any spelling; see the module's head for what is refused, left out or put right.
-pub fn decode(body: &[u8], accept: &Accept) -> Result<Decoded, ListError> {
+pub fn decode(body: &[u8], accept: &AcceptedVersions) -> Result<Decoded, ListError> {
     decode_within(body, accept, Bounds::NONE)
 }
 
 /// The same of what a stranger wrote: tools that are too large or too many are left out with a finding, and another member that is too
 /// large costs the document.
-pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Decoded, ListError> {
+pub fn decode_within(body: &[u8], accept: &AcceptedVersions, bounds: Bounds) -> Result<Decoded, ListError> {
     let text = head::object_text(body)?;
     let mut members = head::members(text)?;
     let listed = members.take("tools");
@@ -35,8 +35,8 @@ pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Dec
     if let Some((name, bytes)) = members.beyond(bounds.part) {
         return Err(refuse(Flaw::too_large(bytes, bounds).within(name)));
     }
-    let mut findings = Findings::default();
-    let mut shared = Shared::of(text.len());
+    let mut findings = DocumentFindings::default();
+    let mut shared = Interner::for_document(text.len());
     let protocol_version = head::version(&mut members, accept, &mut findings)?;
     let scenario = scenario(&mut members, protojson, &mut shared.budget);
     let scenario = scenario.map_err(|flaw| refuse(flaw.within("scenario")))?;
@@ -60,9 +60,9 @@ pub fn decode_within(body: &[u8], accept: &Accept, bounds: Bounds) -> Result<Dec
     Ok(Decoded { manifest, findings: findings.finish(), quarantined })
 }
 
-fn scenario(members: &mut Members<'_>, protojson: bool, budget: &mut Budget) -> Result<ScenarioInfo, Flaw> {
+fn scenario(members: &mut Members<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<ScenarioInfo, Flaw> {
     let Some(raw) = members.take_set("scenario") else { return Ok(ScenarioInfo::default()) };
-    let mut members = Members::read(raw)?;
+    let mut members = Members::from_raw(raw)?;
     members.rename_set(SCENARIO, protojson);
     // A version is an opaque text, so a number serves as well.
     let version = members.take_set("version").map_or(Some("".into()), |raw| match kind(raw.get()) {
@@ -87,13 +87,13 @@ fn text_of(members: &mut Members<'_>, name: &str) -> Result<Arc<str>, Flaw> {
 pub(in crate::protocols) fn first_by_name<'a>(
     list: Raw<'a>,
     (allowed, affordable): (usize, usize),
-    findings: &mut Findings,
-) -> Result<(Vec<Item<'a>>, usize), Flaw> {
+    findings: &mut DocumentFindings,
+) -> Result<(Vec<NamedItem<'a>>, usize), Flaw> {
     let most = allowed.min(affordable);
     let mut nameless = 0;
-    let First { items, beyond, total } = First::by("name", list, most, |index, raw| {
+    let FirstByName { items, beyond, total } = FirstByName::select("name", list, most, |index, raw| {
         nameless += 1;
-        if let Err(flaw) = Members::read(raw).and_then(|mut members| tool::name(&mut members)) {
+        if let Err(flaw) = Members::from_raw(raw).and_then(|mut members| tool::name(&mut members)) {
             quarantine(index, flaw, None, findings);
         }
     })?;
@@ -122,9 +122,9 @@ pub(super) fn beyond_limit((beyond, total, most): (usize, usize, usize), from: &
 }
 
 /// Tells of a tool that is left out as malformed, by its place in the list and, where it can be read, its name.
-pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut Findings) {
-    let thing =
-        name.map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", shown(name)));
+pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&str>, findings: &mut DocumentFindings) {
+    let thing = name
+        .map_or_else(|| "a tool is left out".into(), |name| format!("the tool {} is left out", quoted_excerpt(name)));
     let flaw = flaw.within(&index.to_string()).within("tools");
     findings.flaw(FindingCode::ToolQuarantined, &thing, flaw, name);
 }
@@ -132,10 +132,10 @@ pub(in crate::protocols) fn quarantine(index: usize, flaw: Flaw, name: Option<&s
 /// Reads tools that are in the order of their names, one after the other. What is malformed or repeated is left out with a finding; gives
 /// how many were malformed.
 fn tools(
-    items: Vec<Item<'_>>,
+    items: Vec<NamedItem<'_>>,
     (protojson, bounds): (bool, Bounds),
-    shared: &mut Shared,
-    findings: &mut Findings,
+    shared: &mut Interner,
+    findings: &mut DocumentFindings,
 ) -> (Vec<Arc<Tool>>, usize) {
     let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
     let mut quarantined = 0;
@@ -154,19 +154,19 @@ fn tools(
     (tools, quarantined)
 }
 
-fn tool(item: &Item<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Shared) -> Result<Tool, Flaw> {
-    let mut members = Members::read(item.raw)?;
+fn tool(item: &NamedItem<'_>, (protojson, bounds): (bool, Bounds), shared: &mut Interner) -> Result<Tool, Flaw> {
+    let mut members = Members::from_raw(item.raw)?;
     let name = tool::name(&mut members)?;
     let size = members.bytes();
     if size > bounds.part {
         return Err(Flaw::too_large(size, bounds));
     }
-    tool::read(name, members, protojson, shared)
+    tool::decode(name, members, protojson, shared)
 }
 
 /// A tool whose name an earlier one has.
 pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
-    let message = format!("a second tool {} is left out; the first stays", shown(&name));
+    let message = format!("a second tool {} is left out; the first stays", quoted_excerpt(&name));
     Finding::new(FindingCode::DuplicateTool, message)
         .at(format!("/tools/{index}/name"))
         .of_tool(name)
@@ -177,8 +177,8 @@ pub(in crate::protocols) fn second(name: Arc<str>, index: usize) -> Finding {
 fn categories(
     members: &mut Members<'_>,
     protojson: bool,
-    budget: &mut Budget,
-    findings: &mut Findings,
+    budget: &mut DecodeBudget,
+    findings: &mut DocumentFindings,
 ) -> Vec<Category> {
     let mut ignore = |thing: &str, flaw: Flaw| {
         findings.flaw(FindingCode::CategoryIgnored, thing, flaw.within("categories"), None);
@@ -189,7 +189,7 @@ fn categories(
             ignore("a category is left out", flaw.within(&index.to_string()));
         }
     };
-    let First { items, beyond, .. } = match First::by("id", raw, MOST, nameless) {
+    let FirstByName { items, beyond, .. } = match FirstByName::select("id", raw, MOST, nameless) {
         Ok(first) => first,
         Err(flaw) => {
             ignore("all categories are left out", flaw);
@@ -201,14 +201,16 @@ fn categories(
         ignore("some categories are left out", flaw.hint("group the tools in fewer categories"));
     }
     let mut categories: Vec<Category> = Vec::with_capacity(items.len());
-    for Item { index, raw, .. } in items {
+    for NamedItem { index, raw, .. } in items {
         let flaw = match category(raw, protojson, budget) {
             // Those of one id follow each other.
             Ok(category) if categories.last().is_none_or(|last| last.id != category.id) => {
                 categories.push(category);
                 continue;
             }
-            Ok(category) => Flaw::new("/id", format!("{} was given before; the first stays", shown(&category.id))),
+            Ok(category) => {
+                Flaw::new("/id", format!("{} was given before; the first stays", quoted_excerpt(&category.id)))
+            }
             Err(flaw) => flaw,
         };
         ignore("a category is left out", flaw.within(&index.to_string()));
@@ -216,8 +218,8 @@ fn categories(
     categories
 }
 
-fn category(raw: Raw<'_>, protojson: bool, budget: &mut Budget) -> Result<Category, Flaw> {
-    let mut members = Members::read(raw)?;
+fn category(raw: Raw<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<Category, Flaw> {
+    let mut members = Members::from_raw(raw)?;
     members.rename_set(CATEGORY, protojson);
     let id = text_of(&mut members, "id")?;
     if id.is_empty() {
@@ -241,13 +243,13 @@ fn category(raw: Raw<'_>, protojson: bool, budget: &mut Budget) -> Result<Catego
 }
 
 /// What is left of the manifest. Of it the protocol's later texts know `capabilities`, a message without names of a user's.
-fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut Budget) -> Result<Extra, Flaw> {
+fn manifest_extra(mut members: Members<'_>, protojson: bool, budget: &mut DecodeBudget) -> Result<Extra, Flaw> {
     let capabilities = if protojson { members.take("capabilities") } else { None };
     let mut extra = members.into_extra(budget)?.into_vec();
     if let Some(raw) = capabilities.filter(|raw| raw.get() != "null") {
         let within = |flaw: Flaw| flaw.within("capabilities");
         let checked = share_unknown(raw, budget).map_err(within)?;
-        let written = message(Node::read(checked.get(), budget).map_err(within)?).text();
+        let written = message(Node::parse(checked.get(), budget).map_err(within)?).text();
         extra.push(("capabilities".into(), JsonText::known(written)));
     }
     Ok(extra.into())

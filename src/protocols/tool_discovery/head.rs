@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::envelope::Members;
-use super::flaw::{Findings, Flaw, shown};
+use super::flaw::{DocumentFindings, Flaw, quoted_excerpt};
 use super::text::{kind, string};
-use crate::model::{Accept, Finding, FindingCode, ProtocolVersion, VersionVerdict};
+use crate::model::{AcceptedVersions, Finding, FindingCode, ProtocolVersion, VersionVerdict};
 use crate::protocols::ListError;
 use crate::protocols::json::raw::Raw;
 
@@ -25,7 +25,7 @@ pub(in crate::protocols) fn object_text(body: &[u8]) -> Result<&str, ListError> 
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
     let Some(first) = body.first() else { return Err(no_manifest("the body is empty")) };
     if *first != b'{' {
-        let begins = shown(&String::from_utf8_lossy(&body[..body.len().min(400)]));
+        let begins = quoted_excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]));
         let looks = match first {
             b'[' => "a bare JSON list",
             b'<' => "a web page or XML",
@@ -57,7 +57,7 @@ pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &st
     if tools.is_none() && !named {
         return Err(no_manifest(&format!(
             "it is a JSON object with neither `tools` nor `scenario` and begins with {}",
-            shown(text)
+            quoted_excerpt(text)
         )));
     }
     let versioned = members.has("protocol_version");
@@ -65,7 +65,7 @@ pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &st
     if !versioned && !whole {
         return Err(no_manifest(&format!(
             "it is a JSON object without `protocol_version` and without both `scenario` and a list of `tools`, and begins with {}",
-            shown(text)
+            quoted_excerpt(text)
         )));
     }
     Ok(())
@@ -74,8 +74,8 @@ pub(super) fn recognise(members: &Members<'_>, tools: Option<Raw<'_>>, text: &st
 /// Takes the version out and judges it (the table is in the tests). Gives it as it is written.
 pub(super) fn version(
     members: &mut Members<'_>,
-    accept: &Accept,
-    findings: &mut Findings,
+    accept: &AcceptedVersions,
+    findings: &mut DocumentFindings,
 ) -> Result<Arc<str>, ListError> {
     let odd = |code, message: String| Finding::new(code, message).at("/protocol_version");
     let raw = members.take("protocol_version").map(Raw::get);
@@ -101,13 +101,17 @@ pub(super) fn version(
 }
 
 /// The same of a version that was accepted before, which is in the model as it was written.
-pub(super) fn version_again(written: &str, accept: &Accept, findings: &mut Findings) -> Result<(), ListError> {
+pub(super) fn version_again(
+    written: &str,
+    accept: &AcceptedVersions,
+    findings: &mut DocumentFindings,
+) -> Result<(), ListError> {
     let version = accepted(written, written, accept)?;
     remark(&version, written, true, findings);
     Ok(())
 }
 
-fn accepted(written: &str, raw: &str, accept: &Accept) -> Result<ProtocolVersion, ListError> {
+fn accepted(written: &str, raw: &str, accept: &AcceptedVersions) -> Result<ProtocolVersion, ListError> {
     match accept.judge(written) {
         VersionVerdict::Accepted(version) => Ok(version),
         VersionVerdict::OutOfRange(_) => {
@@ -119,13 +123,13 @@ fn accepted(written: &str, raw: &str, accept: &Accept) -> Result<ProtocolVersion
     }
 }
 
-fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut Findings) {
+fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mut DocumentFindings) {
     let mut push = |code, message: String, hint: Option<&str>| {
         let mut finding = Finding::new(code, message).at("/protocol_version");
         finding.hint = hint.map(Into::into);
         findings.push(finding);
     };
-    let seen = shown(written);
+    let seen = quoted_excerpt(written);
     if version.nonconforming || !is_text {
         let how = if is_text { "" } else { " as a number" };
         push(
@@ -147,7 +151,7 @@ fn remark(version: &ProtocolVersion, written: &str, is_text: bool, findings: &mu
 }
 
 /// Takes the time stamp out: RFC 3339, or `{seconds, nanos}` with numbers or texts. A bad one costs itself only.
-pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -> Option<Timestamp> {
+pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut DocumentFindings) -> Option<Timestamp> {
     // A document may hold both names; the second stamp is no offer to pass on.
     members.take("generatedAt");
     let raw = members.take("generated_at").filter(|raw| !matches!(raw.get(), "null" | "\"\""));
@@ -157,7 +161,7 @@ pub(super) fn generated_at(members: &mut Members<'_>, findings: &mut Findings) -
         _ => None,
     });
     if stamp.is_none() {
-        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is no time", shown(raw.get())));
+        let what = raw.map_or_else(|| MISSING.to_owned(), |raw| format!("{} is no time", quoted_excerpt(raw.get())));
         findings.push(unstamped(&what));
     }
     stamp
@@ -183,7 +187,7 @@ fn rfc3339(text: &str) -> Option<Timestamp> {
 }
 
 fn seconds_and_nanos(raw: Raw<'_>) -> Option<Timestamp> {
-    let mut members = Members::read(raw).ok()?;
+    let mut members = Members::from_raw(raw).ok()?;
     let mut part = |name: &str| {
         let Some(raw) = members.take_set(name) else { return Some(0) };
         raw.get().trim_matches('"').parse::<i64>().ok()
@@ -198,7 +202,10 @@ pub(in crate::protocols) fn refuse(flaw: &Flaw) -> ListError {
 }
 
 fn unreadable(raw: &str) -> ListError {
-    ListError::VersionUnreadable(format!("the manifest has the protocol version {}, which cannot be read", shown(raw)))
+    ListError::VersionUnreadable(format!(
+        "the manifest has the protocol version {}, which cannot be read",
+        quoted_excerpt(raw)
+    ))
 }
 
 fn malformed(what: &str) -> ListError {

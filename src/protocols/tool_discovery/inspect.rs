@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::flaw::tool_index;
 use super::head;
-use super::sent::as_sent;
+use super::sent_pointer::sent_pointer;
 use crate::lint;
 use crate::model::finding::push_step;
-use crate::model::{Accept, Finding, FindingCode, Manifest};
+use crate::model::{AcceptedVersions, Finding, FindingCode, Manifest};
 use crate::protocols::ListError;
 
 /// A document and what is wrong with it.
@@ -29,7 +29,7 @@ pub struct Inspected {
 }
 
 /// Judges a document in any spelling. A version that is out of range is a finding, and the rest is judged all the same.
-pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
+pub fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     let text = head::object_text(body).unwrap_or_default();
     let document = serde_json::from_str::<Value>(text).unwrap_or_default();
     let mut findings = Vec::new();
@@ -38,7 +38,7 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
             let hint = "write the version of the protocol whose fields the document has, such as `1.0`";
             findings
                 .push(Finding::new(FindingCode::VersionRefused, error.to_string()).at("/protocol_version").hint(hint));
-            super::decode(body, &Accept::read("*").unwrap_or_default())
+            super::decode(body, &AcceptedVersions::parse("*").unwrap_or_default())
         }
         decoded => decoded,
     };
@@ -46,9 +46,9 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
         Ok(decoded) => {
             let broken = broken(&decoded.findings);
             findings.extend(decoded.findings);
-            let of_content = of_content(&document, &decoded.manifest, &broken);
+            let of_content = content_findings(&document, &decoded.manifest, &broken);
             findings.extend(of_content);
-            findings.extend(of_spelling(&document, &broken));
+            findings.extend(spelling_findings(&document, &broken));
             Some(decoded.manifest)
         }
         Err(error) => {
@@ -57,7 +57,7 @@ pub fn inspect(body: &[u8], accept: &Accept) -> Inspected {
         }
     };
     for finding in &mut findings {
-        finding.pointer = finding.pointer.take().map(|pointer| as_sent(&document, &pointer));
+        finding.pointer = finding.pointer.take().map(|pointer| sent_pointer(&document, &pointer));
     }
     // Stable, so that the rules' own order stays within a tool.
     findings.sort_by_key(|finding| finding.pointer.as_deref().map_or(Some(usize::MAX), tool_index));
@@ -78,14 +78,18 @@ pub(in crate::protocols) fn broken(found: &[Finding]) -> HashSet<usize> {
 }
 
 /// The rules over the manifest, with the tools' indices as sent: a manifest is sorted, a document need not be.
-pub(in crate::protocols) fn of_content(document: &Value, manifest: &Manifest, broken: &HashSet<usize>) -> Vec<Finding> {
+pub(in crate::protocols) fn content_findings(
+    document: &Value,
+    manifest: &Manifest,
+    broken: &HashSet<usize>,
+) -> Vec<Finding> {
     let mut sent = HashMap::new();
     for (index, tool) in tools(document).iter().enumerate().filter(|(index, _)| !broken.contains(index)) {
         if let Some(name) = tool.get("name").and_then(Value::as_str) {
             sent.entry(name).or_insert(index);
         }
     }
-    let mut findings = lint::content(manifest);
+    let mut findings = lint::check_manifest(manifest);
     for finding in &mut findings {
         let Some(pointer) = finding.pointer.as_deref() else { continue };
         let name = tool_index(pointer).and_then(|index| manifest.tools.get(index)).map(|tool| tool.name.as_ref());
@@ -101,7 +105,7 @@ pub(in crate::protocols) fn of_content(document: &Value, manifest: &Manifest, br
 }
 
 /// What only the document as sent shows: its spelling, and tools without metadata, which the model fills in.
-fn of_spelling(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
+fn spelling_findings(document: &Value, broken: &HashSet<usize>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let spelling =
         if let Some(name) = ["protocolVersion", "generatedAt"].iter().find(|name| document.get(**name).is_some()) {

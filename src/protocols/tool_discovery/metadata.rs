@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::envelope::MOST;
 use super::flaw::Flaw;
+use super::interner::Interner;
 use super::node::Node;
-use super::shared::Shared;
 use super::spelling::{
     METADATA, example_input, example_output, is_camel_metadata, is_foreign, is_zero, message, number, rename, seed_name,
 };
-use super::text::{Look, each_string, kind, look, string};
+use super::text::{ScanResult, each_string, kind, scan, string};
 use crate::model::{Facts, JsonText, Permission};
 use crate::protocols::json::raw::Raw;
 
@@ -28,10 +28,10 @@ const FLAGS: [&str; 7] = [
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
 /// Reads metadata into the buffer of long texts; see the module. `protojson` tells of the document and is set when the metadata shows it by its own names.
-pub(super) fn read(
+pub(super) fn decode(
     raw: Option<Raw<'_>>,
     protojson: &mut bool,
-    shared: &mut Shared,
+    shared: &mut Interner,
 ) -> Result<(JsonText, Arc<Facts>), Flaw> {
     let Some(raw) = raw else { return Ok((shared.no_metadata.clone(), shared.facts(Facts::default())?)) };
     let json = raw.get();
@@ -40,23 +40,23 @@ pub(super) fn read(
     }
     if !*protojson {
         let mut plain = Plain::default();
-        let (found, text) = look(json, is_foreign, |name, value| {
+        let (found, text) = scan(json, is_foreign, |name, value| {
             *protojson |= is_camel_metadata(name);
             plain.member(name, value);
         });
-        if found == Look::TooDeep {
+        if found == ScanResult::TooDeep {
             return Err(Flaw::too_deep());
         }
-        if found == Look::Plain
+        if found == ScanResult::Plain
             && !*protojson
             && let Some(facts) = plain.facts(shared)?
         {
             return Ok((shared.json(&text)?, facts));
         }
     }
-    let written = in_seed_spelling(Node::read(json, &shared.budget)?, *protojson)?.text();
+    let written = in_seed_spelling(Node::parse(json, &shared.budget)?, *protojson)?.text();
     let mut plain = Plain::default();
-    look(&written, is_foreign, |name, value| plain.member(name, value));
+    scan(&written, is_foreign, |name, value| plain.member(name, value));
     let facts = plain.facts(shared)?.ok_or_else(|| Flaw::new("", "cannot be read"))?;
     Ok((shared.json(&written)?, facts))
 }
@@ -111,7 +111,7 @@ impl<'a> Plain<'a> {
     }
 
     /// `None` when something is unsound, or one of the two required flags is missing.
-    fn facts(self, shared: &mut Shared) -> Result<Option<Arc<Facts>>, Flaw> {
+    fn facts(self, shared: &mut Interner) -> Result<Option<Arc<Facts>>, Flaw> {
         let (Some(enabled_by_default), Some(requires_approval)) = (self.flags[0], self.flags[1]) else {
             return Ok(None);
         };
@@ -221,7 +221,7 @@ fn as_count<'a>(node: &Node<'a>) -> Result<Node<'a>, Flaw> {
         if fraction.bytes().all(|digit| digit == b'0') { whole.parse::<i64>().ok() } else { None }
     });
     whole.map(|whole| Node::scalar(whole.to_string())).ok_or_else(|| {
-        Flaw::new("", format!("is {}, not a whole number", super::flaw::shown(&node.text())))
+        Flaw::new("", format!("is {}, not a whole number", super::flaw::quoted_excerpt(&node.text())))
             .hint("write a whole number")
     })
 }

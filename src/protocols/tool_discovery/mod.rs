@@ -11,17 +11,17 @@
 //! Never here: an opinion about preferences, published names, or whether a schema makes sense; a tree of values where text will do.
 
 mod call;
+mod daemon_chain;
 mod decode;
 mod follow;
 pub(super) mod head;
 pub(super) mod inspect;
+mod interner;
 mod metadata;
 mod restored;
-mod sent;
-mod shared;
+mod sent_pointer;
 mod spelling;
 mod tool;
-mod via;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::fetch::{Fetched, fetch, read, upstream};
+use super::fetch::{Fetched, decode_off_thread, fetch, upstream};
 use super::json::{budget, envelope, first, flaw, node, text};
 use super::{
     Call, CallError, CallIo, ConnectError, Fits, Hint, ListError, ListRequest, Listing, Outcome, Protocol, ProtocolId,
@@ -106,9 +106,10 @@ impl Session for ToolDiscoverySession {
                 Fetched::Document(body, validity) => (body, validity),
             };
             let (accept, bounds) = (request.accept.clone(), request.bounds);
-            let mut decoded = read(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
-            self.events.listed(via::is_of_a_daemon(&decoded.manifest));
-            via::follow(&mut decoded, upstream.own_id())?;
+            let mut decoded =
+                decode_off_thread(upstream, body.len(), move || decode_within(&body, &accept, bounds)).await?;
+            self.events.listed(daemon_chain::is_of_a_daemon(&decoded.manifest));
+            daemon_chain::follow(&mut decoded, upstream.own_id())?;
             let Decoded { manifest, findings, quarantined } = decoded;
             Ok(Listing::Manifest { manifest, findings, quarantined, validity })
         })

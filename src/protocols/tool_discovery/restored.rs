@@ -1,15 +1,15 @@
 //! A manifest of an earlier run, judged by what is configured now.
 
 use super::decode::{FROM_ONE_SCENARIO, beyond_limit};
-use super::flaw::Findings;
+use super::flaw::DocumentFindings;
 use super::{Decoded, head};
-use crate::model::{Accept, Manifest};
+use crate::model::{AcceptedVersions, Manifest};
 use crate::protocols::ListError;
 
 /// Judges a manifest that was decoded in an earlier run and stored: its version, its time stamp, and that of its tools the `most` first by name
 /// are taken. One without a version came by a protocol that has neither versions nor time stamps.
-pub fn restored(mut manifest: Manifest, accept: &Accept, most: usize) -> Result<Decoded, ListError> {
-    let mut findings = Findings::default();
+pub fn restored(mut manifest: Manifest, accept: &AcceptedVersions, most: usize) -> Result<Decoded, ListError> {
+    let mut findings = DocumentFindings::default();
     if !manifest.protocol_version.is_empty() {
         head::version_again(&manifest.protocol_version, accept, &mut findings)?;
         if manifest.generated_at.is_none() {

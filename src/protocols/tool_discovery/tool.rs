@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use super::budget::{TOOL, of_text};
+use super::budget::{TOOL, shared_text_bytes};
 use super::envelope::Members;
-use super::flaw::{Flaw, shown};
+use super::flaw::{Flaw, quoted_excerpt};
+use super::interner::Interner;
 use super::metadata;
 use super::node::Node;
-use super::shared::Shared;
 use super::spelling::{is_foreign, schema};
-use super::text::{Look, each_string, kind, look};
+use super::text::{ScanResult, each_string, kind, scan};
 use crate::model::{JsonText, TOOL_NAME_MAX, Tool};
 use crate::protocols::json::raw::Raw;
 
@@ -23,23 +23,23 @@ pub(in crate::protocols) fn name(members: &mut Members<'_>) -> Result<Arc<str>, 
     match name.len() {
         0 => Err(flaw("is empty".into())),
         1..=TOOL_NAME_MAX => Ok(name.as_ref().into()),
-        long => Err(flaw(format!("{} is {long} bytes long", shown(&name)))),
+        long => Err(flaw(format!("{} is {long} bytes long", quoted_excerpt(&name)))),
     }
 }
 
 /// Reads the tool of this name. `protojson` tells of the document; a tool may show it by itself as well.
-pub(super) fn read(
+pub(super) fn decode(
     name: Arc<str>,
     mut members: Members<'_>,
     protojson: bool,
-    shared: &mut Shared,
+    shared: &mut Interner,
 ) -> Result<Tool, Flaw> {
     let raw_metadata = members.take_set("metadata");
     let mut protojson = protojson;
     let (metadata, facts) =
-        metadata::read(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
+        metadata::decode(raw_metadata, &mut protojson, shared).map_err(|flaw| flaw.within("metadata"))?;
     members.rename(&[], protojson);
-    shared.budget.take(TOOL + of_text(&name))?;
+    shared.budget.take(TOOL + shared_text_bytes(&name))?;
     let category = members.take_text("category")?.filter(|id| !id.is_empty());
     Ok(Tool {
         name,
@@ -53,7 +53,7 @@ pub(super) fn read(
     })
 }
 
-fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Result<JsonText, Flaw> {
+fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Interner) -> Result<JsonText, Flaw> {
     let Some(raw) = raw else { return Ok(shared.no_parameters.clone()) };
     let json = raw.get();
     if !json.starts_with('{') {
@@ -62,7 +62,7 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Res
     // In protojson something is wrapped or left out in nearly every schema, so that a look would be in vain.
     if !protojson {
         let (mut types, mut properties, mut sound) = (0, 0, true);
-        let (found, text) = look(json, is_foreign, |name, value| match name {
+        let (found, text) = scan(json, is_foreign, |name, value| match name {
             "type" => {
                 types += 1;
                 sound &= value.starts_with("\"object\"");
@@ -74,14 +74,14 @@ fn parameters(raw: Option<Raw<'_>>, protojson: bool, shared: &mut Shared) -> Res
             "required" => sound &= each_string(value, |_| {}),
             _ => {}
         });
-        if found == Look::TooDeep {
+        if found == ScanResult::TooDeep {
             return Err(Flaw::too_deep());
         }
-        if found == Look::Plain && sound && types == 1 && properties == 1 {
+        if found == ScanResult::Plain && sound && types == 1 && properties == 1 {
             return shared.json(&text);
         }
     }
-    let written = root(schema(Node::read(json, &shared.budget)?, protojson, true))?.text();
+    let written = root(schema(Node::parse(json, &shared.budget)?, protojson, true))?.text();
     shared.json(&written)
 }
 
@@ -93,7 +93,7 @@ fn root(node: Node<'_>) -> Result<Node<'_>, Flaw> {
     };
     let type_at = if let Some(at) = place(&members, "type") {
         if members[at].1.as_string() != Some("object") {
-            let found = shown(&members[at].1.text());
+            let found = quoted_excerpt(&members[at].1.text());
             return Err(Flaw::new("/type", format!("is {found}, not `\"object\"`")).hint("tools take one object"));
         }
         at

@@ -9,19 +9,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::calls::approval::{Approvals, DecideError, Refusal};
+use crate::calls::approval::{Approvals, DecideError, DecisionRefusal};
 use crate::engine::EngineError;
 use crate::model::{ApprovalRequest, ApprovalState};
-use crate::server::api::findings::read_all;
-use crate::server::api::{call_wire, wire};
+use crate::server::api::findings::parse_values;
+use crate::server::api::{call_json, shared_json};
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Param, Takes, grammar};
-use crate::server::http::query::{NoQuery, Query, many, once};
-use crate::server::{App, Shared};
+use crate::server::http::params::{Param, ParamType, grammar};
+use crate::server::http::query::{NoQuery, QueryParams, many, once};
+use crate::server::{ServerState, SharedState};
 
 /// Who decided, when nobody says who he is.
-const NOBODY: &str = "somebody over HTTP";
+const UNNAMED_DECIDER: &str = "somebody over HTTP";
 /// Characters of a name and of a reason.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
@@ -29,18 +29,22 @@ const REASON_MAX: usize = 2_000;
 /// What may be asked of all calls that need a yes.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("state")
-        .takes(Takes::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
+        .takes(ParamType::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
         .about("Only calls in these states.", "waiting"),
-    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
-    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for in this conversation.", "42"),
-    once("profile").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for with this profile.", "coder"),
+    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only calls of this scenario.", "files"),
+    once("chat_id")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only what was asked for in this conversation.", "42"),
+    once("profile")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only what was asked for with this profile.", "coder"),
 ];
 
 /// Calls that need a yes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approvals")]
-pub(in crate::server) struct Listed<'a> {
-    approvals: Vec<call_wire::ApprovalRow<'a>>,
+pub(in crate::server) struct ApprovalList<'a> {
+    approvals: Vec<call_json::ApprovalRow<'a>>,
     /// How many wait in all, whatever was asked for.
     waiting: usize,
     /// Whether deciding needs the token of `server.operator_token`; without one every caller may
@@ -75,51 +79,54 @@ pub(in crate::server) struct RejectBody {
 
 /// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}` in the order in which they were asked for. Filters: `state` with several
 /// values, `scenario`, `chat_id`, `profile`.
-pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), FILTERS)?;
-    let states = read_all(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
+    let states = parse_values(&query, "state", &ApprovalState::ALL, ApprovalState::as_str)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
     let all = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let waiting = all.iter().filter(|request| request.state == ApprovalState::Waiting).count();
     let wanted = |request: &ApprovalRequest| {
         (states.is_empty() || states.contains(&request.state))
             && scenario.as_ref().is_none_or(|scenario| *scenario == request.tool.scenario)
-            && request.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+            && request.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_wire::approval_row(request));
+    let shown = all.iter().filter(|request| wanted(request)).map(|request| call_json::approval_row(request));
     let token_needed = shared.config.borrow().operator_token().is_some();
-    wire::json(&Listed { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
+    shared_json::json(&ApprovalList { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
 }
 
 /// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
-pub(in crate::server) async fn one(
-    State(shared): State<App>,
+pub(in crate::server) async fn show(
+    State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let request = known(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(Refusal::Unknown)))?;
-    wire::json(&call_wire::approval(&request)?)
+    let request = find(&shared, &id).ok_or_else(|| Problem::from(DecideError::from(DecisionRefusal::Unknown)))?;
+    shared_json::json(&call_json::approval(&request)?)
 }
 
 /// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: runs exactly that, once. 200 with what came of it, 202 while it is under way. With
 /// `digest` only if that is what is asked for.
 pub(in crate::server) async fn approve(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    body.only(&["by", "digest"])?;
-    let by = text(&body, "by", BY_MAX)?.unwrap_or(NOBODY);
+    body.refuse_unknown(&["by", "digest"])?;
+    let by = text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER);
     if let Some(meant) = text(&body, "digest", BY_MAX)?
-        && let Some(request) = known(&shared, &id)
+        && let Some(request) = find(&shared, &id)
         && *request.digest != *meant
     {
         let detail = "another call than the one that was looked at is asked for under this id; look at it again";
-        return Err(Problem::new(StatusCode::CONFLICT, detail).with("code", "changed"));
+        return Err(Problem::new(StatusCode::CONFLICT, detail).with_member("code", "changed"));
     }
     let request = shared.calls.approve(&id, by).await?;
-    let mut answer = wire::json(&call_wire::approval(&request)?)?;
+    let mut answer = shared_json::json(&call_json::approval(&request)?)?;
     if !request.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }
@@ -128,18 +135,18 @@ pub(in crate::server) async fn approve(
 
 /// `POST /api/v1/approvals/{id}/reject` `{by?, reason?}`: it is never run.
 pub(in crate::server) async fn reject(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    body.only(&["by", "reason"])?;
-    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(NOBODY), text(&body, "reason", REASON_MAX)?);
+    body.refuse_unknown(&["by", "reason"])?;
+    let (by, reason) = (text(&body, "by", BY_MAX)?.unwrap_or(UNNAMED_DECIDER), text(&body, "reason", REASON_MAX)?);
     let request = shared.calls.reject(&id, by, reason).await?;
-    wire::json(&call_wire::approval(&request)?)
+    shared_json::json(&call_json::approval(&request)?)
 }
 
-fn known(shared: &Shared, id: &str) -> Option<Arc<ApprovalRequest>> {
+fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {
     shared.calls.approvals()?.get(id)
 }
 
@@ -155,19 +162,20 @@ fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b st
 
 impl From<DecideError> for Problem {
     fn from(error: DecideError) -> Self {
-        let conflict =
-            |error: &Refusal, code: &str| Self::new(StatusCode::CONFLICT, error.to_string()).with("code", code);
+        let conflict = |error: &DecisionRefusal, code: &str| {
+            Self::new(StatusCode::CONFLICT, error.to_string()).with_member("code", code)
+        };
         match error {
-            DecideError::Refused(Refusal::Unknown) => {
+            DecideError::Refused(DecisionRefusal::Unknown) => {
                 let next = "`GET /api/v1/approvals` lists those that are known";
-                Self::not_found(format!("{}; {next}", Refusal::Unknown)).with("code", "unknown_approval")
+                Self::not_found(format!("{}; {next}", DecisionRefusal::Unknown)).with_member("code", "unknown_approval")
             }
-            DecideError::Refused(ref refusal @ Refusal::Decided(ref request)) => {
-                conflict(refusal, "already_decided").with("state", request.state.as_str())
+            DecideError::Refused(ref refusal @ DecisionRefusal::Decided(ref request)) => {
+                conflict(refusal, "already_decided").with_member("state", request.state.as_str())
             }
-            DecideError::Refused(ref refusal @ Refusal::Busy) => conflict(refusal, "being_decided"),
-            DecideError::Refused(ref refusal @ Refusal::Late) => conflict(refusal, "expired"),
-            DecideError::Refused(ref refusal @ Refusal::Changed(_)) => conflict(refusal, "changed"),
+            DecideError::Refused(ref refusal @ DecisionRefusal::Busy) => conflict(refusal, "being_decided"),
+            DecideError::Refused(ref refusal @ DecisionRefusal::Late) => conflict(refusal, "expired"),
+            DecideError::Refused(ref refusal @ DecisionRefusal::Changed(_)) => conflict(refusal, "changed"),
             DecideError::State(cause) => EngineError::State(cause).into(),
             DecideError::Stopping => EngineError::Stopping.into(),
         }

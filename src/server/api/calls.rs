@@ -14,23 +14,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::track::Begun;
-use crate::calls::{Answered, Refused, Request};
+use crate::calls::track::FollowUp;
+use crate::calls::{CallResponse, ExecuteError, Request};
 use crate::model::{ApprovalRequest, JsonText, Scope, ToolId};
 use crate::protocols::CallError;
 use crate::server::api::lookup;
 use crate::server::http::body::RawBody;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::query::NoQuery;
-use crate::server::openapi::{Refusal, refusal};
-use crate::server::{App, Shared};
+use crate::server::openapi::{RefusalSpec, refusal};
+use crate::server::{ServerState, SharedState};
 use crate::transports::TransportError;
 
-type Answer = Response<Full<Bytes>>;
+type CallHttpResponse = Response<Full<Bytes>>;
 
 /// What is asked for. Members that nobody knows are ignored, as they always were.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct ExecuteBody<'a> {
     tool_name: String,
     /// Kept as it was written: numbers may be larger than any type of ours.
     #[serde(borrow, default)]
@@ -50,61 +50,65 @@ struct Asked<'a> {
 /// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
 /// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
 /// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
-pub(in crate::server) async fn execute(State(shared): State<App>, _: NoQuery, RawBody(body): RawBody) -> Answer {
-    call(&shared, body).await.unwrap_or_else(Problem::into_answer)
+pub(in crate::server) async fn execute(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    RawBody(body): RawBody,
+) -> CallHttpResponse {
+    call(&shared, body).await.unwrap_or_else(Problem::into_full_response)
 }
 
-async fn call(shared: &Shared, body: Bytes) -> Result<Answer, Problem> {
-    let request = read(&body)?;
+async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Problem> {
+    let request = parse_request(&body)?;
     // The buffer it was read into may be used again while the call waits.
     drop(body);
-    let place = Place { chat: request.chat.clone(), profile: request.profile.clone() };
+    let place = CallScope { chat: request.chat.clone(), profile: request.profile.clone() };
     match shared.calls.execute(request).await {
         Ok(answered) => Ok(answer(&answered)),
-        Err(Refused::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waits(&id, &waiting)),
+        Err(ExecuteError::ApprovalRequired { id, waiting: Some(waiting) }) => Ok(waiting_answer(&id, &waiting)),
         Err(refused) => Err(problem(shared, &place, &refused)),
     }
 }
 
 /// Where a call was made.
-struct Place {
+struct CallScope {
     chat: Option<String>,
     profile: Option<String>,
 }
 
 /// Why a call is refused, or comes to nothing.
-pub(in crate::server) const REFUSALS: &[Refusal] = &[
+pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(400, "The body is no call, or the arguments do not fit the tool's parameters: `violations` says where."),
     refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
-        .made(|| example(|id| Refused::NotTrusted { id, reason: "its scenario is blocked".into() })),
+        .with_example(|| example(|id| ExecuteError::NotTrusted { id, reason: "its scenario is blocked".into() })),
     refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
     refusal(409, "The name could mean several tools (`candidates`), or the list with this `revision` is not remembered."),
     refusal(429, "Called too often, too many calls under way, or too many that wait for a yes; `Retry-After` says when to try again.")
-        .made(|| example(|id| Refused::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
+        .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
     refusal(501, "Its scenario says of no way to call it.")
-        .made(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
+        .with_example(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
     refusal(502, "The scenario answered, but not as a tool does; the tool may have done its work.")
-        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
+        .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Broken { url: URL.into(), message: "it ended early".into() }), 1))),
     refusal(503, "Nothing was sent: the scenario cannot be reached now or failed too often, or the daemon is stopping.")
-        .made(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
+        .with_example(|| example(|id| failed(id, CallError::Unsent(TransportError::Refused(URL.into())), 3))),
     refusal(504, "The scenario did not answer in time; the tool may have done its work.")
-        .made(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
+        .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
 ];
 /// The scenario of the examples.
 const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";
 
 /// What a client is told of a call of the tool that the examples speak of.
-fn example(refused: impl FnOnce(ToolId) -> Refused) -> Problem {
-    "files/read_text".parse().map_or_else(|_| Problem::failed(), |id| plain(&refused(id)))
+fn example(refused: impl FnOnce(ToolId) -> ExecuteError) -> Problem {
+    "files/read_text".parse().map_or_else(|_| Problem::internal_logged(), |id| problem_without_hints(&refused(id)))
 }
 
-fn failed(id: ToolId, error: CallError, attempts: u32) -> Refused {
-    Refused::Failed { id, error, attempts }
+fn failed(id: ToolId, error: CallError, attempts: u32) -> ExecuteError {
+    ExecuteError::Failed { id, error, attempts }
 }
 
 /// Reads what is asked for; an empty text is as good as none.
-pub(in crate::server) fn read(body: &[u8]) -> Result<Request, Problem> {
-    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| {
+pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> {
+    let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
         Problem::bad_request(format!(
             "the body is no call: {error}; write {{\"tool_name\": ..., \"arguments\": {{...}}}}"
         ))
@@ -137,7 +141,7 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
     if text.starts_with('"') {
         let inner: String = serde_json::from_str(text).map_err(unreadable)?;
         let inner = if inner.trim().is_empty() { "{}" } else { &inner };
-        return object(JsonText::read(inner).map_err(unreadable)?);
+        return object(JsonText::parse(inner).map_err(unreadable)?);
     }
     // It was read with the body, and stands there without blanks around it.
     object(JsonText::known(text))
@@ -154,9 +158,9 @@ fn object(arguments: JsonText) -> Result<JsonText, Problem> {
 }
 
 /// The answer of a scenario, whose result goes on as it came.
-fn answer(answered: &Answered) -> Answer {
+fn answer(answered: &CallResponse) -> CallHttpResponse {
     let outcome = &answered.outcome;
-    let goes_on = !matches!(answered.going, Begun::Over);
+    let goes_on = !matches!(answered.going, FollowUp::Over);
     let (status, word) = match &outcome.running {
         None if goes_on => (StatusCode::ACCEPTED, "running"),
         Some(running) => (StatusCode::ACCEPTED, running.status.as_deref().unwrap_or("running")),
@@ -164,7 +168,7 @@ fn answer(answered: &Answered) -> Answer {
         None => (StatusCode::OK, "failed"),
     };
     let id = &answered.tool.id;
-    let mut body = Body::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
+    let mut body = JsonMembers::with_capacity(SMALL + outcome.result.as_ref().map_or(0, |result| result.get().len()));
     body.member("success", &outcome.success);
     body.raw("result", outcome.result.as_ref().map_or("null", JsonText::get));
     if let Some(error) = &outcome.error {
@@ -187,9 +191,9 @@ fn answer(answered: &Answered) -> Answer {
         body.member("is_async", &true);
     }
     match &answered.going {
-        Begun::Over => {}
-        Begun::Followed(operation) => body.member("operation_id", &*operation.id),
-        Begun::Untracked(why) => body.member("untracked", &why.to_string()),
+        FollowUp::Over => {}
+        FollowUp::Followed(operation) => body.member("operation_id", &*operation.id),
+        FollowUp::Untracked(why) => body.member("untracked", &why.to_string()),
     }
     json_answer(status, body.finish())
 }
@@ -198,9 +202,9 @@ fn answer(answered: &Answered) -> Answer {
 const SMALL: usize = 320;
 
 /// A JSON object that is written member by member: a tree of values, with the result in it, would take longer than all else here.
-struct Body(Vec<u8>);
+struct JsonMembers(Vec<u8>);
 
-impl Body {
+impl JsonMembers {
     fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
@@ -231,7 +235,7 @@ impl Body {
     }
 }
 
-fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> CallHttpResponse {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -240,7 +244,7 @@ fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 }
 
 /// A call that waits for a human's yes: 202, with the id under which its answer will be.
-fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Answer {
+fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest) -> CallHttpResponse {
     let body = json!({
         "success": false,
         "result": null,
@@ -256,10 +260,10 @@ fn waits(id: &ToolId, waiting: &ApprovalRequest) -> Answer {
 }
 
 /// What a client is told of a call that was refused or came to nothing.
-fn problem(shared: &Shared, place: &Place, refused: &Refused) -> Problem {
+fn problem(shared: &ServerState, place: &CallScope, refused: &ExecuteError) -> Problem {
     let told = match refused {
-        Refused::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
-        Refused::Disabled { id, .. } => {
+        ExecuteError::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
+        ExecuteError::Disabled { id, .. } => {
             let place = match (&place.chat, &place.profile) {
                 (Some(chat), _) => format!("chat:{chat}"),
                 (None, Some(profile)) => format!("profile:{profile}"),
@@ -274,26 +278,26 @@ fn problem(shared: &Shared, place: &Place, refused: &Refused) -> Problem {
 }
 
 /// What a client is told whatever is published.
-fn plain(refused: &Refused) -> Problem {
+fn problem_without_hints(refused: &ExecuteError) -> Problem {
     with_reasons(Problem::new(refused.status(), refused.to_string()), refused)
 }
 
 /// With what programs want to know of it.
-fn with_reasons(told: Problem, refused: &Refused) -> Problem {
-    let mut told = told.with("success", false).with("code", refused.kind());
+fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
+    let mut told = told.with_member("success", false).with_member("code", refused.kind());
     match refused {
-        Refused::Ambiguous { candidates, .. } => {
-            told = told.with("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
+        ExecuteError::Ambiguous { candidates, .. } => {
+            told = told.with_member("candidates", candidates.iter().map(ToString::to_string).collect::<Vec<_>>());
         }
-        Refused::Invalid { violations, more, .. } => {
+        ExecuteError::Invalid { violations, more, .. } => {
             let shown: Vec<Value> = violations
                 .iter()
                 .map(|violation| json!({"pointer": violation.pointer, "message": violation.message}))
                 .collect();
-            told = told.with("violations", shown).with("more_violations", *more);
+            told = told.with_member("violations", shown).with_member("more_violations", *more);
         }
-        Refused::Failed { attempts, error, .. } => {
-            told = told.with("attempts", *attempts).with("sent", error.was_sent());
+        ExecuteError::Failed { attempts, error, .. } => {
+            told = told.with_member("attempts", *attempts).with_member("sent", error.was_sent());
         }
         _ => {}
     }
@@ -309,14 +313,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_read_leniently_where_nothing_can_go_wrong() {
-        let asked = read(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
-        assert_eq!(asked, Request::new("t", JsonText::read("{}").unwrap()));
-        let asked = read(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
+        let asked = parse_request(br#"{"tool_name":"t","chat_id":"","scenario":null,"x":1,"arguments":null}"#).unwrap();
+        assert_eq!(asked, Request::new("t", JsonText::parse("{}").unwrap()));
+        let asked = parse_request(br#"{"tool_name":"t","arguments":"{\"a\":1}"}"#).unwrap();
         assert_eq!(asked.arguments.get(), r#"{"a":1}"#);
-        let asked = read(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
+        let asked = parse_request(br#"{"tool_name":"t","arguments":{"n":123456789012345678901234567890}}"#).unwrap();
         assert_eq!(asked.arguments.get(), r#"{"n":123456789012345678901234567890}"#, "as it was written");
         let all = br#"{"tool_name":"t","scenario":"s","chat_id":"7","profile":"p","user_id":"u","revision":"r"}"#;
-        let asked = read(all).unwrap();
+        let asked = parse_request(all).unwrap();
         assert_eq!(asked.scenario.unwrap().as_str(), "s");
         assert_eq!((asked.chat.as_deref(), asked.profile.as_deref()), (Some("7"), Some("p")));
         assert_eq!((asked.user_id.as_deref(), asked.revision.as_deref()), (Some("u"), Some("r")));
@@ -333,7 +337,12 @@ mod tests {
             br#"{"tool_name":"t","arguments":"{"}"#,
             br#"{"tool_name":"t","chat_id":7}"#,
         ] {
-            assert_eq!(read(body).unwrap_err().into_answer().status(), 400, "{}", String::from_utf8_lossy(body));
+            assert_eq!(
+                parse_request(body).unwrap_err().into_full_response().status(),
+                400,
+                "{}",
+                String::from_utf8_lossy(body)
+            );
         }
     }
 }

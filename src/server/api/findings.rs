@@ -10,76 +10,79 @@ use serde::Serialize;
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::formats;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity};
-use crate::server::api::wire;
+use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Takes, grammar};
-use crate::server::http::query::{Param, Query, bad_value, many, once};
-use crate::server::{App, Shared};
+use crate::server::http::params::{ParamType, grammar};
+use crate::server::http::query::{Param, QueryParams, bad_value, many, once};
+use crate::server::{ServerState, SharedState};
 use crate::views::Coding;
 
 /// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, what the authors of scenarios got wrong, and of
 /// the plain list in each format for LLMs (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
-pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), FILTERS)?;
-    let severities = read_all(&query, "severity", &Severity::ALL, Severity::as_str)?;
-    let codes = read_all(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
+    let severities = parse_values(&query, "severity", &Severity::ALL, Severity::as_str)?;
+    let codes = parse_values(&query, "code", FindingCode::ALL, FindingCode::as_str)?;
     let scenario = query.scenario("scenario")?;
-    let wanted = Wanted { severities, codes, scenario };
-    let findings = open(&shared, &shared.reader.snapshot(), &wanted).await;
-    wire::json(&Findings { findings: findings.iter().map(wire::finding).collect() })
+    let wanted = FindingFilter { severities, codes, scenario };
+    let findings = open_findings(&shared, &shared.reader.snapshot(), &wanted).await;
+    shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect() })
 }
 
 /// What may be asked with.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("severity")
-        .takes(Takes::Word(|| Severity::ALL.map(Severity::as_str).to_vec()))
+        .takes(ParamType::Word(|| Severity::ALL.map(Severity::as_str).to_vec()))
         .about("Only findings that matter so much.", "error"),
     many("code")
-        .takes(Takes::Word(|| FindingCode::ALL.iter().map(|code| code.as_str()).collect()))
+        .takes(ParamType::Word(|| FindingCode::ALL.iter().map(|code| code.as_str()).collect()))
         .about("Only findings of these kinds.", "name-collision"),
-    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
+    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only findings about this scenario.", "files"),
 ];
 
 /// Every open finding that was asked for.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Findings<'a> {
-    findings: Vec<wire::FindingJson<'a>>,
+    findings: Vec<shared_json::FindingJson<'a>>,
 }
 
 /// Every finding there is, in order, each once.
-pub(in crate::server) async fn all_open(shared: &Shared, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
-    open(shared, snapshot, &Wanted { severities: Vec::new(), codes: Vec::new(), scenario: None }).await
+pub(in crate::server) async fn all_open(shared: &ServerState, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
+    open_findings(shared, snapshot, &FindingFilter { severities: Vec::new(), codes: Vec::new(), scenario: None }).await
 }
 
 /// What was asked for; an empty list asks for all.
 #[derive(Clone)]
-struct Wanted {
+struct FindingFilter {
     severities: Vec<Severity>,
     codes: Vec<FindingCode>,
     scenario: Option<ScenarioName>,
 }
 
-impl Wanted {
-    fn code(&self, code: FindingCode) -> bool {
+impl FindingFilter {
+    fn matches_code(&self, code: FindingCode) -> bool {
         (self.severities.is_empty() || self.severities.contains(&code.severity()))
             && (self.codes.is_empty() || self.codes.contains(&code))
     }
 
-    fn finding(&self, finding: &Finding) -> bool {
-        self.code(finding.code) && (self.scenario.is_none() || finding.scenario == self.scenario)
+    fn matches(&self, finding: &Finding) -> bool {
+        self.matches_code(finding.code) && (self.scenario.is_none() || finding.scenario == self.scenario)
     }
 }
 
 /// Every finding that is wanted, in order, each once. A crowd of colliding or switched off tools has very many, so what is not wanted is
 /// left out before it is made or copied.
-async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec<Finding> {
-    let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.code(code));
-    findings.extend(snapshot.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
-    findings.extend(linted(shared, snapshot, wanted).await);
-    findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.finding(finding)));
+async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
+    let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
+    findings.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
+    findings.extend(lint_findings(shared, snapshot, wanted).await);
+    findings.extend(shared.calls.findings(&snapshot.catalog).into_iter().filter(|finding| wanted.matches(finding)));
     for format in formats::FORMATS.iter().copied().filter(|format| format.for_llm()) {
         let prepared = shared.views.prepare(snapshot, &ViewQuery::default(), format, Coding::Identity).await;
-        findings.extend(prepared.findings.iter().filter(|finding| wanted.finding(finding)).cloned());
+        findings.extend(prepared.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
     }
     findings.sort();
     findings.dedup();
@@ -87,21 +90,21 @@ async fn open(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec
 }
 
 /// What the authors of published scenarios got wrong, judged beside the async threads.
-async fn linted(shared: &Shared, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Vec<Finding> {
+async fn lint_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
     let all = snapshot.catalog.entries().filter(|entry| entry.is_published());
     let entries = all.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
     let entries: Arc<[_]> = entries.cloned().collect();
     let wanted = wanted.clone();
     let judge = move || {
         let findings = entries.iter().flat_map(|entry| entry.lint());
-        findings.filter(|finding| wanted.finding(finding)).cloned().collect()
+        findings.filter(|finding| wanted.matches(finding)).cloned().collect()
     };
     shared.tasks.off_thread(judge).await
 }
 
 /// The values of a parameter, each one of `known`.
-pub(in crate::server) fn read_all<T: Copy>(
-    query: &Query,
+pub(in crate::server) fn parse_values<T: Copy>(
+    query: &QueryParams,
     name: &str,
     known: &[T],
     text: fn(T) -> &'static str,
@@ -110,10 +113,10 @@ pub(in crate::server) fn read_all<T: Copy>(
         let found = known.iter().copied().find(|candidate| text(*candidate) == value);
         found.ok_or_else(|| {
             let known: Vec<&str> = known.iter().map(|candidate| text(*candidate)).collect();
-            bad_value(name, value, &known.join(", ")).with("known", known)
+            bad_value(name, value, &known.join(", ")).with_member("known", known)
         })
     };
-    query.all(name)?.into_iter().map(read).collect()
+    query.list(name)?.into_iter().map(read).collect()
 }
 
 #[cfg(test)]
@@ -123,11 +126,11 @@ mod tests {
     #[test]
     fn filters_take_known_words_only() {
         let read = |raw| {
-            let query = Query::read(Some(raw), &[many("severity")]).unwrap();
-            read_all(&query, "severity", &Severity::ALL, Severity::as_str)
+            let query = QueryParams::parse(Some(raw), &[many("severity")]).unwrap();
+            parse_values(&query, "severity", &Severity::ALL, Severity::as_str)
         };
         assert_eq!(read("severity=error,info").unwrap(), [Severity::Error, Severity::Info]);
         assert_eq!(read("").unwrap(), []);
-        assert_eq!(read("severity=fatal").unwrap_err().into_answer().status(), 400);
+        assert_eq!(read("severity=fatal").unwrap_err().into_full_response().status(), 400);
     }
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::runtime::tasks;
-use crate::server::App;
-use crate::server::api::wire;
+use crate::server::SharedState;
+use crate::server::api::shared_json;
 use crate::server::http::error::Problem;
 
 /// That the daemon lives.
@@ -28,10 +28,10 @@ pub(in crate::server) struct Ready<'a> {
     awaited: Vec<String>,
     /// There while the daemon takes itself to be cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    isolated: Option<wire::IsolatedJson>,
+    isolated: Option<shared_json::IsolatedJson>,
     /// There when the daemon follows its file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    configuration: Option<wire::ConfigurationJson<'a>>,
+    configuration: Option<shared_json::ConfigurationJson<'a>>,
 }
 
 /// What can be asked.
@@ -55,14 +55,14 @@ struct IndexedRoute {
 
 /// `GET /healthz`: 200 as long as requests are answered at all. `tasks` are those that are alive: a number that only ever grows is a leak.
 pub(in crate::server) async fn live() -> Result<Response, Problem> {
-    wire::json(&Live { status: "ok", tasks: tasks::alive() })
+    shared_json::json(&Live { status: "ok", tasks: tasks::alive() })
 }
 
 /// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
 /// `isolated` says since when and why: the list is served all the same, so it stays ready. `configuration` tells of a daemon that follows
 /// its file since when what is in force is so, what the last reload changed, which keys wait for a restart, and what is wrong with
 /// what is written now, if that cannot be used: the one before is in force then, so it stays ready too.
-pub(in crate::server) async fn ready(State(shared): State<App>) -> Result<Response, Problem> {
+pub(in crate::server) async fn ready(State(shared): State<SharedState>) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
     let (status, text) =
         if awaited.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "starting") };
@@ -70,10 +70,10 @@ pub(in crate::server) async fn ready(State(shared): State<App>) -> Result<Respon
     let answer = Ready {
         status: text,
         awaited,
-        isolated: snapshot.isolated.as_ref().map(wire::isolated),
-        configuration: snapshot.configuration.as_ref().map(|state| wire::configuration(state)),
+        isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
+        configuration: snapshot.configuration.as_ref().map(|state| shared_json::configuration(state)),
     };
-    Ok((status, wire::json(&answer)?).into_response())
+    Ok((status, shared_json::json(&answer)?).into_response())
 }
 
 /// `GET /`: what can be asked, from the table of routes itself: methods, path, and what it answers.

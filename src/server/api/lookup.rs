@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::catalog::{Catalog, Found, Standing, ViewQuery, find_in_scope, out_of_bounds};
+use crate::catalog::{Catalog, NameLookup, ViewQuery, Visibility, find_in_scope, out_of_bounds};
 use crate::model::{NameRef, ViewTool};
 use crate::server::http::error::{Problem, excerpt};
 
@@ -15,50 +15,54 @@ const CANDIDATES: usize = 5;
 const COMPARED: usize = 10_000;
 
 /// The tool that `name` stands for in the scope of `query`, in the list or not. 404 offers near names, 409 those it could mean.
-pub(in crate::server) fn tool(catalog: &Catalog, query: &ViewQuery, name: &str) -> Result<Arc<ViewTool>, Problem> {
-    match find_in_scope(catalog, query, &NameRef::read(name)) {
-        Found::One(tool) => Ok(tool),
-        Found::Ambiguous(tools) => {
+pub(in crate::server) fn resolve_tool(
+    catalog: &Catalog,
+    query: &ViewQuery,
+    name: &str,
+) -> Result<Arc<ViewTool>, Problem> {
+    match find_in_scope(catalog, query, &NameRef::parse(name)) {
+        NameLookup::One(tool) => Ok(tool),
+        NameLookup::Ambiguous(tools) => {
             let candidates: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
             let detail = format!("several tools are called `{}`: ask for {}", excerpt(name), candidates.join(" or "));
-            Err(Problem::new(StatusCode::CONFLICT, detail).with("candidates", candidates))
+            Err(Problem::new(StatusCode::CONFLICT, detail).with_member("candidates", candidates))
         }
-        Found::None => Err(unknown_tool(catalog, name)),
+        NameLookup::None => Err(unknown_tool(catalog, name)),
     }
 }
 
 /// Refuses an asker whose profile nobody configured where others are, with the names of those: a slip must not look like a profile that may
 /// see little, or everything.
-pub(in crate::server) fn profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
+pub(in crate::server) fn check_profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
-        let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with("code", "unknown_profile");
-        Err(told.with("known", unknown.known))
+        let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
+        Err(told.with_member("known", unknown.known))
     })
 }
 
 /// Whether a tool of this name exists in the scope, whatever its standing.
 pub(in crate::server) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
-    matches!(find_in_scope(catalog, query, &NameRef::read(name)), Found::One(_))
+    matches!(find_in_scope(catalog, query, &NameRef::parse(name)), NameLookup::One(_))
 }
 
 /// Refuses a tool whose scenario is not published, or that the asker's profile may not see, with the reason.
-pub(in crate::server) fn visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
+pub(in crate::server) fn check_visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
     if let Some(step) = out_of_bounds(catalog, query, tool) {
         return Err(Problem::not_found(format!("`{}` is not for this profile: {}", tool.id, step.outcome)));
     }
     let scenario = &tool.id.scenario;
-    match catalog.entry(scenario).map(|entry| &entry.standing) {
-        Some(Standing::Published) | None => Ok(()),
-        Some(Standing::Withdrawn(reason) | Standing::Hidden(reason)) => {
+    match catalog.entry(scenario).map(|entry| &entry.visibility) {
+        Some(Visibility::Published) | None => Ok(()),
+        Some(Visibility::Withdrawn(reason) | Visibility::Hidden(reason)) => {
             let detail = format!("`{}` is not published now: {reason}", tool.id);
-            Err(Problem::not_found(detail).with("reason", reason.as_str()))
+            Err(Problem::not_found(detail).with_member("reason", reason.as_str()))
         }
     }
 }
 
 /// 404 for a name that no tool has, with near names.
 pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
-    let candidates = match NameRef::read(name) {
+    let candidates = match NameRef::parse(name) {
         NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
             let tools =
                 catalog.entries().filter(|entry| entry.name == id.scenario).flat_map(|entry| entry.tools.iter());
@@ -77,7 +81,7 @@ pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem 
         Some(_) => format!("did you mean {}?", candidates.join(" or ")),
         None => "`GET /api/v1/tools?include_disabled=true` lists those that are known".to_owned(),
     };
-    Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with("candidates", candidates)
+    Problem::not_found(format!("no tool is called `{}`; {next}", excerpt(name))).with_member("candidates", candidates)
 }
 
 fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {

@@ -10,17 +10,20 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
 use jiff::Timestamp;
 
 use crate::calls::Calls;
-use crate::catalog::{Entry, Snapshot, Standing};
-use crate::metrics::{self, Family, Kind, Style, Value};
+use crate::catalog::{CatalogEntry, Snapshot, Visibility};
+use crate::metrics::{self, Family, MetricKind, MetricValue, Style};
 use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity, ToolId};
 use crate::server::http::error::Problem;
-use crate::server::{App, Shared};
+use crate::server::{ServerState, SharedState};
 
 /// Tools that are told apart at most.
 const TOOLS: usize = 200;
 
 /// `GET /metrics`: `OpenMetrics`, or the older format of Prometheus for who would rather have `text/plain`.
-pub(in crate::server) async fn scrape(State(shared): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(in crate::server) async fn scrape(
+    State(shared): State<SharedState>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let style = style(&headers);
     let tasks = shared.tasks.clone();
     let bodies = shared.views.kept().await;
@@ -32,7 +35,7 @@ pub(in crate::server) async fn scrape(State(shared): State<App>, headers: Header
 }
 
 /// Every metric there is. `bodies` are those that are kept prepared, and their bytes.
-fn families(shared: &Shared, (bodies, bytes): (u64, u64)) -> Vec<Family> {
+fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     let snapshot = shared.reader.snapshot();
     let counts = shared.engine.counts();
     let mut all = vec![build()];
@@ -55,21 +58,21 @@ fn families(shared: &Shared, (bodies, bytes): (u64, u64)) -> Vec<Family> {
 }
 
 fn build() -> Family {
-    Family::new(Kind::Info, "callsheet_build", "Which callsheet this is.").of(
+    Family::new(MetricKind::Info, "callsheet_build", "Which callsheet this is.").with_label(
         "version",
         env!("CARGO_PKG_VERSION"),
-        Value::Fact,
+        MetricValue::Fact,
     )
 }
 
 /// By state, and one by one. Those that wait for approval or were blocked are only counted: what announces itself on the network chooses
 /// its name, and would choose names of series. Those that were removed are only counted too, so that they raise no alarm.
 fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
-    let gauge = |name, help| Family::new(Kind::Gauge, name, help);
+    let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let mut states = gauge("callsheet_scenarios", "Scenarios that are known, by state.");
     for state in ScenarioState::ALL {
         let count = snapshot.health.values().filter(|health| health.state == state).count();
-        states = states.of("state", state.as_str(), count);
+        states = states.with_label("state", state.as_str(), count);
     }
     let mut up = gauge("callsheet_scenario_up", "Whether the scenario's last answers were good (it is live or stale).");
     let mut incompatible = gauge(
@@ -84,20 +87,20 @@ fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
         "callsheet_scenario_last_success_timestamp_seconds",
         "When the scenario last gave a good answer; absent when it never did.",
     );
-    for health in snapshot.health.values().filter(|health| is_told(health)) {
+    for health in snapshot.health.values().filter(|health| has_own_series(health)) {
         let name = health.name.as_str();
         let is_up = matches!(health.state, ScenarioState::Live | ScenarioState::Stale);
-        up = up.of("scenario", name, is_up);
-        incompatible = incompatible.of("scenario", name, health.state == ScenarioState::Incompatible);
-        unauthorized = unauthorized.of("scenario", name, health.state == ScenarioState::NeedsAuthorization);
+        up = up.with_label("scenario", name, is_up);
+        incompatible = incompatible.with_label("scenario", name, health.state == ScenarioState::Incompatible);
+        unauthorized = unauthorized.with_label("scenario", name, health.state == ScenarioState::NeedsAuthorization);
         if let Some(at) = health.last_success {
-            success = success.of("scenario", name, seconds(at));
+            success = success.with_label("scenario", name, seconds(at));
         }
     }
     [states, up, incompatible, unauthorized, success]
 }
 
-fn is_told(health: &Health) -> bool {
+fn has_own_series(health: &Health) -> bool {
     !matches!(health.state, ScenarioState::Pending | ScenarioState::Blocked | ScenarioState::Removed)
 }
 
@@ -105,37 +108,37 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
     let mut withheld = Withheld::default();
     let mut published = 0;
     for entry in snapshot.catalog.entries() {
-        published += withheld.look(entry);
+        published += withheld.count_entry(entry);
     }
     withheld.quarantined = snapshot.health.values().map(|health| health.tools.quarantined).sum();
     let reasons = Family::new(
-        Kind::Gauge,
+        MetricKind::Gauge,
         "callsheet_tools_withheld",
         "Tools that scenarios offer and that are not in the plain list, by why: switched off, internal to their scenario, malformed, \
          their scenario is withdrawn, or it is not let in.",
     );
     [
         Family::new(
-            Kind::Gauge,
+            MetricKind::Gauge,
             "callsheet_catalog_revision_timestamp_seconds",
             "When the present revision of the catalog came to be; how old it is is the time since then.",
         )
         .value(seconds(snapshot.generated_at)),
-        Family::new(Kind::Counter, "callsheet_snapshots_published", "Snapshots that were published.")
+        Family::new(MetricKind::Counter, "callsheet_snapshots_published", "Snapshots that were published.")
             .value(snapshot.sequence),
-        Family::new(Kind::Gauge, "callsheet_tools_published", "Tools in the plain list.").value(published),
+        Family::new(MetricKind::Gauge, "callsheet_tools_published", "Tools in the plain list.").value(published),
         reasons
-            .of("reason", "disabled", withheld.disabled)
-            .of("reason", "internal", withheld.internal)
-            .of("reason", "quarantined", withheld.quarantined)
-            .of("reason", "withdrawn", withheld.withdrawn)
-            .of("reason", "hidden", withheld.hidden),
+            .with_label("reason", "disabled", withheld.disabled)
+            .with_label("reason", "internal", withheld.internal)
+            .with_label("reason", "quarantined", withheld.quarantined)
+            .with_label("reason", "withdrawn", withheld.withdrawn)
+            .with_label("reason", "hidden", withheld.hidden),
     ]
 }
 
 /// The tools of the list that are called most. A name that is in no list, because its scenario is gone or not let in, is not told.
 fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
-    let counter = |name, help| Family::new(Kind::Counter, name, help);
+    let counter = |name, help| Family::new(MetricKind::Counter, name, help);
     let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
     let mut failures = counter("callsheet_tool_call_failures", "Those of them that came to nothing.");
     let mut times = counter(
@@ -169,12 +172,12 @@ struct Withheld {
 
 impl Withheld {
     /// Takes a scenario's tools in, and answers how many of them are in the list.
-    fn look(&mut self, entry: &Entry) -> usize {
+    fn count_entry(&mut self, entry: &CatalogEntry) -> usize {
         let all = entry.tools.len();
-        match entry.standing {
-            Standing::Withdrawn(_) => self.withdrawn += all,
-            Standing::Hidden(_) => self.hidden += all,
-            Standing::Published => {
+        match entry.visibility {
+            Visibility::Withdrawn(_) => self.withdrawn += all,
+            Visibility::Hidden(_) => self.hidden += all,
+            Visibility::Published => {
                 let listed = entry.listed.len();
                 if listed < all {
                     let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
@@ -189,8 +192,8 @@ impl Withheld {
 }
 
 /// How the daemon itself fares.
-fn daemon(shared: &Shared, snapshot: &Snapshot) -> [Family; 4] {
-    let gauge = |name, help| Family::new(Kind::Gauge, name, help);
+fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
+    let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let ready = gauge("callsheet_ready", "Whether every scenario that is configured was asked since the start.");
     let isolated = gauge(
         "callsheet_isolated",
@@ -203,7 +206,7 @@ fn daemon(shared: &Shared, snapshot: &Snapshot) -> [Family; 4] {
     );
     for severity in [Severity::Info, Severity::Warning, Severity::Error] {
         let count = snapshot.findings.iter().filter(|finding| finding.code.severity() == severity).count();
-        findings = findings.of("severity", severity_name(severity), count);
+        findings = findings.with_label("severity", severity_name(severity), count);
     }
     [
         ready.value(shared.readiness.awaited().is_empty()),
@@ -254,7 +257,7 @@ fn weight(headers: &HeaderMap, kind: &str, subtype: &str) -> u16 {
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         // What cannot be read counts as not said.
-        let weight = weight.and_then(crate::server::http::coding::thousandths).unwrap_or(1_000);
+        let weight = weight.and_then(crate::server::http::content_coding::parse_qvalue).unwrap_or(1_000);
         Some((exact, weight))
     });
     ranges.max().map_or(0, |(_, weight)| weight)

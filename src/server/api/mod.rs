@@ -1,8 +1,8 @@
 //! The resources of `/api/v1` and of the daemon itself: one file each with its handlers and what they answer. Decides about no tool.
 
 pub(super) mod approvals;
-pub(super) mod call_shapes;
-pub(super) mod call_wire;
+pub(super) mod call_json;
+pub(super) mod call_schemas;
 pub(super) mod calls;
 pub(super) mod findings;
 pub(super) mod health;
@@ -12,5 +12,5 @@ pub(super) mod operations;
 pub(super) mod preferences;
 pub(super) mod scenarios;
 pub(super) mod search;
+pub(super) mod shared_json;
 pub(super) mod tools;
-pub(super) mod wire;

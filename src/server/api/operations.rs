@@ -6,67 +6,74 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::calls::track::{CancelError, Tracker};
+use crate::calls::track::{CancelError, OperationTracker};
 use crate::engine::EngineError;
 use crate::model::{Operation, OperationState};
-use crate::server::App;
-use crate::server::api::findings::read_all;
-use crate::server::api::{call_wire, wire};
+use crate::server::SharedState;
+use crate::server::api::findings::parse_values;
+use crate::server::api::{call_json, shared_json};
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Param, Takes, grammar};
-use crate::server::http::query::{NoQuery, Query, many, once};
+use crate::server::http::params::{Param, ParamType, grammar};
+use crate::server::http::query::{NoQuery, QueryParams, many, once};
 
 /// What may be asked of all operations.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("state")
-        .takes(Takes::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
+        .takes(ParamType::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
         .about("Only operations in these states.", "running"),
-    once("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only operations of this scenario.", "files"),
-    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for in this conversation.", "42"),
-    once("profile").takes(Takes::Matching(grammar::FREE)).about("Only what was asked for with this profile.", "coder"),
+    once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only operations of this scenario.", "files"),
+    once("chat_id")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only what was asked for in this conversation.", "42"),
+    once("profile")
+        .takes(ParamType::Matching(grammar::FREE))
+        .about("Only what was asked for with this profile.", "coder"),
 ];
 
 /// What long-running tools do.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Operations<'a> {
-    operations: Vec<call_wire::OperationEvent<'a>>,
+    operations: Vec<call_json::OperationEvent<'a>>,
 }
 
 /// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started, without their results. Filters: `state` with
 /// several values, `scenario`, `chat_id`, `profile`.
-pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), FILTERS)?;
-    let states = read_all(&query, "state", &OperationState::ALL, OperationState::as_str)?;
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
+    let states = parse_values(&query, "state", &OperationState::ALL, OperationState::as_str)?;
     let (scenario, scope) = (query.scenario("scenario")?, query.scope()?);
     let wanted = |operation: &Operation| {
         (states.is_empty() || states.contains(&operation.state))
             && scenario.as_ref().is_none_or(|scenario| *scenario == operation.tool.scenario)
-            && operation.asker.is_within(scope.chat.as_deref(), scope.profile.as_deref())
+            && operation.caller.is_within(scope.chat.as_deref(), scope.profile.as_deref())
     };
-    let all = shared.calls.operations().map(Tracker::all).unwrap_or_default();
-    let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_wire::operation_event(operation));
-    wire::json(&Operations { operations: shown.collect() })
+    let all = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
+    let shown = all.iter().filter(|operation| wanted(operation)).map(|operation| call_json::operation_event(operation));
+    shared_json::json(&Operations { operations: shown.collect() })
 }
 
 /// `GET /api/v1/operations/{id}`: everything about one, with its result.
-pub(in crate::server) async fn one(
-    State(shared): State<App>,
+pub(in crate::server) async fn show(
+    State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let known = shared.calls.operations().and_then(|operations| operations.get(&id));
     let operation = known.ok_or_else(|| Problem::from(CancelError::Unknown))?;
-    wire::json(&call_wire::operation(&operation)?)
+    shared_json::json(&call_json::operation(&operation)?)
 }
 
 /// `DELETE /api/v1/operations/{id}`: calls it off. 200 when that is done, 202 while the scenario has not said so.
 pub(in crate::server) async fn cancel(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let operation = shared.calls.cancel(&id).await?;
-    let mut answer = wire::json(&call_wire::operation(&operation)?)?;
+    let mut answer = shared_json::json(&call_json::operation(&operation)?)?;
     if !operation.state.is_over() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }
@@ -79,14 +86,14 @@ impl From<CancelError> for Problem {
         match error {
             CancelError::Unknown => {
                 let next = "`GET /api/v1/operations` lists those that are known";
-                Self::not_found(format!("{told}; {next}")).with("code", "unknown_operation")
+                Self::not_found(format!("{told}; {next}")).with_member("code", "unknown_operation")
             }
             CancelError::Over(operation) => Self::new(StatusCode::CONFLICT, told)
-                .with("code", "already_over")
-                .with("state", operation.state.as_str()),
+                .with_member("code", "already_over")
+                .with_member("state", operation.state.as_str()),
             CancelError::Refused(..) => {
                 let detail = format!("{told}; it is followed as before, so try again");
-                Self::new(StatusCode::BAD_GATEWAY, detail).with("code", "cancel_failed")
+                Self::new(StatusCode::BAD_GATEWAY, detail).with_member("code", "cancel_failed")
             }
             CancelError::Stopping => EngineError::Stopping.into(),
         }

@@ -6,22 +6,24 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::{Approval, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch};
-use crate::server::api::wire;
+use crate::model::{
+    ApprovalPolicy, InvalidPreference, PreferenceTarget, PublishedName, Scope, Settings, SettingsPatch,
+};
+use crate::server::api::shared_json;
 use crate::server::auth::Access;
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::Problem;
-use crate::server::http::params::{Takes, grammar};
-use crate::server::http::query::{NoQuery, Param, Query, bad_value, many, once};
-use crate::server::{App, Shared};
+use crate::server::http::params::{ParamType, grammar};
+use crate::server::http::query::{NoQuery, Param, QueryParams, bad_value, many, once};
+use crate::server::{ServerState, SharedState};
 
 const MEMBERS: [&str; 7] = ["scope", "target", "enabled", "approval", "alias", "priority", "pinned"];
 const SETTINGS: [&str; 5] = ["enabled", "approval", "alias", "priority", "pinned"];
 
 const SCOPE: Param = once("scope")
-    .takes(Takes::Matching(grammar::SCOPE))
+    .takes(ParamType::Matching(grammar::SCOPE))
     .about("Where it holds: `global`, `profile:NAME` or `chat:ID`.", "chat:42");
-const TARGET: Param = once("target").takes(Takes::Matching(grammar::TARGET)).about(
+const TARGET: Param = once("target").takes(ParamType::Matching(grammar::TARGET)).about(
     "What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
     "tool:files/read_text",
 );
@@ -29,10 +31,10 @@ const TARGET: Param = once("target").takes(Takes::Matching(grammar::TARGET)).abo
 pub(in crate::server) const FILTERS: &[Param] = &[SCOPE, TARGET];
 /// What a reset is asked with.
 pub(in crate::server) const RESET: &[Param] = &[
-    SCOPE.must(),
-    TARGET.must(),
+    SCOPE.required(),
+    TARGET.required(),
     many("setting")
-        .takes(Takes::Word(|| SETTINGS.to_vec()))
+        .takes(ParamType::Word(|| SETTINGS.to_vec()))
         .about("Only these settings; all when not given.", "enabled"),
 ];
 
@@ -69,86 +71,89 @@ fn aliases(_: &mut SchemaGenerator) -> Schema {
 /// What users and operators want, by scope and target.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::server) struct Preferences {
-    preferences: Vec<wire::PreferenceJson>,
+    preferences: Vec<shared_json::PreferenceJson>,
 }
 
 /// A preference as it is now.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ChangedPreference")]
-pub(in crate::server) struct Changed {
-    preference: wire::PreferenceJson,
+pub(in crate::server) struct ChangedPreference {
+    preference: shared_json::PreferenceJson,
 }
 
 /// A change of the settings of one target in one scope.
-pub(in crate::server) type Change = (Scope, PreferenceTarget, SettingsPatch);
+pub(in crate::server) type ScopedPatch = (Scope, PreferenceTarget, SettingsPatch);
 
-impl Shared {
+impl ServerState {
     /// Changes preferences, all of them or none. Every request that changes one comes through here:
     /// a caller who may not loosen is refused. The settings after it, in the order of the changes.
-    pub(in crate::server) async fn prefer_all(
+    pub(in crate::server) async fn set_preferences(
         &self,
         access: Access,
-        changes: Vec<Change>,
+        changes: Vec<ScopedPatch>,
     ) -> Result<Vec<Settings>, Problem> {
         changes.iter().try_for_each(|(_, _, patch)| access.check_change(patch))?;
         Ok(self.engine.prefer_all(changes).await?)
     }
 
     /// The same for one change.
-    pub(in crate::server) async fn prefer(
+    pub(in crate::server) async fn set_preference(
         &self,
         access: Access,
         scope: Scope,
         target: PreferenceTarget,
         patch: SettingsPatch,
     ) -> Result<Settings, Problem> {
-        let settings = self.prefer_all(access, vec![(scope, target, patch)]).await?;
+        let settings = self.set_preferences(access, vec![(scope, target, patch)]).await?;
         Ok(settings.into_iter().next().unwrap_or_default())
     }
 }
 
 /// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
-pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), FILTERS)?;
-    let scope = query.one("scope").map(str::parse::<Scope>).transpose()?;
-    let target = query.one("target").map(str::parse::<PreferenceTarget>).transpose()?;
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), FILTERS)?;
+    let scope = query.optional("scope").map(str::parse::<Scope>).transpose()?;
+    let target = query.optional("target").map(str::parse::<PreferenceTarget>).transpose()?;
     let snapshot = shared.reader.snapshot();
     let wanted = |(s, t, _): &(&Scope, &PreferenceTarget, &Settings)| {
         scope.as_ref().is_none_or(|scope| scope == *s) && target.as_ref().is_none_or(|target| target == *t)
     };
     let preferences = snapshot.catalog.preferences().iter().filter(wanted);
-    let shown = preferences.map(|(scope, target, settings)| wire::preference(scope, target, settings));
-    wire::json(&Preferences { preferences: shown.collect() })
+    let shown = preferences.map(|(scope, target, settings)| shared_json::preference(scope, target, settings));
+    shared_json::json(&Preferences { preferences: shown.collect() })
 }
 
 /// `PUT /api/v1/preferences`: changes the settings that the body speaks of; answers `{"preference": {...}}` when that is durable and
 /// published. The tool or scenario need not exist now.
 pub(in crate::server) async fn change(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     access: Access,
     _: NoQuery,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    let (scope, target, patch) = read_change(&body)?;
-    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
-    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
+    let (scope, target, patch) = parse_change(&body)?;
+    let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
+    shared_json::json(&ChangedPreference { preference: shared_json::preference(&scope, &target, &settings) })
 }
 
 /// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
 pub(in crate::server) async fn reset(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     access: Access,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    let (scope, target, patch) = read_reset(raw.as_deref())?;
-    let settings = shared.prefer(access, scope.clone(), target.clone(), patch).await?;
-    wire::json(&Changed { preference: wire::preference(&scope, &target, &settings) })
+    let (scope, target, patch) = parse_reset(raw.as_deref())?;
+    let settings = shared.set_preference(access, scope.clone(), target.clone(), patch).await?;
+    shared_json::json(&ChangedPreference { preference: shared_json::preference(&scope, &target, &settings) })
 }
 
-fn read_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
-    let query = Query::read(raw, RESET)?;
+fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
+    let query = QueryParams::parse(raw, RESET)?;
     let (scope, target) = (query.required("scope")?.parse()?, query.required("target")?.parse()?);
-    let settings = query.all("setting")?;
+    let settings = query.list("setting")?;
     if settings.is_empty() {
         return Ok((scope, target, SettingsPatch::reset()));
     }
@@ -160,33 +165,35 @@ fn read_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPat
             "alias" => patch.alias = Some(None),
             "priority" => patch.priority = Some(None),
             "pinned" => patch.pinned = Some(None),
-            other => return Err(bad_value("setting", other, &SETTINGS.join(", ")).with("known", SETTINGS.to_vec())),
+            other => {
+                return Err(bad_value("setting", other, &SETTINGS.join(", ")).with_member("known", SETTINGS.to_vec()));
+            }
         }
     }
     Ok((scope, target, patch))
 }
 
 /// What the body of a change asks for.
-pub(in crate::server) fn read_change(body: &JsonBody) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
-    body.only(&MEMBERS)?;
+pub(in crate::server) fn parse_change(body: &JsonBody) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
+    body.refuse_unknown(&MEMBERS)?;
     let scope: Scope = body.text("scope")?.parse()?;
     let target: PreferenceTarget = body.text("target")?.parse()?;
     let patch = SettingsPatch {
         enabled: setting(body, "enabled", "true, false or null", Value::as_bool)?,
         approval: setting(body, "approval", "\"require\", \"skip\" or null", |value| value.as_str()?.parse().ok())?,
         alias: alias(body, &target)?,
-        priority: setting(body, "priority", "a whole number of 32 bits or null", whole)?,
+        priority: setting(body, "priority", "a whole number of 32 bits or null", parse_i32)?,
         pinned: setting(body, "pinned", "true, false or null", Value::as_bool)?,
     };
     if patch == SettingsPatch::default() {
         let detail = format!("the body changes nothing: give at least one of {}", SETTINGS.join(", "));
-        return Err(Problem::bad_request(detail).with("known", SETTINGS.to_vec()));
+        return Err(Problem::bad_request(detail).with_member("known", SETTINGS.to_vec()));
     }
     Ok((scope, target, patch))
 }
 
 /// A whole number of 32 bits. For JSON Schema `7.0` is one, too.
-fn whole(value: &Value) -> Option<i32> {
+fn parse_i32(value: &Value) -> Option<i32> {
     if let Some(number) = value.as_i64() {
         return i32::try_from(number).ok();
     }
@@ -231,7 +238,7 @@ fn alias(body: &JsonBody, target: &PreferenceTarget) -> Result<Option<Option<Pub
 }
 
 /// The approval as the original agent-inbox writes it: empty inherits.
-pub(in crate::server) fn approval_override(text: &str) -> Result<Option<Approval>, InvalidPreference> {
+pub(in crate::server) fn approval_override(text: &str) -> Result<Option<ApprovalPolicy>, InvalidPreference> {
     if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
 }
 
@@ -242,7 +249,7 @@ mod tests {
 
     fn change(body: Value) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
         let Value::Object(members) = body else { panic!("not an object") };
-        read_change(&JsonBody(members))
+        parse_change(&JsonBody(members))
     }
 
     #[test]
@@ -280,7 +287,7 @@ mod tests {
             let mut body = base.clone();
             body["priority"] = json!(1);
             body[member] = value;
-            let answer = change(body).expect_err(member).into_answer();
+            let answer = change(body).expect_err(member).into_full_response();
             assert_eq!(answer.status(), 400);
             let told = answer.into_body().collect().await.unwrap().to_bytes();
             let told: Value = serde_json::from_slice(&told).unwrap();
@@ -295,7 +302,7 @@ mod tests {
     fn a_whole_number_may_be_written_with_a_point() {
         for (value, expected) in [(json!(7), Some(7)), (json!(-7.0), Some(-7)), (json!(7.5), None), (json!(1e10), None)]
         {
-            assert_eq!(whole(&value), expected, "{value}");
+            assert_eq!(parse_i32(&value), expected, "{value}");
         }
     }
 
@@ -309,12 +316,12 @@ mod tests {
 
     #[test]
     fn a_reset_is_whole_or_by_setting() {
-        let reset = |raw| read_reset(Some(raw)).map(|(_, _, patch)| patch);
+        let reset = |raw| parse_reset(Some(raw)).map(|(_, _, patch)| patch);
         assert_eq!(reset("scope=global&target=tag:x").unwrap(), SettingsPatch::reset());
         let some = reset("scope=global&target=tag:x&setting=enabled,priority").unwrap();
         assert_eq!(some, SettingsPatch { enabled: Some(None), priority: Some(None), ..SettingsPatch::default() });
         for raw in ["", "scope=global", "scope=global&target=tag:x&setting=colour", "scope=global&target=tag:x&x=1"] {
-            assert_eq!(reset(raw).unwrap_err().into_answer().status(), 400, "{raw}");
+            assert_eq!(reset(raw).unwrap_err().into_full_response().status(), 400, "{raw}");
         }
     }
 }

@@ -11,17 +11,17 @@ use serde::Serialize;
 use crate::catalog::Snapshot;
 use crate::engine::Forgotten;
 use crate::model::{Finding, Health, ScenarioName, ScenarioState, SourceId};
-use crate::server::api::findings::read_all;
-use crate::server::api::{lookup, wire};
+use crate::server::api::findings::parse_values;
+use crate::server::api::{lookup, shared_json};
 use crate::server::http::error::{Problem, excerpt};
-use crate::server::http::params::Takes;
-use crate::server::http::query::{NoQuery, Param, Query, many, once};
-use crate::server::{App, Shared};
+use crate::server::http::params::ParamType;
+use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
+use crate::server::{ServerState, SharedState};
 use crate::state::Decision;
 
 /// What may be asked of all scenarios.
 pub(in crate::server) const STATES: &[Param] = &[many("state")
-    .takes(Takes::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
+    .takes(ParamType::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
     .about("Only scenarios in these states.", "live")];
 /// What trust may be given with.
 pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
@@ -32,96 +32,99 @@ pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
 /// The health of every scenario that was asked for, in order of their names.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Scenarios")]
-pub(in crate::server) struct Everybody<'a> {
-    scenarios: Vec<Listed<'a>>,
+pub(in crate::server) struct ScenarioList<'a> {
+    scenarios: Vec<ListedScenario<'a>>,
     /// There while the daemon takes itself to be cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    isolated: Option<wire::IsolatedJson>,
+    isolated: Option<shared_json::IsolatedJson>,
     /// There while the configuration in force is not what is written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    configuration: Option<wire::ConfigurationJson<'a>>,
+    configuration: Option<shared_json::ConfigurationJson<'a>>,
 }
 
 /// The health of a scenario, and how calls of its tools fare.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListedScenario")]
-struct Listed<'a> {
+struct ListedScenario<'a> {
     #[serde(flatten)]
-    scenario: wire::HealthJson<'a>,
+    scenario: shared_json::HealthJson<'a>,
     /// Its circuit breaker; `null` when no tool of it was called since the start.
-    calls: Option<wire::BreakerJson>,
+    calls: Option<shared_json::BreakerJson>,
 }
 
 /// The health of a scenario, with its findings.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExaminedScenario")]
-pub(in crate::server) struct Examined<'a> {
+pub(in crate::server) struct ExaminedScenario<'a> {
     #[serde(flatten)]
-    scenario: wire::HealthJson<'a>,
+    scenario: shared_json::HealthJson<'a>,
     /// Its circuit breaker; `null` when no tool of it was called since the start.
-    calls: Option<wire::BreakerJson>,
-    findings: Vec<wire::FindingJson<'a>>,
+    calls: Option<shared_json::BreakerJson>,
+    findings: Vec<shared_json::FindingJson<'a>>,
 }
 
 /// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
 /// takes itself to be cut off, `isolated` says since when, until when at most, and why. While the configuration in force is not what is
 /// written, `configuration` says so, as in `/readyz`.
-pub(in crate::server) async fn all(State(shared): State<App>, RawQuery(raw): RawQuery) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), STATES)?;
-    let states = read_all(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
+pub(in crate::server) async fn list(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = QueryParams::parse(raw.as_deref(), STATES)?;
+    let states = parse_values(&query, "state", &ScenarioState::ALL, ScenarioState::as_str)?;
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let wanted = |health: &&Arc<Health>| states.is_empty() || states.contains(&health.state);
-    let shown = snapshot.health.values().filter(wanted).map(|health| Listed {
-        scenario: wire::health(health, now),
-        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
+    let shown = snapshot.health.values().filter(wanted).map(|health| ListedScenario {
+        scenario: shared_json::health(health, now),
+        calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
     });
     let deviating = snapshot.configuration.as_ref().filter(|state| !state.is_as_written());
-    wire::json(&Everybody {
+    shared_json::json(&ScenarioList {
         scenarios: shown.collect(),
-        isolated: snapshot.isolated.as_ref().map(wire::isolated),
-        configuration: deviating.map(|state| wire::configuration(state)),
+        isolated: snapshot.isolated.as_ref().map(shared_json::isolated),
+        configuration: deviating.map(|state| shared_json::configuration(state)),
     })
 }
 
 /// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.
-pub(in crate::server) async fn one(
-    State(shared): State<App>,
+pub(in crate::server) async fn show(
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
     let findings = findings_of(&snapshot, &health.name);
-    wire::json(&Examined {
-        scenario: wire::health(health, shared.clock.wall()),
-        calls: shared.calls.breaker(&health.name).as_ref().map(wire::breaker),
-        findings: findings.iter().map(wire::finding).collect(),
+    shared_json::json(&ExaminedScenario {
+        scenario: shared_json::health(health, shared.clock.wall()),
+        calls: shared.calls.breaker(&health.name).as_ref().map(shared_json::breaker),
+        findings: findings.iter().map(shared_json::finding).collect(),
     })
 }
 
 /// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.
 pub(in crate::server) async fn refresh(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let refreshed = shared.engine.refresh(vec![name.clone()]).await?;
     match refreshed.into_iter().find(|health| health.name == name) {
-        Some(health) => wire::json(&wire::health(&health, shared.clock.wall())),
-        None => shown_now(&shared, name.as_str()),
+        Some(health) => shared_json::json(&shared_json::health(&health, shared.clock.wall())),
+        None => current_health(&shared, name.as_str()),
     }
 }
 
 /// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block. With
 /// `origin` only if that is where it is (409): what was looked at may have made room for something else meanwhile.
 pub(in crate::server) async fn trust(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), ORIGIN)?;
-    if let Some(meant) = query.one("origin") {
+    let query = QueryParams::parse(raw.as_deref(), ORIGIN)?;
+    if let Some(meant) = query.optional("origin") {
         let found = find(&shared.reader.snapshot(), &name)?.party.origin.clone().unwrap_or_default();
         if *found != *meant.trim_end_matches('/') {
             let next = format!("`GET /api/v1/scenarios/{name}` shows what it claims to be");
@@ -134,7 +137,7 @@ pub(in crate::server) async fn trust(
 
 /// `POST /api/v1/scenarios/{name}/block`: it is neither asked nor published.
 pub(in crate::server) async fn block(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
@@ -143,7 +146,7 @@ pub(in crate::server) async fn block(
 
 /// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked, since that would lift the block.
 pub(in crate::server) async fn untrust(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
@@ -156,14 +159,14 @@ pub(in crate::server) async fn untrust(
 
 /// `DELETE /api/v1/scenarios/{name}/block`: takes a block back. Changes nothing when it is not blocked, not even its trust.
 pub(in crate::server) async fn unblock(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     if find(&shared.reader.snapshot(), &name)?.state == ScenarioState::Blocked {
         decide(&shared, &name, None).await
     } else {
-        shown_now(&shared, &name)
+        current_health(&shared, &name)
     }
 }
 
@@ -200,22 +203,22 @@ impl<'a> ForgottenJson<'a> {
 
 /// `POST /api/v1/scenarios/{name}/forget`: ends what is known of a scenario that is removed or down. 409 for any other.
 pub(in crate::server) async fn forget(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
-    wire::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
+    shared_json::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
 }
 
 /// Whether the scenario is known is the engine's to judge: an operator may decide before it appears.
-async fn decide(shared: &Shared, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
+async fn decide(shared: &ServerState, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
     let health = shared.engine.decide(name.parse()?, decision).await?;
-    wire::json(&wire::health(&health, shared.clock.wall()))
+    shared_json::json(&shared_json::health(&health, shared.clock.wall()))
 }
 
-fn shown_now(shared: &Shared, name: &str) -> Result<Response, Problem> {
-    wire::json(&wire::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
+fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem> {
+    shared_json::json(&shared_json::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
 }
 
 /// The health of a scenario; 404 offers near names.
@@ -227,7 +230,7 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
             Some(_) => format!("did you mean {}?", near.join(" or ")),
             None => "`GET /api/v1/scenarios` lists those that are known".to_owned(),
         };
-        Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name))).with("candidates", near)
+        Problem::not_found(format!("no scenario is called `{}`; {next}", excerpt(name))).with_member("candidates", near)
     })
 }
 

@@ -15,34 +15,34 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::catalog::{Field, Hit, Snapshot, View, ViewQuery};
 use crate::formats::Format;
 use crate::model::{ScenarioName, ToolId};
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::http::error::Problem;
 use crate::server::http::params;
-use crate::server::http::params::Takes;
-use crate::server::http::query::{Param, Query, bad_value, many, once};
+use crate::server::http::params::ParamType;
+use crate::server::http::query::{Param, QueryParams, bad_value, many, once};
 
 /// Characters of `q`: a page of text.
-const LONGEST: usize = 4_000;
+const MAX_QUERY_LENGTH: usize = 4_000;
 /// Answers when `limit` is not given.
-const USUAL: usize = 20;
+const DEFAULT_LIMIT: usize = 20;
 /// Answers at most.
-const MOST: u32 = 1_000;
+const MAX_LIMIT: u32 = 1_000;
 /// Tools in `recent` at most.
 const MOST_RECENT: usize = 100;
 
 /// What may be asked with.
-pub(in crate::server) const KNOWN: &[Param] = &[
-    once("q").takes(Takes::Text(LONGEST)).about(
+pub(in crate::server) const PARAMS: &[Param] = &[
+    once("q").takes(ParamType::Text(MAX_QUERY_LENGTH)).about(
         "What the tool is to do, or in `mode=palette` what was typed; only there it may be empty.",
         "read a file",
     ),
     once("mode")
-        .takes(Takes::Word(|| vec!["rank", "palette"]))
+        .takes(ParamType::Word(|| vec!["rank", "palette"]))
         .about("`rank` goes by meaning, `palette` by what a person types of a name.", "palette"),
-    once("limit").takes(Takes::Count(1, MOST)).about("So many results at most; 20 when not given.", "5"),
+    once("limit").takes(ParamType::Count(1, MAX_LIMIT)).about("So many results at most; 20 when not given.", "5"),
     many("recent")
-        .takes(Takes::Matching(params::grammar::TOOL))
+        .takes(ParamType::Matching(params::grammar::TOOL))
         .about("Tools used before, the latest first. With `mode=palette` only, 100 at most.", ""),
     params::FORMAT,
     params::PROFILE,
@@ -55,7 +55,7 @@ pub(in crate::server) const KNOWN: &[Param] = &[
 
 /// What is asked for.
 #[derive(Clone)]
-struct Asked {
+struct SearchRequest {
     text: String,
     palette: bool,
     limit: usize,
@@ -68,20 +68,20 @@ struct Asked {
 /// The tools that fit best, the best first.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SearchResults")]
-pub(in crate::server) struct Answer<'a> {
+pub(in crate::server) struct SearchResults<'a> {
     /// What was asked for.
     query: &'a str,
     /// `rank` or `palette`.
     mode: &'static str,
     /// The catalog's revision, as the asker's scope sees it.
     revision: String,
-    results: Vec<Found<'a>>,
+    results: Vec<SearchResult<'a>>,
 }
 
 /// A tool, and how well it fits.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SearchResult")]
-struct Found<'a> {
+struct SearchResult<'a> {
     /// The published name.
     name: &'a str,
     /// `scenario/tool`.
@@ -111,13 +111,13 @@ fn tiers(_: &mut SchemaGenerator) -> Schema {
 
 /// `GET /api/v1/tools/search`: parameters as in [`KNOWN`].
 pub(in crate::server) async fn search(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(uri.query())?;
+    let asked = SearchRequest::parse(uri.query())?;
     let snapshot = shared.reader.snapshot();
-    lookup::profile(&snapshot.catalog, &asked.view)?;
+    lookup::check_profile(&snapshot.catalog, &asked.view)?;
     // An index that nobody needed yet is made now, which may take longer than an async thread may be held up.
     let answer = shared.tasks.off_thread(move || asked.answer(&snapshot)).await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
@@ -128,14 +128,14 @@ pub(in crate::server) async fn search(
     Ok((head.map(|(name, value)| (name, value.to_owned())), answer).into_response())
 }
 
-impl Asked {
-    fn read(raw: Option<&str>) -> Result<Self, Problem> {
-        let query = Query::read(raw, KNOWN)?;
-        let text = query.one("q").unwrap_or_default();
-        if text.chars().nth(LONGEST).is_some() {
-            return Err(bad_value("q", text, &format!("at most {LONGEST} characters")));
+impl SearchRequest {
+    fn parse(raw: Option<&str>) -> Result<Self, Problem> {
+        let query = QueryParams::parse(raw, PARAMS)?;
+        let text = query.optional("q").unwrap_or_default();
+        if text.chars().nth(MAX_QUERY_LENGTH).is_some() {
+            return Err(bad_value("q", text, &format!("at most {MAX_QUERY_LENGTH} characters")));
         }
-        let palette = match query.one("mode") {
+        let palette = match query.optional("mode") {
             None | Some("rank") => false,
             Some("palette") => true,
             Some(other) => return Err(bad_value("mode", other, "`rank` or `palette`")),
@@ -146,11 +146,11 @@ impl Asked {
             return Err(Problem::bad_request(detail));
         }
         let recent = recent(&query, palette)?;
-        let format = query.one("format").map(|_| query.format()).transpose()?;
+        let format = query.optional("format").map(|_| query.format()).transpose()?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
-            Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
+            Ok(query.list(name)?.into_iter().map(str::to_owned).collect())
         };
-        let scenarios = query.all("scenario")?.into_iter();
+        let scenarios = query.list("scenario")?.into_iter();
         let scenarios = scenarios
             .map(|name| name.parse::<ScenarioName>().map_err(|_| bad_value("scenario", name, "a scenario's name")));
         let view = ViewQuery {
@@ -175,7 +175,7 @@ impl Asked {
         } else {
             view.rank(&self.text, self.limit)
         };
-        let answer = Answer {
+        let answer = SearchResults {
             query: &self.text,
             mode: if self.palette { "palette" } else { "rank" },
             revision: snapshot.catalog.revision_for(&self.view).to_string(),
@@ -184,13 +184,13 @@ impl Asked {
         serde_json::to_string(&answer).map_err(|error| Problem::internal(&error))
     }
 
-    fn result<'a>(&self, hit: &'a Hit) -> Found<'a> {
+    fn result<'a>(&self, hit: &'a Hit) -> SearchResult<'a> {
         let tool = &*hit.tool;
         let definition = self.format.map(|format| {
             let json = format.encode(tool).json.unwrap_or_default();
             serde_json::from_slice(&json).unwrap_or_default()
         });
-        Found {
+        SearchResult {
             name: tool.name.as_str(),
             id: tool.id.to_string(),
             scenario: tool.id.scenario.as_str(),
@@ -209,16 +209,16 @@ impl Asked {
 }
 
 /// 1 to [`MOST`].
-fn limit(query: &Query) -> Result<usize, Problem> {
-    let Some(text) = query.one("limit") else { return Ok(USUAL) };
-    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MOST).contains(limit));
+fn limit(query: &QueryParams) -> Result<usize, Problem> {
+    let Some(text) = query.optional("limit") else { return Ok(DEFAULT_LIMIT) };
+    let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
     let limit = limit.and_then(|limit| limit.try_into().ok());
-    limit.ok_or_else(|| bad_value("limit", text, &format!("a whole number from 1 to {MOST}")))
+    limit.ok_or_else(|| bad_value("limit", text, &format!("a whole number from 1 to {MAX_LIMIT}")))
 }
 
 /// The tools used before, the latest first.
-fn recent(query: &Query, palette: bool) -> Result<Vec<ToolId>, Problem> {
-    let given = query.all("recent")?;
+fn recent(query: &QueryParams, palette: bool) -> Result<Vec<ToolId>, Problem> {
+    let given = query.list("recent")?;
     if !given.is_empty() && !palette {
         return Err(Problem::bad_request("`recent` goes with `mode=palette` only"));
     }

@@ -16,13 +16,13 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::catalog::{Revision, Snapshot, ViewQuery, explain};
 use crate::formats::Format;
 use crate::model::ViewTool;
-use crate::server::api::{lookup, wire};
-use crate::server::http::coding;
+use crate::server::api::{lookup, shared_json};
+use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params;
-use crate::server::http::query::{ListQuery, Param, Query};
-use crate::server::http::repeats::Ready;
-use crate::server::{App, Shared};
+use crate::server::http::query::{ListQuery, Param, QueryParams};
+use crate::server::http::response_cache::CachedResponse;
+use crate::server::{ServerState, SharedState};
 use crate::views::{Coding, Prepared};
 
 /// The catalog's revision, as the asker's scope sees it.
@@ -62,12 +62,12 @@ pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
 /// The headers of one tool.
 pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
 /// Below this path live the tools.
-const BELOW: &str = "/api/v1/tools/";
+const TOOLS_PREFIX: &str = "/api/v1/tools/";
 
 /// Every decision about a tool, with its source.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Explanation")]
-pub(in crate::server) struct Explained<'a> {
+pub(in crate::server) struct ToolExplanation<'a> {
     /// The published name.
     name: &'a str,
     /// `scenario/tool`.
@@ -80,7 +80,7 @@ pub(in crate::server) struct Explained<'a> {
     /// In the order they were taken.
     steps: Vec<ExplainedStep<'a>>,
     /// What findings say of it, and of its scenario's standing.
-    findings: Vec<wire::FindingJson<'a>>,
+    findings: Vec<shared_json::FindingJson<'a>>,
 }
 
 /// One decision.
@@ -95,46 +95,59 @@ struct ExplainedStep<'a> {
     source: &'a str,
 }
 
-type Answer = http::Response<Full<Bytes>>;
+type ToolHttpResponse = http::Response<Full<Bytes>>;
 
 /// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
 /// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
 /// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
-pub(in crate::server) async fn list(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Answer {
-    let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
-    let list = match ListQuery::read(query) {
+pub(in crate::server) async fn list(
+    shared: &ServerState,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> ToolHttpResponse {
+    let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
+    let list = match ListQuery::parse(query) {
         Ok(list) => list,
-        Err(problem) => return problem.into_answer(),
+        Err(problem) => return problem.into_full_response(),
     };
-    if let Err(problem) = lookup::profile(&snapshot.catalog, &list.view) {
-        return problem.into_answer();
+    if let Err(problem) = lookup::check_profile(&snapshot.catalog, &list.view) {
+        return problem.into_full_response();
     }
-    let ready = Arc::new(ready_list(shared, &snapshot, &list, coding).await);
-    shared.repeats.keep(&snapshot, query.unwrap_or_default(), coding, &ready);
+    let ready = Arc::new(prepare_list(shared, &snapshot, &list, coding).await);
+    shared.response_cache.insert(&snapshot, query.unwrap_or_default(), coding, &ready);
     ready.answer(headers)
 }
 
 /// The same answer from those that are kept, if it was given before and no snapshot has been published since.
-pub(in crate::server) fn list_again(shared: &Shared, query: Option<&str>, headers: &HeaderMap) -> Option<Answer> {
-    let (snapshot, coding) = (shared.reader.snapshot(), coding::choose(headers));
-    let answer = shared.repeats.answer(&snapshot, query.unwrap_or_default(), coding, headers)?;
+pub(in crate::server) fn list_again(
+    shared: &ServerState,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Option<ToolHttpResponse> {
+    let (snapshot, coding) = (shared.reader.snapshot(), content_coding::choose(headers));
+    let answer = shared.response_cache.answer(&snapshot, query.unwrap_or_default(), coding, headers)?;
     shared.views.counts().repeated();
     Some(answer)
 }
 
 /// The list of a snapshot, ready to be sent.
-async fn ready_list(shared: &Shared, snapshot: &Arc<Snapshot>, list: &ListQuery, coding: Coding) -> Ready {
+async fn prepare_list(
+    shared: &ServerState,
+    snapshot: &Arc<Snapshot>,
+    list: &ListQuery,
+    coding: Coding,
+) -> CachedResponse {
     let (view, format) = (&list.view, list.format);
     let prepared = if list.report {
         shared.views.prepare_report(snapshot, view, format, coding).await
     } else {
         shared.views.prepare(snapshot, view, format, coding).await
     };
-    ready(&prepared, revision(snapshot, view))
+    prepare_response(&prepared, revision(snapshot, view))
 }
 
-fn ready(prepared: &Prepared, revision: Revision) -> Ready {
-    let mut known = revisable_headers(&prepared.etag, revision);
+fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
+    let mut known = caching_headers(&prepared.etag, revision);
     known.insert(VARY, HeaderValue::from_static("accept-encoding"));
     known.insert(TOOLS, prepared.tools.into());
     known.insert(TOKENS, prepared.tokens.into());
@@ -155,7 +168,12 @@ fn ready(prepared: &Prepared, revision: Revision) -> Ready {
     if prepared.coding != Coding::Identity {
         found.insert(CONTENT_ENCODING, HeaderValue::from_static(prepared.coding.as_str()));
     }
-    Ready { body: prepared.body.clone(), etag: prepared.etag.clone(), found, known }
+    CachedResponse {
+        body: prepared.body.clone(),
+        etag: prepared.etag.clone(),
+        ok_headers: found,
+        not_modified_headers: known,
+    }
 }
 
 /// What identifies the content for the asker's scope. The plain list, asked for most, has it ready.
@@ -165,7 +183,7 @@ fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
 }
 
 /// What a 200 and a 304 have in common.
-fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
+fn caching_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ETAG, etag.clone());
     headers.insert(CACHE_CONTROL, REVALIDATE);
@@ -176,23 +194,28 @@ fn revisable_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
     headers
 }
 
-fn tool_answer(snapshot: &Snapshot, name: &str, query: Option<&str>, headers: &HeaderMap) -> Result<Answer, Problem> {
-    let query = Query::read(query, ONE)?;
+fn tool_answer(
+    snapshot: &Snapshot,
+    name: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<ToolHttpResponse, Problem> {
+    let query = QueryParams::parse(query, ONE)?;
     let format = query.format()?;
-    let scope = everything(query.scope()?);
-    lookup::profile(&snapshot.catalog, &scope)?;
-    let tool = lookup::tool(&snapshot.catalog, &scope, name)?;
-    lookup::visible(&snapshot.catalog, &scope, &tool)?;
+    let scope = including_disabled(query.scope()?);
+    lookup::check_profile(&snapshot.catalog, &scope)?;
+    let tool = lookup::resolve_tool(&snapshot.catalog, &scope, name)?;
+    lookup::check_visible(&snapshot.catalog, &scope, &tool)?;
     let body = Bytes::from(encoded(&tool, format)?);
     let etag = HeaderValue::try_from(format!("\"{:032x}\"", xxh3_128(&body))).map_err(|e| Problem::internal(&e))?;
-    let known = revisable_headers(&etag, revision(snapshot, &scope));
+    let known = caching_headers(&etag, revision(snapshot, &scope));
     let mut found = known.clone();
     found.insert(CONTENT_TYPE, JSON);
-    Ok(Ready { body, etag, found, known }.answer(headers))
+    Ok(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known }.answer(headers))
 }
 
 /// The same scope, with tools that lists leave out.
-fn everything(scope: ViewQuery) -> ViewQuery {
+fn including_disabled(scope: ViewQuery) -> ViewQuery {
     ViewQuery { include_disabled: true, include_internal: true, ..scope }
 }
 
@@ -216,7 +239,7 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
 }
 
 /// [`list`] as the router's handler, from which the description of the API takes the route.
-pub(in crate::server) async fn list_route(State(shared): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+pub(in crate::server) async fn list_route(State(shared): State<SharedState>, uri: Uri, headers: HeaderMap) -> Response {
     list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
 }
 
@@ -229,33 +252,33 @@ pub(in crate::server) async fn list_route(State(shared): State<App>, uri: Uri, h
 /// `a/explain` explains the tool `a`; when no tool is called `a`, it is the tool `explain` of scenario `a`, which is always reached as
 /// `a%2Fexplain`.
 pub(in crate::server) async fn one_route(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let rest = uri.path().strip_prefix(BELOW).unwrap_or_default();
+    let rest = uri.path().strip_prefix(TOOLS_PREFIX).unwrap_or_default();
     let snapshot = shared.reader.snapshot();
     let catalog = &snapshot.catalog;
     if let Some(before) = rest.strip_suffix("/explain") {
-        let (name, whole) = (read_name(before)?, read_name(rest)?);
-        let asked = Query::read(uri.query(), ONE).and_then(|query| query.scope());
-        let scope = everything(asked.unwrap_or_default());
+        let (name, whole) = (percent_decode(before)?, percent_decode(rest)?);
+        let asked = QueryParams::parse(uri.query(), ONE).and_then(|query| query.scope());
+        let scope = including_disabled(asked.unwrap_or_default());
         if lookup::exists(catalog, &scope, &name) || !lookup::exists(catalog, &scope, &whole) {
-            let scope = everything(Query::read(uri.query(), EXPLAIN)?.scope()?);
+            let scope = including_disabled(QueryParams::parse(uri.query(), EXPLAIN)?.scope()?);
             return explain_answer(&snapshot, &scope, &name);
         }
     }
-    let answer = read_name(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
+    let answer = percent_decode(rest).and_then(|name| tool_answer(&snapshot, &name, uri.query(), &headers));
     Ok(answer?.map(axum::body::Body::new))
 }
 
 /// Explains a tool. Tools that are not published are explained too.
 fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
-    let tool = lookup::tool(&snapshot.catalog, scope, name)?;
+    let tool = lookup::resolve_tool(&snapshot.catalog, scope, name)?;
     let explanation = explain(&snapshot.catalog, scope, &tool);
     let steps = explanation.steps.iter();
     let tool = &explanation.tool;
-    wire::json(&Explained {
+    shared_json::json(&ToolExplanation {
         name: tool.name.as_str(),
         id: tool.id.to_string(),
         scenario: tool.id.scenario.as_str(),
@@ -264,12 +287,12 @@ fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Re
         steps: steps
             .map(|step| ExplainedStep { subject: step.subject, outcome: &step.outcome, source: &step.source })
             .collect(),
-        findings: explanation.findings.iter().map(wire::finding).collect(),
+        findings: explanation.findings.iter().map(shared_json::finding).collect(),
     })
 }
 
 /// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
-fn read_name(rest: &str) -> Result<String, Problem> {
+fn percent_decode(rest: &str) -> Result<String, Problem> {
     percent_encoding::percent_decode_str(rest)
         .decode_utf8()
         .map(Cow::into_owned)
@@ -301,14 +324,14 @@ mod tests {
         for (written, read) in
             [("a%2Fb", "a/b"), ("a/b", "a/b"), ("%D0%BA", "к"), ("100%", "100%"), ("%zz%2", "%zz%2"), ("%252F", "%2F")]
         {
-            assert_eq!(read_name(written).unwrap(), read);
+            assert_eq!(percent_decode(written).unwrap(), read);
         }
-        assert_eq!(read_name("%ff").unwrap_err().into_answer().status(), 400);
+        assert_eq!(percent_decode("%ff").unwrap_err().into_full_response().status(), 400);
     }
 
     #[test]
     fn a_list_tells_its_coding_and_what_was_left_out() {
-        let answer = ready(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
+        let answer = prepare_response(&prepared(Coding::Gzip, 26), Revision(7)).answer(&HeaderMap::new());
         assert_eq!(answer.status(), 200);
         for (name, value) in [
             ("content-type", "application/json"),
@@ -326,7 +349,7 @@ mod tests {
         ] {
             assert_eq!(answer.headers()[name], value, "{name}");
         }
-        let plain = ready(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
+        let plain = prepare_response(&prepared(Coding::Identity, 0), Revision(7)).answer(&HeaderMap::new());
         assert!(!plain.headers().contains_key("content-encoding"));
         assert!(!plain.headers().contains_key("callsheet-left-out"));
     }
@@ -335,7 +358,7 @@ mod tests {
     fn a_known_list_is_not_sent_again() {
         let mut asked = HeaderMap::new();
         asked.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"abc\""));
-        let answer = ready(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
+        let answer = prepare_response(&prepared(Coding::Gzip, 0), Revision(7)).answer(&asked);
         assert_eq!(answer.status(), 304);
         assert_eq!(answer.headers()["etag"], "\"abc\"");
         assert_eq!(answer.headers()["vary"], "accept-encoding");

@@ -18,19 +18,19 @@ use http::HeaderMap;
 use http::request::Parts;
 use tokio::sync::watch;
 
-use self::token::Shown;
+use self::token::TokenCheck;
 use crate::config::Config;
-use crate::model::{Approval, SettingsPatch};
+use crate::model::{ApprovalPolicy, SettingsPatch};
 use crate::server::http::error::Problem;
 
 mod token;
 
 /// How a caller shows the token.
-const NEXT: &str = "the command line takes it from its configuration or from `CALLSHEET_SERVER__OPERATOR_TOKEN`, the dashboard on its page \
+const HOW_TO_SEND_TOKEN: &str = "the command line takes it from its configuration or from `CALLSHEET_SERVER__OPERATOR_TOKEN`, the dashboard on its page \
                     Calls, and other clients send it as `Authorization: Bearer TOKEN`";
 
 /// The configuration in force: a reload may bring another token.
-pub(super) type InForce = watch::Receiver<Arc<Config>>;
+pub(super) type ConfigWatch = watch::Receiver<Arc<Config>>;
 
 /// What a caller needs for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,10 +79,10 @@ pub(super) enum Access {
 
 impl Access {
     fn new(config: &Config, headers: &HeaderMap) -> Self {
-        match config.operator_token().map(|token| token::shown(headers, token)) {
-            None | Some(Shown::Token) => Self::Full,
-            Some(Shown::Nothing) => Self::WithoutToken,
-            Some(Shown::Other) => Self::WrongToken,
+        match config.operator_token().map(|token| token::check_token(headers, token)) {
+            None | Some(TokenCheck::Valid) => Self::Full,
+            Some(TokenCheck::Missing) => Self::WithoutToken,
+            Some(TokenCheck::Invalid) => Self::WrongToken,
         }
     }
 
@@ -102,11 +102,11 @@ impl Access {
         match self {
             Self::Full => Ok(()),
             Self::WithoutToken => Err(Problem::unauthorized(
-                format!("{what} needs the token of `server.operator_token`; {NEXT}"),
+                format!("{what} needs the token of `server.operator_token`; {HOW_TO_SEND_TOKEN}"),
                 "Bearer realm=\"callsheet\"",
             )),
             Self::WrongToken => Err(Problem::unauthorized(
-                format!("this is not the token of `server.operator_token`, which {what} needs; {NEXT}"),
+                format!("this is not the token of `server.operator_token`, which {what} needs; {HOW_TO_SEND_TOKEN}"),
                 "Bearer realm=\"callsheet\", error=\"invalid_token\"",
             )),
         }
@@ -115,7 +115,7 @@ impl Access {
 
 /// What a caller without the token is answered, as an example.
 pub(super) fn example(right: Right) -> Problem {
-    Access::WithoutToken.check_reserved(right).err().unwrap_or_else(Problem::failed)
+    Access::WithoutToken.check_reserved(right).err().unwrap_or_else(Problem::internal_logged)
 }
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
@@ -125,12 +125,12 @@ fn loosens(patch: &SettingsPatch) -> bool {
     // Named one by one, so that a new setting is judged, too.
     let SettingsPatch { enabled, approval, alias, priority: _, pinned: _ } = patch;
     matches!(enabled, Some(None | Some(true)))
-        || matches!(approval, Some(None | Some(Approval::Skip)))
+        || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
 }
 
 /// A handler that only callers with this right reach.
-pub(super) fn guarded<S>(handler: MethodRouter<S>, right: Right, config: &InForce) -> MethodRouter<S>
+pub(super) fn require_right<S>(handler: MethodRouter<S>, right: Right, config: &ConfigWatch) -> MethodRouter<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -138,7 +138,7 @@ where
 }
 
 /// Refuses a request without the right of its operation; tells its handler what the caller may do.
-async fn authorize(State((right, config)): State<(Right, InForce)>, mut request: Request, next: Next) -> Response {
+async fn authorize(State((right, config)): State<(Right, ConfigWatch)>, mut request: Request, next: Next) -> Response {
     let access = Access::new(&config.borrow(), request.headers());
     match access.check(right) {
         Ok(()) => {
@@ -171,7 +171,7 @@ mod tests {
     use crate::Callsheet;
     use crate::model::{PublishedName, Secret};
     use crate::runtime::Clock;
-    use crate::server::dashboard::ENTRIES;
+    use crate::server::dashboard::PAGE_ROUTES;
     use crate::server::routes::ROUTES;
 
     const TOKEN: &str = "0123456789abcdef-hush";
@@ -238,11 +238,11 @@ mod tests {
         let mut all = Vec::new();
         for route in ROUTES {
             for operation in route.operations {
-                let target = format!("{}{}", target(route.path), operation.below);
+                let target = format!("{}{}", target(route.path), operation.path_suffix);
                 all.push((operation.verb.as_str().to_owned(), target, operation.right));
             }
         }
-        for entry in ENTRIES {
+        for entry in PAGE_ROUTES {
             let target = target(entry.path);
             let answer = head(address, "PATCH", &target, &[]).await.to_lowercase();
             let allowed = answer.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap().to_uppercase();
@@ -328,7 +328,7 @@ mod tests {
         for loosening in [
             SettingsPatch { enabled: Some(Some(true)), ..patch() },
             SettingsPatch { enabled: Some(None), ..patch() },
-            SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch() },
+            SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..patch() },
             SettingsPatch { approval: Some(None), ..patch() },
             SettingsPatch { alias: Some(alias()), ..patch() },
             SettingsPatch { alias: Some(None), ..patch() },
@@ -343,7 +343,7 @@ mod tests {
         for other in [
             patch(),
             SettingsPatch { enabled: Some(Some(false)), ..patch() },
-            SettingsPatch { approval: Some(Some(Approval::Require)), ..patch() },
+            SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..patch() },
             SettingsPatch { priority: Some(Some(9)), pinned: Some(Some(true)), ..patch() },
         ] {
             assert!(!loosens(&other), "{other:?}");

@@ -12,21 +12,21 @@ use crate::model::Secret;
 
 /// What a request shows in place of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum TokenCheck {
     /// The token.
-    Token,
+    Valid,
     /// Another token, more than one, or something that is no bearer token.
-    Other,
+    Invalid,
     /// No `Authorization` at all.
-    Nothing,
+    Missing,
 }
 
 /// Compares what a request shows with the token.
-pub(super) fn shown(headers: &HeaderMap, token: &Secret) -> Shown {
+pub(super) fn check_token(headers: &HeaderMap, token: &Secret) -> TokenCheck {
     match bearer(headers) {
-        None => Shown::Nothing,
-        Some(bearer) if same(&bearer, token.expose().as_bytes()) => Shown::Token,
-        Some(_) => Shown::Other,
+        None => TokenCheck::Missing,
+        Some(bearer) if constant_time_eq(&bearer, token.expose().as_bytes()) => TokenCheck::Valid,
+        Some(_) => TokenCheck::Invalid,
     }
 }
 
@@ -42,7 +42,7 @@ fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
 
 /// Compares digests, which all have one length, so the time does not depend on the length of the
 /// token either.
-fn same(bearer: &[u8], token: &[u8]) -> bool {
+fn constant_time_eq(bearer: &[u8], token: &[u8]) -> bool {
     Sha256::digest(bearer).ct_eq(&Sha256::digest(token)).into()
 }
 
@@ -50,30 +50,30 @@ fn same(bearer: &[u8], token: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn with(lines: &[&str]) -> Shown {
+    fn with(lines: &[&str]) -> TokenCheck {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(AUTHORIZATION, line.parse().unwrap());
         }
-        shown(&headers, &Secret::new("hush"))
+        check_token(&headers, &Secret::new("hush"))
     }
 
     #[test]
     fn only_one_bearer_token_is_one() {
-        assert_eq!(with(&[]), Shown::Nothing);
+        assert_eq!(with(&[]), TokenCheck::Missing);
         for line in ["Bearer hush", "bearer hush", "BEARER  hush "] {
-            assert_eq!(with(&[line]), Shown::Token, "{line}");
+            assert_eq!(with(&[line]), TokenCheck::Valid, "{line}");
         }
         for lines in [&["Basic hush"][..], &["hush"], &["Bearer"], &["Bearer "], &["Bearer hush", "Bearer hush"]] {
-            assert_eq!(with(lines), Shown::Other, "{lines:?}");
+            assert_eq!(with(lines), TokenCheck::Invalid, "{lines:?}");
         }
     }
 
     #[test]
     fn equal_is_equal_and_nothing_else() {
-        assert!(same(b"hush", b"hush"));
+        assert!(constant_time_eq(b"hush", b"hush"));
         for other in [&b""[..], b"hus", b"hushh", b"Hush"] {
-            assert!(!same(other, b"hush"));
+            assert!(!constant_time_eq(other, b"hush"));
         }
     }
 }

@@ -12,12 +12,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::calls::{Answered, Refused};
+use crate::calls::{CallResponse, ExecuteError};
 use crate::catalog::{Snapshot, ViewQuery};
 use crate::model::{Health, JsonText, Permission, Profile, ScenarioState, ToolId, ViewTool};
 use crate::protocols::module;
-use crate::server::App;
-use crate::server::api::{calls, wire};
+use crate::server::SharedState;
+use crate::server::api::{calls, shared_json};
 use crate::server::http::body::RawBody;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
@@ -25,7 +25,7 @@ use crate::server::http::query::NoQuery;
 /// Every module.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Modules")]
-pub(in crate::server) struct All<'a> {
+pub(in crate::server) struct ModuleList<'a> {
     modules: Vec<Module<'a>>,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::server) struct All<'a> {
 #[derive(Serialize, JsonSchema)]
 struct Module<'a> {
     #[serde(flatten)]
-    scenario: wire::HealthJson<'a>,
+    scenario: shared_json::HealthJson<'a>,
     offers: Vec<Offer<'a>>,
 }
 
@@ -58,7 +58,7 @@ fn permissions(_: &mut SchemaGenerator) -> Schema {
 /// What asking every module came to.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RefreshedModules")]
-pub(in crate::server) struct Refreshed {
+pub(in crate::server) struct RefreshedModules {
     /// `ok`.
     status: &'static str,
     /// The modules whose tools are known.
@@ -69,7 +69,7 @@ pub(in crate::server) struct Refreshed {
 #[derive(JsonSchema)]
 #[schemars(rename = "ModuleAnswer")]
 #[expect(dead_code, reason = "it describes what is put together as text, so that a result goes on as it came")]
-pub(in crate::server) struct ToolResult {
+pub(in crate::server) struct ModuleAnswer {
     tool_name: String,
     success: bool,
     /// What the tool gave back.
@@ -79,18 +79,18 @@ pub(in crate::server) struct ToolResult {
 
 /// `GET /api/modules`: `{"modules": [...]}` in order of their names: the health of each as in `/api/v1/scenarios`, and its tools as
 /// `offers`, by their own names, with the names they are published under and the permission they ask.
-pub(in crate::server) async fn all(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
+pub(in crate::server) async fn list(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let all = modules(&snapshot).map(|health| {
         let entry = snapshot.catalog.entry(&health.name).filter(|entry| entry.is_published());
         let offers = entry.into_iter().flat_map(|entry| entry.tools.iter()).map(|tool| offer(tool)).collect();
-        Module { scenario: wire::health(health, now), offers }
+        Module { scenario: shared_json::health(health, now), offers }
     });
-    wire::json(&All { modules: all.collect() })
+    shared_json::json(&ModuleList { modules: all.collect() })
 }
 
 /// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
-pub(in crate::server) async fn refresh(State(shared): State<App>, _: NoQuery) -> Result<Response, Problem> {
+pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let may_be_asked = |health: &&Arc<Health>| {
         !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
     };
@@ -103,19 +103,19 @@ pub(in crate::server) async fn refresh(State(shared): State<App>, _: NoQuery) ->
     let after = shared.reader.snapshot();
     let known = modules(&after).map(|health| &health.name);
     let known = known.filter(|name| after.catalog.entry(name).is_some_and(|entry| entry.is_published()));
-    wire::json(&Refreshed { status: "ok", modules: known.map(ToString::to_string).collect() })
+    shared_json::json(&RefreshedModules { status: "ok", modules: known.map(ToString::to_string).collect() })
 }
 
 /// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
 /// the way of every call. Answers `{"tool_name", "success", "result", "error"}` with 200 whatever came of it, as modules do, and 202 for
 /// what goes on or waits for a human's yes. Only a body that is no call is a problem.
 pub(in crate::server) async fn execute(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     _: NoQuery,
     body: RawBody,
 ) -> Result<Response, Problem> {
-    let mut request = calls::read(&body.0)?;
+    let mut request = calls::parse_request(&body.0)?;
     let (tool, scope) = (request.name.clone(), request.scope());
     let snapshot = shared.reader.snapshot();
     let known = |name: &str| modules(&snapshot).any(|health| health.name.as_str() == name);
@@ -128,16 +128,16 @@ pub(in crate::server) async fn execute(
     }
     request.scenario = Some(name.parse()?);
     match shared.calls.execute(request).await {
-        Ok(Answered { outcome, .. }) => {
+        Ok(CallResponse { outcome, .. }) => {
             let status = if outcome.running.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
             let result = outcome.result.as_ref().map(JsonText::get);
             Ok(tool_result(status, &tool, outcome.success, result, outcome.error.as_deref()))
         }
-        Err(Refused::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
-        Err(Refused::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
-        Err(Refused::OutOfBounds { id, reason }) => failed(&denied(&snapshot, &scope, &id, &reason)),
-        Err(Refused::Failed { error, .. }) => failed(&module::told(&error)),
-        Err(refused @ Refused::ApprovalRequired { waiting: Some(_), .. }) => {
+        Err(ExecuteError::Unknown(_)) if known(owner) => failed(&format!("Unknown tool: {tool}")),
+        Err(ExecuteError::Unknown(_)) => failed(&format!("Unknown module: {owner}")),
+        Err(ExecuteError::OutOfBounds { id, reason }) => failed(&denial_message(&snapshot, &scope, &id, &reason)),
+        Err(ExecuteError::Failed { error, .. }) => failed(&module::error_message(&error)),
+        Err(refused @ ExecuteError::ApprovalRequired { waiting: Some(_), .. }) => {
             Ok(tool_result(refused.status(), &tool, false, None, Some(&refused.to_string())))
         }
         Err(refused) => failed(&refused.to_string()),
@@ -145,9 +145,9 @@ pub(in crate::server) async fn execute(
 }
 
 /// Why a profile may not call a tool, in the words of the modules' first consumer where it has any for that.
-fn denied(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
+fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
     let profile = scope.profile.as_ref().and_then(|name| snapshot.catalog.profile(name));
-    let asked = level(snapshot, id);
+    let asked = required_permission(snapshot, id);
     match profile {
         Some(profile @ Profile { permission: Some(has), .. }) if !profile.allows_permission(asked) => {
             format!("Permission denied: {} requires '{asked}' but user has '{has}'", id.tool)
@@ -157,7 +157,7 @@ fn denied(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> 
 }
 
 /// What a tool asks.
-fn level(snapshot: &Snapshot, id: &ToolId) -> Permission {
+fn required_permission(snapshot: &Snapshot, id: &ToolId) -> Permission {
     let entry = snapshot.catalog.entry(&id.scenario);
     let tool = entry.and_then(|entry| entry.tools.iter().find(|tool| tool.id == *id));
     tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()

@@ -11,8 +11,8 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::server::dashboard::guard::guard;
-use crate::server::http::coding;
+use crate::server::dashboard::security_headers::add_security_headers;
+use crate::server::http::content_coding;
 use crate::server::http::error::{Problem, excerpt};
 use crate::views::Coding;
 
@@ -38,16 +38,16 @@ const ASSETS: &[Asset] = &[
 ];
 
 /// A file in every coding, made when first asked for.
-struct Coded {
+struct EncodedAsset {
     digest: String,
     bodies: Vec<(Coding, Bytes)>,
 }
 
-static CODED: LazyLock<Vec<Coded>> = LazyLock::new(|| {
+static CODED: LazyLock<Vec<EncodedAsset>> = LazyLock::new(|| {
     let coded = |asset: &Asset| {
         let plain = asset.text.as_bytes();
         let encode = |coding: Coding| Some((coding, Bytes::from(coding.encode(plain).ok()?)));
-        Coded {
+        EncodedAsset {
             digest: format!("{:016x}", xxh3_64(plain)),
             bodies: Coding::ALL.into_iter().filter_map(encode).collect(),
         }
@@ -67,7 +67,7 @@ pub(super) async fn serve(Path(name): Path<String>, asked: HeaderMap) -> Result<
     let Some((asset, coded)) = found else {
         return Err(Problem::not_found(format!("the dashboard has no file `{}`", excerpt(&name))));
     };
-    let wanted = coding::choose(&asked);
+    let wanted = content_coding::choose(&asked);
     let body = coded.bodies.iter().find(|(coding, _)| *coding == wanted);
     let (coding, body) = body.map_or((Coding::Identity, Bytes::from_static(asset.text.as_bytes())), Clone::clone);
     let etag = HeaderValue::try_from(format!("\"{}-{}\"", coded.digest, coding.as_str()));
@@ -85,6 +85,6 @@ pub(super) async fn serve(Path(name): Path<String>, asked: HeaderMap) -> Result<
     if coding != Coding::Identity {
         fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     }
-    guard(fields);
+    add_security_headers(fields);
     Ok(response)
 }

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use crate::catalog::Catalog;
-use crate::model::{Approval, PreferenceTarget, Scope, SettingsPatch, ToolId};
-use crate::server::App;
-use crate::server::api::wire;
+use crate::model::{ApprovalPolicy, PreferenceTarget, Scope, SettingsPatch, ToolId};
+use crate::server::SharedState;
+use crate::server::api::shared_json;
 use crate::server::auth::Access;
 use crate::server::dashboard::bulk_bar::CHANGES;
 use crate::server::dashboard::text::count;
-use crate::server::dashboard::tools::{FILTERS, Wanted};
+use crate::server::dashboard::tools::{FILTERS, ToolFilter};
 use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::{Problem, excerpt};
 use crate::state::PREFERENCES_MAX;
@@ -30,8 +30,8 @@ fn patch(change: &str) -> SettingsPatch {
     match change {
         "enable" => SettingsPatch { enabled: Some(Some(true)), ..patch },
         "disable" => SettingsPatch { enabled: Some(Some(false)), ..patch },
-        "ask-first" => SettingsPatch { approval: Some(Some(Approval::Require)), ..patch },
-        "no-approval" => SettingsPatch { approval: Some(Some(Approval::Skip)), ..patch },
+        "ask-first" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..patch },
+        "no-approval" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..patch },
         // What has a control in the table; an alias or a priority that was given stays.
         _ => SettingsPatch { enabled: Some(None), approval: Some(None), ..patch },
     }
@@ -39,9 +39,13 @@ fn patch(change: &str) -> SettingsPatch {
 
 /// `POST /dashboard/tools/preferences`: one of [`CHANGES`] in `scope` for `tools`, or with `matching` for all that the filter shows, whose
 /// number the page has told (409 when it is another one by now). Answers how many changed, and in a sentence what was done.
-pub(super) async fn change(State(shared): State<App>, access: Access, body: JsonBody) -> Result<Response, Problem> {
+pub(super) async fn change(
+    State(shared): State<SharedState>,
+    access: Access,
+    body: JsonBody,
+) -> Result<Response, Problem> {
     let known: Vec<&str> = FILTERS.iter().copied().chain(["scope", "rows", "change", "tools", "matching"]).collect();
-    body.only(&known)?;
+    body.refuse_unknown(&known)?;
     let scope: Scope = body.text("scope")?.parse()?;
     let wanted = body.text("change")?;
     let Some((change, _, done)) = CHANGES.iter().find(|(change, ..)| *change == wanted) else {
@@ -54,7 +58,7 @@ pub(super) async fn change(State(shared): State<App>, access: Access, body: Json
     };
     let number = tools.len();
     let changes = tools.into_iter().map(|tool| (scope.clone(), PreferenceTarget::Tool(tool), patch(change))).collect();
-    shared.prefer_all(access, changes).await?;
+    shared.set_preferences(access, changes).await?;
     let mut told = format!("{} {done} for {scope}.", count(number, "tool"));
     if !gone.is_empty() {
         let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
@@ -62,7 +66,7 @@ pub(super) async fn change(State(shared): State<App>, access: Access, body: Json
         // Writing to a text cannot fail.
         let _ = write!(told, " {} left out, for no scenario offers it any more: {first}{more}.", gone.len());
     }
-    wire::json(&json!({"changed": number, "left_out": gone, "told": told}))
+    shared_json::json(&json!({"changed": number, "left_out": gone, "told": told}))
 }
 
 /// Those that the filter shows, if they are as many as was told.
@@ -71,7 +75,7 @@ fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<Tool
     for name in FILTERS.iter().copied().chain(["scope"]) {
         query.append_pair(name, body.0.get(name).and_then(Value::as_str).unwrap_or_default());
     }
-    let shown = Wanted::read(Some(&query.finish())).ids(catalog);
+    let shown = ToolFilter::parse(Some(&query.finish())).ids(catalog);
     if told.as_str() != Some(shown.len().to_string().as_str()) {
         let detail =
             format!("the filter shows {} by now, so nothing was changed; look again", count(shown.len(), "tool"));

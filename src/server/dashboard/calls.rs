@@ -8,12 +8,12 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::calls::approval::Approvals;
-use crate::calls::track::Tracker;
-use crate::model::{ApprovalRequest, ApprovalState, Asker, JsonText, Operation};
+use crate::calls::track::OperationTracker;
+use crate::model::{ApprovalRequest, ApprovalState, CallerInfo, JsonText, Operation};
 use crate::server::dashboard::links;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
-use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, segment, when};
-use crate::server::{App, Shared};
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
+use crate::server::{ServerState, SharedState};
 
 /// Characters of arguments that are shown; whoever decides about more reads them by the API.
 const ARGUMENTS: usize = 20_000;
@@ -23,8 +23,8 @@ const OVER: usize = 50;
 const WAITING: usize = 100;
 
 /// `GET /dashboard/calls`.
-pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "Calls" }
         p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
@@ -34,20 +34,20 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
         }
     };
-    let page = Page { place: Some(Place::Calls), title: "Calls", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Calls), title: "Calls", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/calls/now`: the part that changes.
-pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    answer(&asked, present(&shared, shared.clock.wall()))
+pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    html_response(&asked, present(&shared, shared.clock.wall()))
 }
 
-fn present(shared: &Shared, now: Timestamp) -> Markup {
+fn present(shared: &ServerState, now: Timestamp) -> Markup {
     let approvals = shared.calls.approvals().map(Approvals::all).unwrap_or_default();
     let (waits, decided): (Vec<_>, Vec<_>) =
         approvals.iter().partition(|request| request.state == ApprovalState::Waiting);
-    let operations = shared.calls.operations().map(Tracker::all).unwrap_or_default();
+    let operations = shared.calls.operations().map(OperationTracker::all).unwrap_or_default();
     let (over, going): (Vec<_>, Vec<_>) = operations.iter().partition(|operation| operation.state.is_over());
     html! {
         section aria-labelledby="waiting-title" {
@@ -97,7 +97,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
-            p class="quiet" { (asker(&request.asker)) "Asked " (when(request.asked_at, now, AGO)) ", expires " (when(request.expires_at, now, IN)) "." }
+            p class="quiet" { (asker(&request.caller)) "Asked " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
             pre tabindex="0" { code { (arguments(&request.arguments)) } }
             div class="actions" {
                 button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
@@ -117,7 +117,7 @@ fn arguments(text: &JsonText) -> Markup {
     foreign(&pretty.unwrap_or_else(|_| text.get().to_owned()), ARGUMENTS)
 }
 
-fn asker(asker: &Asker) -> Markup {
+fn asker(asker: &CallerInfo) -> Markup {
     html! {
         @for (what, who) in [("User", &asker.user_id), ("Profile", &asker.profile), ("Chat", &asker.chat)] {
             @if let Some(who) = who { (what) " " (foreign(who, 100)) ". " }
@@ -146,7 +146,7 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
                 @if let (Some(step), Some(steps)) = (progress.step, progress.steps) { (step) " of " (steps) " " }
                 @if let Some(phase) = &progress.phase { (foreign(phase, 60)) }
             }
-            td { (when(operation.started_at, now, AGO)) }
+            td { (relative_time(operation.started_at, now, AGO)) }
             td { @if let Some(note) = note { (foreign(note, 200)) } }
             td class="actions" {
                 @if !operation.state.is_over() {
@@ -169,7 +169,7 @@ fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, 
                     th scope="row" { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
                     td { span class="badge" { (request.state) } }
                     td { @if let Some(who) = who { (foreign(who, 100)) } }
-                    td { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (when(at, now, AGO)) } }
+                    td { @if let Some(at) = request.ended_at.or(request.decided.as_ref().map(|decided| decided.at)) { (relative_time(at, now, AGO)) } }
                     td { @if let Some(text) = why.or(error) { (foreign(text, 200)) " " } a href={ "/api/v1/approvals/" (segment(&request.id)) } { "as JSON" } }
                 }
             } }

@@ -5,17 +5,17 @@ use axum::response::Response;
 use http::HeaderMap;
 use maud::html;
 
-use crate::config::Origin;
-use crate::server::App;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::config::ValueOrigin;
+use crate::server::SharedState;
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::foreign;
 
 /// Values shown at most: a file may name thousands of scenarios.
 const SHOWN: usize = 2_000;
 
 /// `GET /dashboard/configuration`.
-pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let values = shared.dashboard.settings.borrow().clone();
     let main = html! {
         h1 { "Configuration" }
@@ -36,13 +36,13 @@ pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<
                     tr data-key=(value.key) {
                         th scope="row" data-label="Key" { code { (foreign(&value.key, 200)) } }
                         td data-label="Value" { code { (foreign(&value.value, 1_000)) } }
-                        td data-label="From" { @if value.origin == Origin::Default { span class="quiet" { "default" } } @else { strong { (foreign(&value.origin.to_string(), 300)) } } }
+                        td data-label="From" { @if value.origin == ValueOrigin::Default { span class="quiet" { "default" } } @else { strong { (foreign(&value.origin.to_string(), 300)) } } }
                     }
                 } }
             } }
             @if values.len() > SHOWN { p class="quiet" { (values.len() - SHOWN) " more: " code { "callsheet config show --origin" } } }
         }
     };
-    let page = Page { place: Some(Place::Configuration), title: "Configuration", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Configuration), title: "Configuration", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }

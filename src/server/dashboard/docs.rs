@@ -6,17 +6,21 @@ use http::HeaderMap;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::server::App;
-use crate::server::dashboard::page::{Page, Refused, answer, moment};
+use crate::server::SharedState;
+use crate::server::dashboard::page::{ErrorPage, Page, current_snapshot, html_response};
 use crate::server::http::query::NoQuery;
-use crate::server::openapi::serve::described;
+use crate::server::openapi::serve::api_document;
 
 /// `GET /docs`.
-pub(super) async fn page(State(shared): State<App>, _: NoQuery, asked: HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
-    let main = shared.tasks.off_thread(|| reference(described())).await;
-    let page = Page { place: None, title: "API", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+pub(super) async fn page(
+    State(shared): State<SharedState>,
+    _: NoQuery,
+    asked: HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    let main = shared.tasks.off_thread(|| reference(api_document())).await;
+    let page = Page { nav: None, title: "API", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// The whole reference.

@@ -8,10 +8,10 @@ use http::HeaderMap;
 use maud::{Markup, html};
 
 use crate::model::{Finding, FindingCode, Severity, ToolId};
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::api::findings::all_open;
 use crate::server::dashboard::links;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, segment, sentence};
 
 /// How many findings of one kind are told.
@@ -23,22 +23,22 @@ pub(super) mod told {
 }
 
 /// `GET /dashboard/findings`.
-pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let findings = all_open(&shared, &snapshot).await;
     let main = html! {
         h1 { "Findings" }
         p class="lead" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
         div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&findings)) }
     };
-    let page = Page { place: Some(Place::Findings), title: "Findings", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/findings/now`: the part that changes.
-pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
-    answer(&asked, groups(&all_open(&shared, &snapshot).await))
+    html_response(&asked, groups(&all_open(&shared, &snapshot).await))
 }
 
 fn groups(findings: &[Finding]) -> Markup {

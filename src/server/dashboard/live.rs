@@ -19,13 +19,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::catalog::{CatalogReader, Snapshot};
-use crate::model::Turn;
+use crate::model::StateTransition;
 use crate::runtime::{Clock, Stop};
-use crate::server::App;
-use crate::server::dashboard::guard::guard;
+use crate::server::SharedState;
+use crate::server::dashboard::security_headers::add_security_headers;
 use crate::server::dashboard::text::foreign;
 use crate::server::http::error::Problem;
-use crate::server::http::query::{Query, once};
+use crate::server::http::query::{QueryParams, once};
 use crate::server::http::sse;
 
 /// The least time between two tellings.
@@ -36,7 +36,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const SENTENCES: usize = 3;
 
 /// One page's stream.
-struct Stream {
+struct PageStream {
     reader: CatalogReader,
     known: Arc<Snapshot>,
     waiting: VecDeque<Bytes>,
@@ -48,27 +48,27 @@ struct Stream {
 
 /// `seen` is the sequence of the snapshot that the page was made from: what changed since is told at once.
 pub(super) async fn follow(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     version: Version,
 ) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &[once("seen")])?;
+    let query = QueryParams::parse(raw.as_deref(), &[once("seen")])?;
     let place = Arc::clone(&shared.dashboard.streams).try_acquire_owned();
     let place = place.map_err(|_| Problem::busy("too many pages of the dashboard are open; close some"))?;
     let reader = shared.reader.clone();
     let known = reader.snapshot();
     let mut waiting = VecDeque::from([sse::FIRST]);
-    if query.one("seen") != Some(known.sequence.to_string().as_str()) {
+    if query.optional("seen") != Some(known.sequence.to_string().as_str()) {
         waiting.extend([event("health", "1"), event("catalog", "1")]);
     }
     let (clock, stop) = (shared.clock, shared.dashboard.stop.clone());
-    let stream = Stream { reader, known, waiting, clock, next_look: clock.now(), stop, _place: place };
+    let stream = PageStream { reader, known, waiting, clock, next_look: clock.now(), stop, _place: place };
     let mut response = sse::response(unfold(stream, next), version);
-    guard(response.headers_mut());
+    add_security_headers(response.headers_mut());
     Ok(response)
 }
 
-async fn next(mut stream: Stream) -> Option<(Result<Bytes, Infallible>, Stream)> {
+async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, PageStream)> {
     loop {
         if let Some(bytes) = stream.waiting.pop_front() {
             return Some((Ok(bytes), stream));
@@ -81,7 +81,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Bytes, Infallible>, Stream)>
                 // What comes within the pause is told with it.
                 stream.clock.sleep_until(stream.next_look).await;
                 let snapshot = stream.reader.snapshot();
-                stream.waiting = told(&stream.known, &snapshot);
+                stream.waiting = change_events(&stream.known, &snapshot);
                 stream.known = snapshot;
                 stream.next_look = stream.clock.now() + PAUSE;
             }
@@ -91,14 +91,14 @@ async fn next(mut stream: Stream) -> Option<(Result<Bytes, Infallible>, Stream)>
 }
 
 /// What changed between two snapshots, as events.
-fn told(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
+fn change_events(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
     let mut events = VecDeque::new();
     if !before.health.ptr_eq(&after.health) || before.isolated != after.isolated {
         events.push_back(event("health", "1"));
     }
     let findings = !Arc::ptr_eq(&before.findings, &after.findings) && before.findings != after.findings;
     let preferences = !std::ptr::eq(before.catalog.preferences(), after.catalog.preferences());
-    let turned = after.turns.since(&before.turns);
+    let turned = after.transitions.since(&before.transitions);
     let moved = turned.as_ref().is_none_or(|turns| !turns.is_empty());
     if before.catalog.revision() != after.catalog.revision() || findings || preferences || moved {
         events.push_back(event("catalog", "1"));
@@ -111,7 +111,7 @@ fn told(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
 }
 
 /// The latest changes of state in a few words.
-fn news(turns: &[Arc<Turn>]) -> String {
+fn news(turns: &[Arc<StateTransition>]) -> String {
     let shown = turns.len().saturating_sub(SENTENCES);
     let text = html! {
         @for turn in &turns[shown..] {

@@ -15,12 +15,12 @@ use http::HeaderMap;
 use tokio::sync::{Semaphore, watch};
 
 use crate::catalog::CatalogReader;
-use crate::config::ShownValue;
+use crate::config::EffectiveValue;
 use crate::runtime::{Clock, Stop, Tasks};
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::auth::Right::{Call, Prefer, Read};
-use crate::server::auth::{InForce, guarded};
+use crate::server::auth::{ConfigWatch, require_right};
 
 mod assets;
 mod bulk;
@@ -29,18 +29,18 @@ mod calls;
 mod configuration;
 mod docs;
 mod findings;
-mod guard;
 mod history;
 mod links;
 mod live;
 mod page;
 mod plots;
 mod preferences;
-mod raw;
-mod row;
+mod raw_answer;
 mod scenario;
+mod scenario_row;
 mod scenarios;
 mod schema;
+mod security_headers;
 mod text;
 mod tool;
 mod tools;
@@ -53,77 +53,77 @@ const STREAMS: usize = 128;
 pub(super) struct Dashboard {
     history: history::History,
     streams: Arc<Semaphore>,
-    looks: Semaphore,
+    raw_polls: Semaphore,
     stop: Stop,
-    settings: watch::Receiver<Vec<ShownValue>>,
+    settings: watch::Receiver<Vec<EffectiveValue>>,
 }
 
 impl Dashboard {
     /// Begins to remember what pages show of the past. `settings` is the configuration in force.
     pub(super) fn start(
         reader: CatalogReader,
-        settings: watch::Receiver<Vec<ShownValue>>,
+        settings: watch::Receiver<Vec<EffectiveValue>>,
         clock: Clock,
         tasks: &Tasks,
         stop: Stop,
     ) -> Self {
         let history = history::History::start(reader, clock, tasks, stop.clone());
-        let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw::LOOKS));
-        Self { history, streams, looks, stop, settings }
+        let (streams, looks) = (Arc::new(Semaphore::new(STREAMS)), Semaphore::new(raw_answer::MAX_CONCURRENT));
+        Self { history, streams, raw_polls: looks, stop, settings }
     }
 }
 
 /// One path with what it answers.
-pub(super) struct Entry {
+pub(super) struct PageRoute {
     pub(super) path: &'static str,
     /// What its caller needs.
     pub(super) right: Right,
-    handler: fn() -> MethodRouter<App>,
+    handler: fn() -> MethodRouter<SharedState>,
 }
 
-const fn entry(path: &'static str, right: Right, handler: fn() -> MethodRouter<App>) -> Entry {
-    Entry { path, right, handler }
+const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRouter<SharedState>) -> PageRoute {
+    PageRoute { path, right, handler }
 }
 
 /// Every page, part of a page, action and file.
-pub(super) const ENTRIES: &[Entry] = &[
-    entry("/dashboard/assets/{name}", Read, || get(assets::serve)),
-    entry("/dashboard/live", Read, || get(live::follow)),
-    entry("/dashboard/scenarios", Read, || get(scenarios::part)),
-    entry("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
-    entry("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),
-    entry("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
-    entry("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
-    entry("/dashboard/scenarios/{name}/raw", Call, || post(raw::look)),
-    entry("/dashboard/tools", Read, || get(tools::page)),
-    entry("/dashboard/tools/rows", Read, || get(tools::part)),
-    entry("/dashboard/tools/formats", Read, || get(tools::formats)),
-    entry("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
-    entry("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
-    entry("/dashboard/tool", Read, || get(tool::page)),
-    entry("/dashboard/tool/format", Read, || get(tool::format)),
-    entry("/dashboard/calls", Read, || get(calls::page)),
-    entry("/dashboard/calls/now", Read, || get(calls::part)),
-    entry("/dashboard/findings", Read, || get(findings::page)),
-    entry("/dashboard/findings/now", Read, || get(findings::part)),
-    entry("/dashboard/preferences", Read, || get(preferences::page)),
-    entry("/dashboard/preferences/now", Read, || get(preferences::part)),
-    entry("/dashboard/configuration", Read, || get(configuration::page)),
-    entry("/docs", Read, || get(docs::page)),
+pub(super) const PAGE_ROUTES: &[PageRoute] = &[
+    page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
+    page_route("/dashboard/live", Read, || get(live::follow)),
+    page_route("/dashboard/scenarios", Read, || get(scenarios::part)),
+    page_route("/dashboard/scenarios/{name}", Read, || get(scenario::page)),
+    page_route("/dashboard/scenarios/{name}/now", Read, || get(scenario::now)),
+    page_route("/dashboard/scenarios/{name}/offer", Read, || get(scenario::offer_part)),
+    page_route("/dashboard/scenarios/{name}/model", Read, || get(scenario::model)),
+    page_route("/dashboard/scenarios/{name}/raw", Call, || post(raw_answer::poll_raw)),
+    page_route("/dashboard/tools", Read, || get(tools::page)),
+    page_route("/dashboard/tools/rows", Read, || get(tools::part)),
+    page_route("/dashboard/tools/formats", Read, || get(tools::formats)),
+    page_route("/dashboard/tools/preference", Prefer, || put(tools::prefer)),
+    page_route("/dashboard/tools/preferences", Prefer, || post(bulk::change)),
+    page_route("/dashboard/tool", Read, || get(tool::page)),
+    page_route("/dashboard/tool/format", Read, || get(tool::format)),
+    page_route("/dashboard/calls", Read, || get(calls::page)),
+    page_route("/dashboard/calls/now", Read, || get(calls::part)),
+    page_route("/dashboard/findings", Read, || get(findings::page)),
+    page_route("/dashboard/findings/now", Read, || get(findings::part)),
+    page_route("/dashboard/preferences", Read, || get(preferences::page)),
+    page_route("/dashboard/preferences/now", Read, || get(preferences::part)),
+    page_route("/dashboard/configuration", Read, || get(configuration::page)),
+    page_route("/docs", Read, || get(docs::page)),
 ];
 
 /// The paths of all of them, by which requests are counted.
 pub(super) fn paths() -> impl Iterator<Item = &'static str> {
-    ENTRIES.iter().map(|entry| entry.path)
+    PAGE_ROUTES.iter().map(|entry| entry.path)
 }
 
 /// The router of all of them, each behind its right.
-pub(super) fn router(config: &InForce) -> Router<App> {
-    let guarded = |entry: &Entry| guarded((entry.handler)(), entry.right, config);
-    ENTRIES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
+pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
+    let guarded = |entry: &PageRoute| require_right((entry.handler)(), entry.right, config);
+    PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))
 }
 
 /// `GET /` for browsers: the page of the scenarios. `None` for a client that wants data.
-pub(super) fn home(state: State<App>, query: RawQuery, asked: &HeaderMap) -> Option<Response> {
+pub(super) fn home(state: State<SharedState>, query: RawQuery, asked: &HeaderMap) -> Option<Response> {
     page::wants_page(asked).then(|| scenarios::page(state, query, asked).into_response())
 }

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::catalog::Snapshot;
-use crate::server::Shared;
+use crate::server::ServerState;
 use crate::server::dashboard::assets;
-use crate::server::dashboard::guard::guard;
+use crate::server::dashboard::security_headers::add_security_headers;
 use crate::server::dashboard::text::foreign;
-use crate::server::http::coding;
+use crate::server::http::content_coding;
 use crate::server::http::error::Problem;
 use crate::views::Coding;
 
@@ -23,7 +23,7 @@ const WORTH_CODING: usize = 1_000;
 
 /// The pages that the navigation names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavPage {
     Scenarios,
     Tools,
     Calls,
@@ -32,7 +32,7 @@ pub(super) enum Place {
     Configuration,
 }
 
-impl Place {
+impl NavPage {
     const ALL: [Self; 6] =
         [Self::Scenarios, Self::Tools, Self::Calls, Self::Findings, Self::Preferences, Self::Configuration];
 
@@ -62,7 +62,7 @@ impl Place {
 /// A page of one moment.
 pub(super) struct Page<'a> {
     /// Nothing for a page that the navigation does not name.
-    pub(super) place: Option<Place>,
+    pub(super) nav: Option<NavPage>,
     pub(super) title: &'a str,
     pub(super) snapshot: &'a Snapshot,
     pub(super) now: Timestamp,
@@ -70,7 +70,7 @@ pub(super) struct Page<'a> {
 
 impl Page<'_> {
     /// The whole document around `main`.
-    pub(super) fn around(&self, main: &Markup) -> Markup {
+    pub(super) fn render(&self, main: &Markup) -> Markup {
         let live = format!("/dashboard/live?seen={}", self.snapshot.sequence);
         html! {
             (DOCTYPE)
@@ -97,8 +97,8 @@ impl Page<'_> {
             header class="top" {
                 a class="brand" href="/" { img src=(assets::href("icon.svg")) alt="" width="22" height="22"; "callsheet" }
                 nav aria-label="Pages" {
-                    @for place in Place::ALL {
-                        a href=(place.path()) aria-current=[(Some(place) == self.place).then_some("page")] { (place.name()) }
+                    @for place in NavPage::ALL {
+                        a href=(place.path()) aria-current=[(Some(place) == self.nav).then_some("page")] { (place.name()) }
                     }
                 }
                 p id="link" class="link" data-link="connecting" role="status" { span class="dot" aria-hidden="true" {} span { "Connecting" } }
@@ -127,13 +127,13 @@ fn head(title: &str, now: Timestamp) -> Markup {
 }
 
 /// A page or a part of one, which no cache may keep.
-pub(super) fn answer(asked: &HeaderMap, markup: Markup) -> Result<Response, Refused> {
-    answer_as(asked, StatusCode::OK, markup)
+pub(super) fn html_response(asked: &HeaderMap, markup: Markup) -> Result<Response, ErrorPage> {
+    html_response_with(asked, StatusCode::OK, markup)
 }
 
-fn answer_as(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, Refused> {
+fn html_response_with(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Response, ErrorPage> {
     let plain = markup.into_string().into_bytes();
-    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { coding::choose(asked) };
+    let coding = if plain.len() < WORTH_CODING { Coding::Identity } else { content_coding::choose(asked) };
     let body = coding.encode(&plain).map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -144,7 +144,7 @@ fn answer_as(asked: &HeaderMap, status: StatusCode, markup: Markup) -> Result<Re
     if coding != Coding::Identity {
         fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     }
-    guard(fields);
+    add_security_headers(fields);
     Ok(response)
 }
 
@@ -162,24 +162,24 @@ pub(super) fn wants_page(asked: &HeaderMap) -> bool {
 
 /// A refusal as a page, in plain words.
 #[derive(Debug)]
-pub(super) struct Refused(Problem);
+pub(super) struct ErrorPage(Problem);
 
-impl Refused {
+impl ErrorPage {
     /// The problem itself, for actions, whose answers are read by the page's script.
     pub(super) fn into_problem(self) -> Problem {
         self.0
     }
 }
 
-impl From<Problem> for Refused {
+impl From<Problem> for ErrorPage {
     fn from(problem: Problem) -> Self {
         Self(problem)
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorPage {
     fn into_response(self) -> Response {
-        let (status, detail) = self.0.told();
+        let (status, detail) = self.0.status_and_detail();
         let title = status.canonical_reason().unwrap_or("Refused");
         let page = html! {
             (DOCTYPE)
@@ -200,12 +200,12 @@ impl IntoResponse for Refused {
                 }
             }
         };
-        answer_as(&HeaderMap::new(), status, page).unwrap_or_else(|refused| refused.0.into_response())
+        html_response_with(&HeaderMap::new(), status, page).unwrap_or_else(|refused| refused.0.into_response())
     }
 }
 
 /// What a page is made of, taken once; the past that it shows reaches up to it.
-pub(super) fn moment(shared: &Shared) -> (std::sync::Arc<Snapshot>, Timestamp) {
+pub(super) fn current_snapshot(shared: &ServerState) -> (std::sync::Arc<Snapshot>, Timestamp) {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     shared.dashboard.history.catch_up(&snapshot, now);
     (snapshot, now)

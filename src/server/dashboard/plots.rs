@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::model::{Health, ScenarioState};
 use crate::server::dashboard::assets;
-use crate::server::dashboard::history::{Past, SPAN, Took};
+use crate::server::dashboard::history::{LatencySample, SPAN, ScenarioHistory};
 use crate::server::dashboard::text::minute;
 
 const SPARK: (usize, usize) = (84, 22);
@@ -15,7 +15,7 @@ const SPARK: (usize, usize) = (84, 22);
 const WIDE: i64 = 1_440;
 
 /// The latest latencies as a line.
-pub(super) fn spark(latencies: &[Took]) -> Markup {
+pub(super) fn sparkline(latencies: &[LatencySample]) -> Markup {
     let times = || latencies.iter().map(|took| took.milliseconds);
     let highest = times().max().unwrap_or_default().max(1);
     let (width, height) = SPARK;
@@ -41,7 +41,7 @@ pub(super) fn spark(latencies: &[Took]) -> Markup {
 
 /// The same to be looked at closely, by a script: where it draws (`assets/plots.js`). Hidden without scripts, for the line beside it says as
 /// much as can be said without a pointer.
-pub(super) fn closer() -> Markup {
+pub(super) fn interactive_plot() -> Markup {
     html! {
         link rel="stylesheet" href=(assets::href("uPlot.min.css"));
         script src=(assets::href("uPlot.iife.min.js")) defer {}
@@ -55,9 +55,10 @@ pub(super) fn closer() -> Markup {
 }
 
 /// What the script draws.
-pub(super) fn drawn(latencies: &[Took]) -> Markup {
-    let list =
-        |value: fn(&Took) -> i128| latencies.iter().map(|took| value(took).to_string()).collect::<Vec<_>>().join(",");
+pub(super) fn plot_data(latencies: &[LatencySample]) -> Markup {
+    let list = |value: fn(&LatencySample) -> i128| {
+        latencies.iter().map(|took| value(took).to_string()).collect::<Vec<_>>().join(",")
+    };
     html! {
         span id="latencies" hidden data-at=(list(|took| took.at.as_second().into())) data-took=(list(|took| took.milliseconds.into())) {}
     }
@@ -78,33 +79,37 @@ pub(super) fn bar(from: Timestamp, until: Timestamp, now: Timestamp) -> Markup {
 
 /// How far back a time line reaches, in words too: its heading, and the marks of its quarters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach {
+pub(super) struct TimelineSpan {
     span: SignedDuration,
     pub(super) words: &'static str,
     quarters: [&'static str; 4],
 }
 
 /// The least of these that shows all that is known. A daemon that has just started would show an empty day.
-const REACHES: [Reach; 4] = [
-    Reach {
+const TIMELINE_SPANS: [TimelineSpan; 4] = [
+    TimelineSpan {
         span: SignedDuration::from_mins(20),
         words: "20 minutes",
         quarters: ["20 min ago", "15 min", "10 min", "5 min"],
     },
-    Reach { span: SignedDuration::from_hours(2), words: "2 hours", quarters: ["2 h ago", "90 min", "1 h", "30 min"] },
-    Reach { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
-    Reach { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
+    TimelineSpan {
+        span: SignedDuration::from_hours(2),
+        words: "2 hours",
+        quarters: ["2 h ago", "90 min", "1 h", "30 min"],
+    },
+    TimelineSpan { span: SignedDuration::from_hours(8), words: "8 hours", quarters: ["8 h ago", "6 h", "4 h", "2 h"] },
+    TimelineSpan { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
 ];
 
 /// How far the time lines of a daemon reach that began to remember at `begun`.
-pub(super) fn reach(begun: Timestamp, now: Timestamp) -> Reach {
+pub(super) fn timeline_span(begun: Timestamp, now: Timestamp) -> TimelineSpan {
     let known = now.duration_since(begun);
-    REACHES.into_iter().find(|reach| known <= reach.span).unwrap_or(REACHES[3])
+    TIMELINE_SPANS.into_iter().find(|reach| known <= reach.span).unwrap_or(TIMELINE_SPANS[3])
 }
 
 /// Where a scenario stood, as bands of colour. `begun` is since when that is known.
-pub(super) fn timeline(past: &Past, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
-    let reach = reach(begun, now);
+pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
+    let reach = timeline_span(begun, now);
     let start = now.saturating_sub(reach.span).unwrap_or(begun);
     let x = |at: Timestamp| {
         (at.duration_since(start).as_millis() * i128::from(WIDE) / reach.span.as_millis()).clamp(0, WIDE.into())
@@ -126,10 +131,15 @@ pub(super) fn timeline(past: &Past, health: &Health, begun: Timestamp, now: Time
 }
 
 /// The bands from `begun` to `now`, in order.
-fn bands(past: &Past, health: &Health, begun: Timestamp, now: Timestamp) -> Vec<(ScenarioState, Timestamp, Timestamp)> {
+fn bands(
+    past: &ScenarioHistory,
+    health: &Health,
+    begun: Timestamp,
+    now: Timestamp,
+) -> Vec<(ScenarioState, Timestamp, Timestamp)> {
     let mut bands = Vec::new();
     let mut stood: Option<(ScenarioState, Timestamp)> = None;
-    for turn in &past.turns {
+    for turn in &past.transitions {
         let before = stood.or(turn.from.map(|from| (from, begun)));
         if let Some((state, since)) = before {
             bands.push((state, since.max(begun), turn.at.max(begun)));

@@ -8,30 +8,30 @@ use http::HeaderMap;
 use maud::{Markup, html};
 
 use crate::catalog::Snapshot;
-use crate::model::{Approval, PreferenceTarget, Scope, Settings};
-use crate::server::App;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::model::{ApprovalPolicy, PreferenceTarget, Scope, Settings};
+use crate::server::SharedState;
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
 /// Preferences of one scope that are shown at most.
 const SHOWN: usize = 500;
 
 /// `GET /dashboard/preferences`.
-pub(super) async fn page(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "Preferences" }
         p class="lead" { "A chat goes before a profile, a profile before global, global before what the scenario says. Within a scope a tool goes before a tag, a category and a scenario." }
         (form())
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot)) }
     };
-    let page = Page { place: Some(Place::Preferences), title: "Preferences", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Preferences), title: "Preferences", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/preferences/now`: the part that changes.
-pub(super) async fn part(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
-    answer(&asked, groups(&shared.reader.snapshot()))
+pub(super) async fn part(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
+    html_response(&asked, groups(&shared.reader.snapshot()))
 }
 
 fn form() -> Markup {
@@ -77,7 +77,7 @@ fn row(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Markup 
         tr data-target=(target) {
             th scope="row" data-label="For" { (foreign(&target.to_string(), 300)) }
             td data-label="In the list" { span { @match settings.enabled { Some(true) => "on", Some(false) => "off", None => (inherits()) } } }
-            td data-label="Approval" { span { @match settings.approval { Some(Approval::Require) => "ask a person first", Some(Approval::Skip) => "not needed", None => (inherits()) } } }
+            td data-label="Approval" { span { @match settings.approval { Some(ApprovalPolicy::Require) => "ask a person first", Some(ApprovalPolicy::Skip) => "not needed", None => (inherits()) } } }
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
             td data-label="Actions" class="actions" {

@@ -6,18 +6,18 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::catalog::{Snapshot, Standing};
+use crate::catalog::{Snapshot, Visibility};
 use crate::formats;
 use crate::model::{Health, SourceId};
 use crate::server::api::scenarios::{find, findings_of};
 use crate::server::dashboard::findings::{finding_list, told};
-use crate::server::dashboard::history::Took;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
-use crate::server::dashboard::raw::indented;
-use crate::server::dashboard::row::{actions, answers, badge, found, freshness};
-use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, segment, sentence, when};
+use crate::server::dashboard::history::LatencySample;
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::raw_answer::indented;
+use crate::server::dashboard::scenario_row::{actions, answers, badge, freshness, source_label};
+use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_time, segment, sentence};
 use crate::server::dashboard::{links, plots};
-use crate::server::{App, Shared};
+use crate::server::{ServerState, SharedState};
 
 /// Changes of state told at most.
 const TURNS: usize = 50;
@@ -28,11 +28,11 @@ const MODEL: usize = 400_000;
 
 /// `GET /dashboard/scenarios/{name}`.
 pub(super) async fn page(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
     let main = html! {
         p { a href="/" { "All scenarios" } }
@@ -40,44 +40,44 @@ pub(super) async fn page(
             (present(&shared, health, now))
         }
         // Outside of what is fetched again, so that a closer look lasts.
-        (plots::closer())
+        (plots::interactive_plot())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
             (offer(&shared, &snapshot, health, now))
         }
         (model_box(health))
     };
-    let page = Page { place: Some(Place::Scenarios), title: health.name.as_str(), snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Scenarios), title: health.name.as_str(), snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/scenarios/{name}/now`: its health.
 pub(super) async fn now(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
-    answer(&asked, present(&shared, health, now))
+    html_response(&asked, present(&shared, health, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/offer`: its findings and tools.
 pub(super) async fn offer_part(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
     let health = find(&snapshot, &name)?;
-    answer(&asked, offer(&shared, &snapshot, health, now))
+    html_response(&asked, offer(&shared, &snapshot, health, now))
 }
 
 /// `GET /dashboard/scenarios/{name}/model`: what was understood of its manifest.
 pub(super) async fn model(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     Path(name): Path<String>,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let health = find(&snapshot, &name)?;
     let mut text = String::new();
@@ -90,21 +90,21 @@ pub(super) async fn model(
             break;
         }
     }
-    answer(&asked, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
+    html_response(&asked, html! { pre tabindex="0" { code { (foreign(&text, MODEL)) } } })
 }
 
-fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
+fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
     let history = &shared.dashboard.history;
-    let past = history.of(&health.name);
-    let latencies: Vec<Took> = past.latencies.iter().copied().collect();
+    let past = history.for_scenario(&health.name);
+    let latencies: Vec<LatencySample> = past.latencies.iter().copied().collect();
     html! {
         h1 { (health.name) " " (badge(health.state)) }
-        p { (when(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
+        p { (relative_time(health.since, now, FOR)) ": " (sentence(&health.reason, 600)) }
         div class="actions wide row" { (actions(health)) }
         section class="card" aria-labelledby="timeline-title" {
-            h2 id="timeline-title" { "The last " (plots::reach(history.begun(), now).words) }
-            (plots::timeline(&past, health, history.begun(), now))
-            p class="quiet" { "Remembered since the daemon started " (when(history.begun(), now, AGO)) "." }
+            h2 id="timeline-title" { "The last " (plots::timeline_span(history.since(), now).words) }
+            (plots::timeline(&past, health, history.since(), now))
+            p class="quiet" { "Remembered since the daemon started " (relative_time(history.since(), now, AGO)) "." }
         }
         div class="columns" {
             section class="card" aria-labelledby="health-title" {
@@ -112,8 +112,8 @@ fn present(shared: &Shared, health: &Health, now: Timestamp) -> Markup {
                 dl {
                     dt { "Freshness" } dd { (freshness(health, now)) }
                     dt { "Answers" } dd { (answers(health, now)) }
-                    dt { "Latency" } dd { (plots::spark(&latencies)) (plots::drawn(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
-                    dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (when(at, now, AGO)) } }
+                    dt { "Latency" } dd { (plots::sparkline(&latencies)) (plots::plot_data(&latencies)) @match health.latency_ms { Some(took) => { (took) " ms for the last answer" } None => "not measured" } }
+                    dt { "Restarts" } dd { (health.restarts) @if let Some(at) = health.last_restart { ", last " (relative_time(at, now, AGO)) } }
                 }
             }
             (identity(health))
@@ -126,7 +126,7 @@ fn identity(health: &Health) -> Markup {
         section class="card" aria-labelledby="who-title" {
             h2 id="who-title" { "Who it is" }
             dl {
-                dt { "Found" } dd { (found(health.source)) @if health.trusted { ", trusted" } @else { ", not trusted" } }
+                dt { "Found" } dd { (source_label(health.source)) @if health.trusted { ", trusted" } @else { ", not trusted" } }
                 dt { "Address" } dd { @match &health.url { Some(url) => code { (foreign(url, 300)) } None => "none known" } }
                 @if let Some(identity) = &health.party.identity { dt { "Identity" } dd { code { (foreign(identity, 120)) } } }
                 @if let Some(own) = &health.own_name { dt { "Calls itself" } dd { (foreign(own, 120)) } }
@@ -139,16 +139,16 @@ fn identity(health: &Health) -> Markup {
 }
 
 /// The time line in words, the latest first.
-fn turns(past: &crate::server::dashboard::history::Past, now: Timestamp) -> Markup {
+fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timestamp) -> Markup {
     html! {
-        @if !past.turns.is_empty() {
+        @if !past.transitions.is_empty() {
             details class="card" {
-                summary { (count(past.turns.len(), "change")) " of state" }
+                summary { (count(past.transitions.len(), "change")) " of state" }
                 div class="scroll" tabindex="0" role="region" aria-label="Changes of state" { table {
                     thead { tr { @for head in ["When", "From", "To", "Why"] { th scope="col" { (head) } } } }
-                    tbody { @for turn in past.turns.iter().rev().take(TURNS) {
+                    tbody { @for turn in past.transitions.iter().rev().take(TURNS) {
                         tr {
-                            td title=(minute(turn.at)) { (when(turn.at, now, AGO)) }
+                            td title=(minute(turn.at)) { (relative_time(turn.at, now, AGO)) }
                             td { @match turn.from { Some(state) => (badge(state)), None => "not known" } }
                             td { @match turn.to { Some(state) => (badge(state)), None => "gone" } }
                             td { (sentence(&turn.reason, 200)) }
@@ -160,11 +160,11 @@ fn turns(past: &crate::server::dashboard::history::Past, now: Timestamp) -> Mark
     }
 }
 
-fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) -> Markup {
+fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timestamp) -> Markup {
     let findings = findings_of(snapshot, &health.name);
     let entry = snapshot.catalog.entry(&health.name);
     html! {
-        (turns(&shared.dashboard.history.of(&health.name), now))
+        (turns(&shared.dashboard.history.for_scenario(&health.name), now))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
             @if findings.is_empty() { p { "Nothing was found wrong, left out or changed." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
@@ -174,10 +174,10 @@ fn offer(shared: &Shared, snapshot: &Snapshot, health: &Health, now: Timestamp) 
             @match entry {
                 None => p { "It has not said yet what it offers." },
                 Some(entry) => {
-                    @match &entry.standing {
-                        Standing::Published => {},
-                        Standing::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (sentence(why, 300)) },
-                        Standing::Hidden(why) => p class="bad" { "Not in the list: " (sentence(why, 300)) },
+                    @match &entry.visibility {
+                        Visibility::Published => {},
+                        Visibility::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (sentence(why, 300)) },
+                        Visibility::Hidden(why) => p class="bad" { "Not in the list: " (sentence(why, 300)) },
                     }
                     @if entry.tools.is_empty() { p { "It offers no tool." } }
                     ul {

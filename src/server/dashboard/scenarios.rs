@@ -13,10 +13,10 @@ use url::form_urlencoded;
 
 use crate::catalog::Snapshot;
 use crate::model::{Health, ScenarioState};
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
-use crate::server::dashboard::row::{badge, row};
-use crate::server::dashboard::text::{IN, count, foreign, when};
-use crate::server::{App, Shared};
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::scenario_row::{badge, row};
+use crate::server::dashboard::text::{IN, count, foreign, relative_time};
+use crate::server::{ServerState, SharedState};
 
 /// Rows shown at most before more are asked for.
 const ROWS: usize = 200;
@@ -25,7 +25,7 @@ const LONGEST_SEARCH: usize = 200;
 
 /// What the page is asked to show. What cannot be read is as if it were not given: the address is typed by people.
 #[derive(Debug, Default)]
-struct Wanted {
+struct ScenarioFilter {
     words: String,
     state: Option<ScenarioState>,
     sort: Sort,
@@ -53,8 +53,8 @@ impl Sort {
     ];
 }
 
-impl Wanted {
-    fn read(raw: Option<&str>) -> Self {
+impl ScenarioFilter {
+    fn parse(raw: Option<&str>) -> Self {
         let mut wanted = Self { rows: ROWS, ..Self::default() };
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             match &*name {
@@ -71,7 +71,7 @@ impl Wanted {
         wanted
     }
 
-    fn takes(&self, health: &Health) -> bool {
+    fn matches(&self, health: &Health) -> bool {
         let text = format!("{} {} {}", health.name, health.description.as_deref().unwrap_or_default(), health.reason);
         let text = text.to_lowercase();
         self.state.is_none_or(|state| state == health.state)
@@ -104,9 +104,13 @@ fn urgency(state: ScenarioState) -> u8 {
 }
 
 /// `GET /` for browsers. Parameters: `q`, `state`, `sort`, `rows`.
-pub(super) fn page(State(shared): State<App>, RawQuery(raw): RawQuery, asked: &HeaderMap) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
-    let wanted = Wanted::read(raw.as_deref());
+pub(super) fn page(
+    State(shared): State<SharedState>,
+    RawQuery(raw): RawQuery,
+    asked: &HeaderMap,
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    let wanted = ScenarioFilter::parse(raw.as_deref());
     let main = html! {
         h1 { "Scenarios" }
         form id="filter" class="filter" method="get" action="/" role="search" {
@@ -125,22 +129,22 @@ pub(super) fn page(State(shared): State<App>, RawQuery(raw): RawQuery, asked: &H
             (list(&shared, &snapshot, &wanted, now))
         }
     };
-    let page = Page { place: Some(Place::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
-    answer(asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Scenarios), title: "Scenarios", snapshot: &snapshot, now };
+    html_response(asked, page.render(&main))
 }
 
 /// `GET /dashboard/scenarios`: the part of the page that changes.
 pub(super) async fn part(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
-    answer(&asked, list(&shared, &snapshot, &Wanted::read(raw.as_deref()), now))
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    html_response(&asked, list(&shared, &snapshot, &ScenarioFilter::parse(raw.as_deref()), now))
 }
 
-fn list(shared: &Shared, snapshot: &Snapshot, wanted: &Wanted, now: Timestamp) -> Markup {
-    let mut rows: Vec<&Arc<Health>> = snapshot.health.values().filter(|health| wanted.takes(health)).collect();
+fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now: Timestamp) -> Markup {
+    let mut rows: Vec<&Arc<Health>> = snapshot.health.values().filter(|health| wanted.matches(health)).collect();
     wanted.order(&mut rows);
     let history = &shared.dashboard.history;
     html! {
@@ -193,7 +197,7 @@ fn isolation(snapshot: &Snapshot, now: Timestamp) -> Markup {
             section id="isolated" class="banner" aria-labelledby="isolated-title" {
                 h2 id="isolated-title" { "This daemon seems to be cut off" }
                 p { (foreign(&isolated.reason(), 600)) }
-                p { "Check the network of this machine. Withdrawals go on " (when(isolated.until, now, IN)) " at the latest; "
+                p { "Check the network of this machine. Withdrawals go on " (relative_time(isolated.until, now, IN)) " at the latest; "
                     (count(isolated.lost, "scenario")) " of " (isolated.of) " were lost." }
             }
         }

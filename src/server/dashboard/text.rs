@@ -74,22 +74,22 @@ pub(super) fn span(seconds: i64) -> String {
 
 /// How a moment is told, before it and after it; `{}` stands for the span. The page keeps it true as time goes on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct RelativePhrase {
     before: &'static str,
     after: &'static str,
 }
 
 /// What lies behind: `12 s ago`.
-pub(super) const AGO: Told = Told { before: "now", after: "{} ago" };
+pub(super) const AGO: RelativePhrase = RelativePhrase { before: "now", after: "{} ago" };
 /// What has lasted: `for 12 s`.
-pub(super) const FOR: Told = Told { before: "since now", after: "for {}" };
+pub(super) const FOR: RelativePhrase = RelativePhrase { before: "since now", after: "for {}" };
 /// What will be: `in 12 s`.
-pub(super) const IN: Told = Told { before: "in {}", after: "now" };
+pub(super) const IN: RelativePhrase = RelativePhrase { before: "in {}", after: "now" };
 /// How long an answer is still fresh.
-pub(super) const FRESH: Told = Told { before: "fresh for {}", after: "not fresh since {}" };
+pub(super) const FRESH: RelativePhrase = RelativePhrase { before: "fresh for {}", after: "not fresh since {}" };
 
 /// A moment relative to `now`.
-pub(super) fn when(at: Timestamp, now: Timestamp, told: Told) -> Markup {
+pub(super) fn relative_time(at: Timestamp, now: Timestamp, told: RelativePhrase) -> Markup {
     let seconds = at.duration_since(now).as_secs();
     let (form, seconds) = if at > now { (told.before, seconds) } else { (told.after, -seconds) };
     let text = form.replace("{}", &span(seconds));

@@ -12,17 +12,17 @@ use crate::calls::Calls;
 use crate::catalog::explain;
 use crate::formats;
 use crate::model::{Scope, ToolId, ViewTool};
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::dashboard::findings::finding_list;
 use crate::server::dashboard::findings::told;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
-use crate::server::dashboard::raw::indented;
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
+use crate::server::dashboard::raw_answer::indented;
 use crate::server::dashboard::schema;
-use crate::server::dashboard::text::{AGO, foreign, segment, sentence, when};
+use crate::server::dashboard::text::{AGO, foreign, relative_time, segment, sentence};
 use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
-use crate::server::http::query::{Query, once};
+use crate::server::http::query::{QueryParams, once};
 
 /// Characters of a document that are shown at most.
 const SHOWN: usize = 200_000;
@@ -31,15 +31,15 @@ const FIRST: &str = "openai";
 
 /// `GET /dashboard/tool`. Parameters: `id` (`scenario/tool`), `scope`, `format`.
 pub(super) async fn page(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
-    let query = Query::read(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
-    let scope: Scope = query.one("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("scope"), once("format")])?;
+    let scope: Scope = query.optional("scope").unwrap_or("global").parse().unwrap_or(Scope::Global);
     let view = in_scope(&scope);
-    let tool = lookup::tool(&snapshot.catalog, &view, query.required("id")?)?;
+    let tool = lookup::resolve_tool(&snapshot.catalog, &view, query.required("id")?)?;
     let explained = explain(&snapshot.catalog, &view, &tool);
     let published = snapshot.catalog.entry(&tool.id.scenario).is_some_and(|entry| entry.is_published());
     let main = html! {
@@ -64,29 +64,29 @@ pub(super) async fn page(
         section class="card" aria-labelledby="calls-title" { h2 id="calls-title" { "Calls" } (usage(&shared.calls, &tool.id, now)) }
         section class="card" aria-labelledby="formats-title" {
             h2 id="formats-title" { "What LLMs get" }
-            div id="format" { (in_format(&tool, query.one("format").unwrap_or(FIRST))) }
+            div id="format" { (in_format(&tool, query.optional("format").unwrap_or(FIRST))) }
         }
         details class="card" { summary { "Metadata as the scenario wrote it" } pre tabindex="0" { code { (pretty(tool.tool.metadata.get())) } } }
     };
     let page = Page {
-        place: Some(Place::Tools),
+        nav: Some(NavPage::Tools),
         title: &crate::server::dashboard::text::foreign_plain(tool.name.as_str(), 64),
         snapshot: &snapshot,
         now,
     };
-    answer(&asked, page.around(&main))
+    html_response(&asked, page.render(&main))
 }
 
 /// `GET /dashboard/tool/format`: what one format makes of it. Parameters: `id`, `format`.
 pub(super) async fn format(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let query = Query::read(raw.as_deref(), &[once("id"), once("format")])?;
+) -> Result<Response, ErrorPage> {
+    let query = QueryParams::parse(raw.as_deref(), &[once("id"), once("format")])?;
     let snapshot = shared.reader.snapshot();
-    let tool = lookup::tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
-    answer(&asked, in_format(&tool, query.format()?.id()))
+    let tool = lookup::resolve_tool(&snapshot.catalog, &in_scope(&Scope::Global), query.required("id")?)?;
+    html_response(&asked, in_format(&tool, query.format()?.id()))
 }
 
 /// How often it was called, and what came of it.
@@ -95,7 +95,7 @@ fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
         return html! { p { "No call of it is known." } };
     };
     html! {
-        p class="quiet" { "Counted since its first call, " (when(usage.first, now, AGO)) "." }
+        p class="quiet" { "Counted since its first call, " (relative_time(usage.first, now, AGO)) "." }
         table { tbody {
             tr { th scope="row" { "Calls" } td { (usage.calls) } }
             tr { th scope="row" { "Failures" } td {
@@ -106,7 +106,7 @@ fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
                 tr { th scope="row" { "Average duration" } td { (duration(mean)) } }
                 tr { th scope="row" { "Longest duration" } td { (duration(usage.longest)) } }
             }
-            tr { th scope="row" { "Last called" } td { (when(usage.last, now, AGO)) } }
+            tr { th scope="row" { "Last called" } td { (relative_time(usage.last, now, AGO)) } }
         } }
     }
 }

@@ -10,14 +10,14 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::catalog::{Catalog, Snapshot, Standing, Tier, View, ViewQuery};
+use crate::catalog::{Catalog, Snapshot, Tier, View, ViewQuery, Visibility};
 use crate::formats;
-use crate::model::{Approval, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
-use crate::server::App;
+use crate::model::{ApprovalPolicy, PreferenceTarget, Provenance, ScenarioName, Scope, ToolId, ViewTool};
+use crate::server::SharedState;
 use crate::server::api::lookup;
-use crate::server::api::preferences::read_change;
+use crate::server::api::preferences::parse_change;
 use crate::server::auth::Access;
-use crate::server::dashboard::page::{Page, Place, Refused, answer, moment};
+use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, segment, sentence};
 use crate::server::dashboard::{bulk_bar, links};
 use crate::server::http::body::JsonBody;
@@ -33,7 +33,7 @@ const LONGEST: usize = 200;
 
 /// What the page is asked to show. What cannot be read is as if it were not given.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct ToolFilter {
     words: String,
     scenario: String,
     category: String,
@@ -58,13 +58,13 @@ const STATES: [(&str, &str); 6] = [
 ];
 
 /// A tool and whether its scenario is published.
-struct Row {
+struct ToolRow {
     tool: Arc<ViewTool>,
     published: bool,
 }
 
-impl Wanted {
-    pub(super) fn read(raw: Option<&str>) -> Self {
+impl ToolFilter {
+    pub(super) fn parse(raw: Option<&str>) -> Self {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             let text = || value.trim().chars().take(LONGEST).collect();
@@ -99,15 +99,15 @@ impl Wanted {
     }
 
     /// The tools that are looked for, in order.
-    fn rows(&self, catalog: &Catalog) -> Vec<Row> {
+    fn rows(&self, catalog: &Catalog) -> Vec<ToolRow> {
         let listed = View::select(catalog, &self.query());
         let tools =
             if self.words.is_empty() { listed.tools().cloned().collect() } else { searched(&listed, &self.words) };
-        let mut rows: Vec<Row> = tools.into_iter().map(|tool| Row { tool, published: true }).collect();
-        let hidden = catalog.entries().filter(|entry| entry.standing != Standing::Published);
-        let hidden = hidden.flat_map(|entry| entry.tools.iter()).filter(|tool| self.takes_hidden(tool));
-        rows.extend(hidden.map(|tool| Row { tool: Arc::clone(tool), published: false }));
-        rows.retain(|row| self.state_is(row));
+        let mut rows: Vec<ToolRow> = tools.into_iter().map(|tool| ToolRow { tool, published: true }).collect();
+        let hidden = catalog.entries().filter(|entry| entry.visibility != Visibility::Published);
+        let hidden = hidden.flat_map(|entry| entry.tools.iter()).filter(|tool| self.matches_hidden(tool));
+        rows.extend(hidden.map(|tool| ToolRow { tool: Arc::clone(tool), published: false }));
+        rows.retain(|row| self.matches_state(row));
         rows
     }
 
@@ -116,7 +116,7 @@ impl Wanted {
         self.rows(catalog).into_iter().map(|row| row.tool.id.clone()).collect()
     }
 
-    fn takes_hidden(&self, tool: &ViewTool) -> bool {
+    fn matches_hidden(&self, tool: &ViewTool) -> bool {
         let text = format!("{} {} {}", tool.id, tool.name, &*tool.tool.description).to_lowercase();
         (self.scenario.is_empty() || tool.id.scenario.as_str() == self.scenario)
             && (self.category.is_empty() || tool.tool.category.as_deref() == Some(&*self.category))
@@ -124,8 +124,8 @@ impl Wanted {
             && self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
 
-    fn state_is(&self, row: &Row) -> bool {
-        let Row { tool, published } = row;
+    fn matches_state(&self, row: &ToolRow) -> bool {
+        let ToolRow { tool, published } = row;
         match &*self.state {
             "on" => *published && tool.effective.enabled,
             "off" => !tool.effective.enabled,
@@ -163,12 +163,12 @@ pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
 
 /// `GET /dashboard/tools`. Parameters: `q`, `scenario`, `category`, `tag`, `state`, `scope`.
 pub(super) async fn page(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let (snapshot, now) = moment(&shared);
-    let wanted = Wanted::read(raw.as_deref());
+) -> Result<Response, ErrorPage> {
+    let (snapshot, now) = current_snapshot(&shared);
+    let wanted = ToolFilter::parse(raw.as_deref());
     let main = html! {
         h1 { "Tools" }
         (filter(&snapshot, &wanted))
@@ -186,8 +186,8 @@ pub(super) async fn page(
             }
         }
     };
-    let page = Page { place: Some(Place::Tools), title: "Tools", snapshot: &snapshot, now };
-    answer(&asked, page.around(&main))
+    let page = Page { nav: Some(NavPage::Tools), title: "Tools", snapshot: &snapshot, now };
+    html_response(&asked, page.render(&main))
 }
 
 /// The heads of a table of tools.
@@ -195,7 +195,7 @@ pub(super) fn heads() -> Markup {
     html! { thead { tr { @for head in ["Tool", "Scenario", "Category and tags", "In the list", "Approval"] { th scope="col" { (head) } } } } }
 }
 
-fn filter(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
+fn filter(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
     let published = || snapshot.catalog.entries();
     let categories: std::collections::BTreeSet<&str> =
         published().flat_map(|entry| &entry.tools[..]).filter_map(|tool| tool.tool.category.as_deref()).collect();
@@ -229,18 +229,18 @@ fn scopes(snapshot: &Snapshot) -> Vec<String> {
 
 /// `GET /dashboard/tools/rows`: the rows `from` on, or the first `rows`.
 pub(super) async fn part(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     asked: HeaderMap,
-) -> Result<Response, Refused> {
-    let mut wanted = Wanted::read(raw.as_deref());
+) -> Result<Response, ErrorPage> {
+    let mut wanted = ToolFilter::parse(raw.as_deref());
     if wanted.from > 0 {
         wanted.rows = PAGE;
     }
-    answer(&asked, rows(&shared.reader.snapshot(), &wanted))
+    html_response(&asked, rows(&shared.reader.snapshot(), &wanted))
 }
 
-fn rows(snapshot: &Snapshot, wanted: &Wanted) -> Markup {
+fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
     let found = wanted.rows(&snapshot.catalog);
     let scope = wanted.scope();
     let end = wanted.from.saturating_add(wanted.rows);
@@ -277,21 +277,21 @@ fn counted(found: usize, shown: usize) -> Markup {
 
 /// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` of one tool, but answers its row as it is then.
 pub(super) async fn prefer(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     access: Access,
     asked: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, Problem> {
-    let (scope, target, patch) = read_change(&body)?;
+    let (scope, target, patch) = parse_change(&body)?;
     let PreferenceTarget::Tool(id) = &target else {
         return Err(Problem::bad_request("a row is of one tool: `target` must be `tool:<scenario>/<tool>`"));
     };
     let id = id.clone();
-    shared.prefer(access, scope.clone(), target, patch).await?;
+    shared.set_preference(access, scope.clone(), target, patch).await?;
     let snapshot = shared.reader.snapshot();
-    let found = lookup::tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
+    let found = lookup::resolve_tool(&snapshot.catalog, &in_scope(&scope), &id.to_string())?;
     let published = snapshot.catalog.entry(&id.scenario).is_some_and(|entry| entry.is_published());
-    answer(&asked, tool_row(&snapshot, &scope, &found, published)).map_err(Refused::into_problem)
+    html_response(&asked, tool_row(&snapshot, &scope, &found, published)).map_err(ErrorPage::into_problem)
 }
 
 /// A tool with its settings in a scope.
@@ -320,9 +320,9 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
 
 /// Why nothing of its scenario is in the list.
 fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
-    match &snapshot.catalog.entry(&tool.id.scenario)?.standing {
-        Standing::Published => None,
-        Standing::Withdrawn(why) | Standing::Hidden(why) => Some(why),
+    match &snapshot.catalog.entry(&tool.id.scenario)?.visibility {
+        Visibility::Published => None,
+        Visibility::Withdrawn(why) | Visibility::Hidden(why) => Some(why),
     }
 }
 
@@ -344,8 +344,8 @@ fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> M
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
             hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-trigger="change" {
-            option value=(Approval::Require.as_str()) selected[asks] { "ask first" }
-            option value=(Approval::Skip.as_str()) selected[!asks] { "not needed" }
+            option value=(ApprovalPolicy::Require.as_str()) selected[asks] { "ask first" }
+            option value=(ApprovalPolicy::Skip.as_str()) selected[!asks] { "not needed" }
         }
         (origin(&tool.effective.approval_source))
         @if own.is_some_and(|own| own.approval.is_some()) { (reset(scope, tool, "approval", key)) }
@@ -373,7 +373,7 @@ fn origin(source: &Provenance) -> Markup {
 }
 
 /// `GET /dashboard/tools/formats`: how large the list is in each format, against what is known to be taken.
-pub(super) async fn formats(State(shared): State<App>, asked: HeaderMap) -> Result<Response, Refused> {
+pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let mut lists = Vec::new();
     for format in formats::FORMATS.iter().copied() {
@@ -390,5 +390,5 @@ pub(super) async fn formats(State(shared): State<App>, asked: HeaderMap) -> Resu
         } }
         p class="quiet" { "Tokens are estimated, rather too high: vendors count differently, and do not say how." }
     };
-    answer(&asked, markup)
+    html_response(&asked, markup)
 }

@@ -13,32 +13,32 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderMap, HeaderName, Version};
 
-use crate::events::{Ask, Cursor, Ending, Form, Kind, Next, Subscription, Watch};
+use crate::events::{Cursor, DisconnectWatch, Ending, EventType, Form, Next, SubscribeRequest, Subscription};
 use crate::runtime::{Clock, StopTrigger};
-use crate::server::App;
-use crate::server::api::findings::read_all;
+use crate::server::SharedState;
+use crate::server::api::findings::parse_values;
 use crate::server::api::lookup;
-use crate::server::events::wire as event_wire;
+use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
-use crate::server::http::params::Takes;
-use crate::server::http::query::{ListQuery, Param, Query, many, once};
+use crate::server::http::params::ParamType;
+use crate::server::http::query::{ListQuery, Param, QueryParams, many, once};
 use crate::server::http::sse;
 use crate::views;
 
+pub(super) mod event_json;
 pub(super) mod socket;
-pub(super) mod wire;
 
 /// Where a client was that reconnects by itself.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a client may take for the last event of a stream, which says why it ends; then its connection is cut.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Ends the connection that a request came over, whatever it is doing.
 #[derive(Debug, Clone)]
-pub(in crate::server) struct LetGo(pub(in crate::server) Arc<StopTrigger>);
+pub(in crate::server) struct DisconnectTrigger(pub(in crate::server) Arc<StopTrigger>);
 
 /// What may be asked with: what may be asked of a list, and what to be told of.
-pub(in crate::server) const KNOWN: [Param; 14] = {
+pub(in crate::server) const PARAMS: [Param; 14] = {
     let mut all = [KIND; 14];
     let mut at = 0;
     while at < ListQuery::FOLLOWED.len() {
@@ -49,16 +49,16 @@ pub(in crate::server) const KNOWN: [Param; 14] = {
     all
 };
 const KIND: Param = many("kind")
-    .takes(Takes::Word(|| Kind::ALL.map(Kind::as_str).to_vec()))
+    .takes(ParamType::Word(|| EventType::ALL.map(EventType::as_str).to_vec()))
     .about("Only events of these kinds; all when not given.", "catalog");
 const CURSOR: Param = once("cursor")
     .about("The `id` of the last message that the client has. One that is not known gets a snapshot.", "");
 /// What a client that reconnects by itself says.
-pub(in crate::server) const RESUMED: &[Param] =
+pub(in crate::server) const RESUME_HEADERS: &[Param] =
     &[once("Last-Event-ID").about("The `id` of the last message that the client has, before `cursor`.", "")];
 
 /// One stream.
-struct Stream {
+struct SseStream {
     subscription: Subscription,
     clock: Clock,
     keep_alive: Duration,
@@ -71,41 +71,45 @@ struct Stream {
 /// `operation`; all by default) and, for clients that
 /// cannot set `Last-Event-ID`, `cursor`. 503 when too many follow already.
 pub(in crate::server) async fn follow(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     version: Version,
     headers: HeaderMap,
-    Extension(connection): Extension<LetGo>,
+    Extension(connection): Extension<DisconnectTrigger>,
 ) -> Result<Response, Problem> {
-    let ask = read(raw.as_deref(), &headers)?;
-    lookup::profile(&shared.reader.snapshot().catalog, &ask.query)?;
+    let ask = parse_subscription(raw.as_deref(), &headers)?;
+    lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);
     // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream still hangs.
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
-    shared.tasks.spawn(let_go(watch, connection, clock, hangs));
-    let stream = Stream { subscription, clock, keep_alive: shared.events.keep_alive(), begun: false, _open: open };
+    shared.tasks.spawn(disconnect_when_overrun(watch, connection, clock, hangs));
+    let stream = SseStream { subscription, clock, keep_alive: shared.events.keep_alive(), begun: false, _open: open };
     Ok(sse::response(unfold(Some(stream), next), version))
 }
 
 /// What is asked for by the query, and where the client was.
-pub(in crate::server) fn read(raw: Option<&str>, headers: &HeaderMap) -> Result<Ask, Problem> {
-    let query = Query::read(raw, &KNOWN)?;
-    let list = ListQuery::of(&query)?;
-    let kinds: BTreeSet<Kind> = read_all(&query, "kind", &Kind::ALL, Kind::as_str)?.into_iter().collect();
+pub(in crate::server) fn parse_subscription(
+    raw: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<SubscribeRequest, Problem> {
+    let query = QueryParams::parse(raw, &PARAMS)?;
+    let list = ListQuery::from_params(&query)?;
+    let kinds: BTreeSet<EventType> =
+        parse_values(&query, "kind", &EventType::ALL, EventType::as_str)?.into_iter().collect();
     // A client that reconnects by itself repeats the address with the cursor it began with.
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-    let cursor = known_to.or_else(|| query.one("cursor"));
-    Ok(Ask {
+    let cursor = known_to.or_else(|| query.optional("cursor"));
+    Ok(SubscribeRequest {
         query: views::effective(&list.view, list.format),
-        kinds: if kinds.is_empty() { Kind::ALL.into() } else { kinds },
+        kinds: if kinds.is_empty() { EventType::ALL.into() } else { kinds },
         // What is no cursor of ours is one that is not known: the client gets a snapshot.
         cursor: cursor.and_then(|text| text.parse::<Cursor>().ok()),
     })
 }
 
-async fn next(stream: Option<Stream>) -> Option<(Result<Bytes, Infallible>, Option<Stream>)> {
+async fn next(stream: Option<SseStream>) -> Option<(Result<Bytes, Infallible>, Option<SseStream>)> {
     let mut stream = stream?;
     if !stream.begun {
         stream.begun = true;
@@ -133,11 +137,16 @@ pub(in crate::server) fn reason(ending: Ending) -> &'static str {
 
 /// Cuts the connection of a client that has to be let go and does not even read why. `hangs` is alive while its stream is; without it
 /// the connection carries nothing else.
-async fn let_go(watch: Watch, connection: LetGo, clock: Clock, hangs: Option<Weak<()>>) {
+async fn disconnect_when_overrun(
+    watch: DisconnectWatch,
+    connection: DisconnectTrigger,
+    clock: Clock,
+    hangs: Option<Weak<()>>,
+) {
     if watch.ended().await.is_none() {
         return;
     }
-    clock.sleep(LAST_WORD).await;
+    clock.sleep(CLOSE_TIMEOUT).await;
     if hangs.is_none_or(|open| open.strong_count() > 0) {
         connection.0.stop();
     }

@@ -15,27 +15,27 @@ use http::HeaderMap;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::events::{Ending, Form, Next, Subscription, Watch};
+use crate::events::{DisconnectWatch, Ending, Form, Next, Subscription};
 use crate::runtime::Clock;
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::api::lookup;
 use crate::server::events;
-use crate::server::events::wire as event_wire;
+use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
 
 /// The largest frame that a client may send: those of the protocol itself have at most 125 bytes.
-const HEARD: usize = 1_024;
+const MAX_CLIENT_FRAME: usize = 1_024;
 /// Bytes that are read and gathered for writing at once. The library's own sizes would cost 256 KiB for each socket.
 const BUFFERS: usize = 1_024;
 /// So many pings without any answer, and the client is gone.
-const PINGS: u32 = 3;
+const MAX_UNANSWERED_PINGS: u32 = 3;
 /// How long a client may take for the frame that says why its socket ends; then its connection is cut.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What a client is told that says something.
-const SAYS_TOO_MUCH: &str = "this socket only tells; to follow something else, open another one";
+const CLIENT_MESSAGE_REFUSED: &str = "this socket only tells; to follow something else, open another one";
 
 /// A socket with what it tells.
-struct Telling {
+struct EventSocket {
     socket: WebSocket,
     subscription: Subscription,
     clock: Clock,
@@ -45,9 +45,9 @@ struct Telling {
 }
 
 /// Why a socket ends.
-enum End {
+enum SocketEnd {
     /// It is told why, if it still reads.
-    Told(u16, &'static str),
+    Close(u16, &'static str),
     /// There is nobody any more to be told.
     Gone,
 }
@@ -56,13 +56,13 @@ enum End {
 /// 1001 when the daemon stops, 1013 when the client does not keep up, 1008 when it says something. 426 without a handshake, 503
 /// when too many follow already.
 pub(in crate::server) async fn follow(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let ask = events::read(raw.as_deref(), &headers)?;
-    lookup::profile(&shared.reader.snapshot().catalog, &ask.query)?;
+    let ask = events::parse_subscription(raw.as_deref(), &headers)?;
+    lookup::check_profile(&shared.reader.snapshot().catalog, &ask.query)?;
     let upgrade = upgrade.map_err(|refused| Problem::upgrade_required(&refused.to_string()))?;
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();
@@ -70,20 +70,20 @@ pub(in crate::server) async fn follow(
     // Among our own tasks, so that a stop waits until the client was told.
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
-            Telling { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
+            EventSocket { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
         }
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
-    Ok(upgrade.max_frame_size(HEARD).max_message_size(HEARD).on_upgrade(async |socket| {
+    Ok(upgrade.max_frame_size(MAX_CLIENT_FRAME).max_message_size(MAX_CLIENT_FRAME).on_upgrade(async |socket| {
         // Fails only when the runtime is going down.
         let _ = opened.send(socket);
     }))
 }
 
-impl Telling {
+impl EventSocket {
     async fn run(mut self) {
-        let end = self.tell().await;
-        if let End::Told(code, reason) = end {
+        let end = self.send_events().await;
+        if let SocketEnd::Close(code, reason) = end {
             let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
             let farewell = async {
                 // The client answers with its own close; until then it may not have read ours.
@@ -91,22 +91,22 @@ impl Telling {
                     while let Some(Ok(_)) = self.socket.recv().await {}
                 }
             };
-            let _ = tokio::time::timeout(LAST_WORD, farewell).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, farewell).await;
         }
     }
 
     /// Tells what happens until the socket has to end.
-    async fn tell(&mut self) -> End {
+    async fn send_events(&mut self) -> SocketEnd {
         let mut ping_at = self.clock.now() + self.keep_alive;
         loop {
             tokio::select! {
                 next = self.subscription.next() => {
                     let message = match next {
                         Next::Message(message) => message.written(Form::Frame, event_wire::frame),
-                        Next::Ended(ending) => return told(ending),
+                        Next::Ended(ending) => return close_for(ending),
                     };
                     // What we write is JSON, so it is text.
-                    let Ok(text) = Utf8Bytes::try_from(message) else { return End::Gone };
+                    let Ok(text) = Utf8Bytes::try_from(message) else { return SocketEnd::Gone };
                     if let Some(end) = self.send(Message::Text(text)).await {
                         return end;
                     }
@@ -115,13 +115,13 @@ impl Telling {
                     // Pings are answered by the library.
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.unanswered = 0,
                     Some(Ok(Message::Text(_) | Message::Binary(_))) => {
-                        return End::Told(close_code::POLICY, SAYS_TOO_MUCH);
+                        return SocketEnd::Close(close_code::POLICY, CLIENT_MESSAGE_REFUSED);
                     }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return End::Gone,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return SocketEnd::Gone,
                 },
                 () = self.clock.sleep_until(ping_at) => {
-                    if self.unanswered >= PINGS {
-                        return End::Gone;
+                    if self.unanswered >= MAX_UNANSWERED_PINGS {
+                        return SocketEnd::Gone;
                     }
                     self.unanswered += 1;
                     ping_at = next_ping(ping_at, self.keep_alive, self.clock);
@@ -134,21 +134,21 @@ impl Telling {
     }
 
     /// Sends one frame. What ends the socket if that cannot be, or if it has to be let go before it has taken it.
-    async fn send(&mut self, message: Message) -> Option<End> {
-        let watch: Watch = self.subscription.watch();
+    async fn send(&mut self, message: Message) -> Option<SocketEnd> {
+        let watch: DisconnectWatch = self.subscription.watch();
         tokio::select! {
-            sent = self.socket.send(message) => sent.is_err().then_some(End::Gone),
-            Some(ending) = watch.ended() => Some(told(ending)),
+            sent = self.socket.send(message) => sent.is_err().then_some(SocketEnd::Gone),
+            Some(ending) = watch.ended() => Some(close_for(ending)),
         }
     }
 }
 
-fn told(ending: Ending) -> End {
+fn close_for(ending: Ending) -> SocketEnd {
     let code = match ending {
         Ending::Stopping => close_code::AWAY,
         Ending::Overrun => close_code::AGAIN,
     };
-    End::Told(code, events::reason(ending))
+    SocketEnd::Close(code, events::reason(ending))
 }
 
 /// After a long time in which nothing could be sent the pings of that time are not made up for.

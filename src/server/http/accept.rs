@@ -27,7 +27,7 @@ const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from
 
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::server) struct Limits {
+pub(in crate::server) struct ConnectionLimits {
     /// Connections at once; further ones wait in the kernel's queue. Where the system allows fewer open files, that bound is met
     /// first and waited out.
     pub(in crate::server) connections: usize,
@@ -40,7 +40,7 @@ pub(in crate::server) struct Limits {
     pub(in crate::server) stop_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             connections: 4_096,
@@ -69,7 +69,7 @@ where
 pub(in crate::server) async fn serve<M, S, B>(
     listener: TcpListener,
     service: M,
-    limits: Limits,
+    limits: ConnectionLimits,
     clock: Clock,
     tasks: &Tasks,
     stop: &Stop,
@@ -84,10 +84,10 @@ where
     let (cut_trigger, cut) = StopTrigger::new();
     let builder = builder(limits, tasks);
     let slots = Arc::new(Semaphore::new(limits.connections));
-    while let Some((stream, slot)) = next(&listener, &slots, clock, stop).await {
+    while let Some((stream, slot)) = next_connection(&listener, &slots, clock, stop).await {
         let (disconnect, disconnected) = cut.child();
         let service = service(&stream, disconnect);
-        let connection = answer(builder.clone(), stream, service, limits, disconnected, stop.clone());
+        let connection = serve_connection(builder.clone(), stream, service, limits, disconnected, stop.clone());
         tasks.spawn(async move {
             connection.await;
             // Held until the connection ends.
@@ -96,10 +96,10 @@ where
     }
     // The port is free from here on: a successor may bind it while we finish.
     drop(listener);
-    finish(limits, clock, &cut_trigger, &slots).await
+    drain(limits, clock, &cut_trigger, &slots).await
 }
 
-fn builder(limits: Limits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
+fn builder(limits: ConnectionLimits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
     let mut builder = auto::Builder::new(TaskExecutor(tasks.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
     // A peer that vanished without a word is found out by pings.
@@ -109,11 +109,11 @@ fn builder(limits: Limits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
 }
 
 /// Answers one client until its connection ends, or has to. After `stop` only answers under way are finished.
-async fn answer<S, B>(
+async fn serve_connection<S, B>(
     builder: auto::Builder<TaskExecutor>,
     stream: TcpStream,
     service: S,
-    limits: Limits,
+    limits: ConnectionLimits,
     disconnected: Stop,
     stop: Stop,
 ) where
@@ -154,7 +154,7 @@ async fn answer<S, B>(
 }
 
 /// The next connection with its slot; `None` when stopping.
-async fn next(
+async fn next_connection(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
     clock: Clock,
@@ -181,7 +181,7 @@ async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
                 let _ = stream.set_nodelay(true);
                 return stream;
             }
-            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) if is_client_gone(&error) => {}
             Err(error) => {
                 tracing::warn!(error = %error, wait_ms = wait.as_millis(), "cannot accept connections");
                 clock.sleep(wait).await;
@@ -192,13 +192,13 @@ async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
 }
 
 /// Whether the error tells of a client that left before it was accepted, not of ourselves.
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_client_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// Lets answers under way finish, and cuts what is left at the deadline. Returns how many connections that were.
-async fn finish(limits: Limits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
+async fn drain(limits: ConnectionLimits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
     let deadline = clock.now() + limits.stop_timeout;
     // Every connection gives its slot back when it ends; having them all means that none still writes.
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
@@ -233,7 +233,7 @@ mod tests {
         ended: JoinHandle<usize>,
     }
 
-    async fn fake(limits: Limits) -> Fake {
+    async fn fake(limits: ConnectionLimits) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (release, (count, entered)) = (Arc::new(Notify::new()), watch::channel(0));
@@ -287,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_idle_connection_does_not_hold_up_the_stop() {
-        let server = fake(Limits::default()).await;
+        let server = fake(ConnectionLimits::default()).await;
         let mut idle = server.ask("/").await;
         assert!(read_until(&mut idle, "done").await.starts_with("HTTP/1.1 200"));
         server.stop.stop();
@@ -297,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_under_way_is_finished_after_the_stop() {
-        let mut server = fake(Limits::default()).await;
+        let mut server = fake(ConnectionLimits::default()).await;
         let mut slow = server.ask("/slow").await;
         server.entered(1).await;
         server.stop.stop();
@@ -308,7 +308,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_does_not_end_in_time_is_cut_and_counted() {
-        let mut server = fake(Limits { stop_timeout: Duration::from_millis(20), ..Limits::default() }).await;
+        let mut server =
+            fake(ConnectionLimits { stop_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
         let mut slow = [server.ask("/slow").await, server.ask("/slow").await];
         server.entered(2).await;
         server.stop.stop();
@@ -318,7 +319,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_asks_nothing_is_let_go() {
-        let server = fake(Limits { head_timeout: Duration::from_millis(20), ..Limits::default() }).await;
+        let server =
+            fake(ConnectionLimits { head_timeout: Duration::from_millis(20), ..ConnectionLimits::default() }).await;
         // The second holds hyper in doubt about the version of HTTP.
         for beginning in ["", "P", "GET / HTTP/1.1\r\n"] {
             let mut silent = TcpStream::connect(server.address).await.unwrap();
@@ -334,7 +336,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_read_loses_its_slot() {
         let read_timeout = Duration::from_millis(50);
-        let mut server = fake(Limits { connections: 1, read_timeout, ..Limits::default() }).await;
+        let mut server = fake(ConnectionLimits { connections: 1, read_timeout, ..ConnectionLimits::default() }).await;
         let stuck = server.ask("/large").await;
         server.entered(1).await;
         // Only one connection is let in, so this one is answered when the other was let go.
@@ -348,7 +350,7 @@ mod tests {
 
     #[tokio::test]
     async fn further_connections_wait_for_a_slot() {
-        let mut server = fake(Limits { connections: 1, ..Limits::default() }).await;
+        let mut server = fake(ConnectionLimits { connections: 1, ..ConnectionLimits::default() }).await;
         let mut first = server.ask("/slow").await;
         server.entered(1).await;
         let mut second = server.ask("/").await;
@@ -365,7 +367,7 @@ mod tests {
 
     #[tokio::test]
     async fn http2_with_prior_knowledge_is_spoken() {
-        let server = fake(Limits::default()).await;
+        let server = fake(ConnectionLimits::default()).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         // RFC 9113 section 3.4: the preface, then a SETTINGS frame, here an empty one.
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();

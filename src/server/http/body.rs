@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(refused)) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
             Ok(Err(refused)) => return Err(unreadable(&refused)),
-            Err(_) => return Err(late()),
+            Err(_) => return Err(body_timeout()),
         };
         Ok(Self(bytes))
     }
@@ -41,7 +41,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
-        read_object(&bytes).map(Self)
+        parse_object(&bytes).map(Self)
     }
 }
 
@@ -55,12 +55,12 @@ fn unreadable(why: &dyn std::fmt::Display) -> Problem {
 }
 
 /// 408: the body did not arrive in time.
-pub(in crate::server) fn late() -> Problem {
+pub(in crate::server) fn body_timeout() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
 }
 
 /// Reads a body as one JSON object.
-fn read_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
+fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(other) => Err(Problem::bad_request(format!("the body must be a JSON object, got {}", shown(&other)))),
@@ -70,11 +70,11 @@ fn read_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
 
 impl JsonBody {
     /// Refuses members that are not among `known`.
-    pub(in crate::server) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+    pub(in crate::server) fn refuse_unknown(&self, known: &[&str]) -> Result<(), Problem> {
         let unknown = self.0.keys().find(|key| !known.contains(&key.as_str()));
         unknown.map_or(Ok(()), |key| {
             let detail = format!("unknown member `{}` in the body: known are {}", excerpt(key), known.join(", "));
-            Err(Problem::bad_request(detail).with("known", known.to_vec()))
+            Err(Problem::bad_request(detail).with_member("known", known.to_vec()))
         })
     }
 
@@ -103,17 +103,17 @@ mod tests {
 
     #[test]
     fn bodies_are_objects() {
-        assert_eq!(read_object(br#"{"a":1}"#).unwrap().len(), 1);
+        assert_eq!(parse_object(br#"{"a":1}"#).unwrap().len(), 1);
         for body in [&b""[..], b"[]", b"null", b"{", b"{} {}", b"\xff"] {
-            assert_eq!(read_object(body).unwrap_err().into_answer().status(), 400);
+            assert_eq!(parse_object(body).unwrap_err().into_full_response().status(), 400);
         }
     }
 
     #[test]
     fn members_are_known_and_texts_are_texts() {
-        let body = JsonBody(read_object(br#"{"scope":"global","x":1,"empty":""}"#).unwrap());
-        assert!(body.only(&["scope", "x", "empty"]).is_ok());
-        assert!(body.only(&["scope"]).is_err());
+        let body = JsonBody(parse_object(br#"{"scope":"global","x":1,"empty":""}"#).unwrap());
+        assert!(body.refuse_unknown(&["scope", "x", "empty"]).is_ok());
+        assert!(body.refuse_unknown(&["scope"]).is_err());
         assert_eq!(body.text("scope").unwrap(), "global");
         assert!(body.text("x").is_err() && body.text("empty").is_err() && body.text("absent").is_err());
     }

@@ -17,15 +17,15 @@ use serde_json::{Map, Value};
 
 use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
-use crate::state::Trouble;
+use crate::state::StateErrorKind;
 
 /// An answer that is not what was asked for.
 #[derive(Debug)]
-pub(in crate::server) struct Problem(Box<Details>);
+pub(in crate::server) struct Problem(Box<ProblemDetails>);
 
 /// In a box: results that hold a problem are handed up through many functions.
 #[derive(Debug)]
-struct Details {
+struct ProblemDetails {
     status: StatusCode,
     detail: String,
     /// Further members, such as `candidates` or `known`.
@@ -37,7 +37,7 @@ struct Details {
 /// to write instead.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
-pub(in crate::server) struct Document<'a> {
+pub(in crate::server) struct ProblemJson<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     /// The status in words.
@@ -54,7 +54,7 @@ pub(in crate::server) struct Document<'a> {
 impl Problem {
     /// A problem with the text for the client.
     pub(in crate::server) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Box::new(Details { status, detail: detail.into(), extras: Map::new(), header: None }))
+        Self(Box::new(ProblemDetails { status, detail: detail.into(), extras: Map::new(), header: None }))
     }
 
     /// 400: what the client wrote cannot be.
@@ -64,7 +64,7 @@ impl Problem {
 
     /// 401: what is asked for takes a token (RFC 9110 section 11.6.1). `challenge` is a header value.
     pub(in crate::server) fn unauthorized(detail: impl Into<String>, challenge: &'static str) -> Self {
-        let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with("code", "token_needed");
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with_member("code", "token_needed");
         problem.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
         problem
     }
@@ -99,11 +99,11 @@ impl Problem {
     /// 500: something unexpected; `cause` goes to the log only.
     pub(in crate::server) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
-        Self::failed()
+        Self::internal_logged()
     }
 
     /// 500, once the log knows why.
-    pub(in crate::server) fn failed() -> Self {
+    pub(in crate::server) fn internal_logged() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
     }
 
@@ -115,11 +115,13 @@ impl Problem {
     }
 
     /// A change could not be stored; the log knows why.
-    pub(in crate::server) fn unstored(trouble: Trouble) -> Self {
+    pub(in crate::server) fn storage_failed(trouble: StateErrorKind) -> Self {
         let (status, why) = match trouble {
-            Trouble::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
-            Trouble::Unwritable => (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written"),
-            Trouble::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
+            StateErrorKind::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
+            StateErrorKind::Unwritable => {
+                (StatusCode::SERVICE_UNAVAILABLE, " because the stored state cannot be written")
+            }
+            StateErrorKind::Other => (StatusCode::INTERNAL_SERVER_ERROR, ""),
         };
         Self::new(
             status,
@@ -128,28 +130,28 @@ impl Problem {
     }
 
     /// With a further member.
-    pub(in crate::server) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+    pub(in crate::server) fn with_member(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.0.extras.insert(member.to_owned(), value.into());
         self
     }
 
     /// The status and the text for the client.
-    pub(in crate::server) fn told(&self) -> (StatusCode, &str) {
+    pub(in crate::server) fn status_and_detail(&self) -> (StatusCode, &str) {
         (self.0.status, &self.0.detail)
     }
 
     /// What a client is told.
-    pub(in crate::server) fn document(&self) -> Document<'_> {
-        let Details { status, detail, extras, .. } = &*self.0;
+    pub(in crate::server) fn document(&self) -> ProblemJson<'_> {
+        let ProblemDetails { status, detail, extras, .. } = &*self.0;
         let title = status.canonical_reason().unwrap_or_default();
-        Document { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
+        ProblemJson { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
     }
 
     /// The answer.
-    pub(in crate::server) fn into_answer(self) -> http::Response<Full<Bytes>> {
+    pub(in crate::server) fn into_full_response(self) -> http::Response<Full<Bytes>> {
         // Texts, numbers and values always can be written.
         let body = serde_json::to_vec(&self.document()).unwrap_or_default();
-        let Details { status, header, .. } = *self.0;
+        let ProblemDetails { status, header, .. } = *self.0;
         let mut answer = http::Response::new(Full::new(Bytes::from(body)));
         *answer.status_mut() = status;
         answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -162,7 +164,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        self.into_answer().map(axum::body::Body::new)
+        self.into_full_response().map(axum::body::Body::new)
     }
 }
 
@@ -204,7 +206,7 @@ impl From<EngineError> for Problem {
             EngineError::TooManyPreferences => Self::new(StatusCode::CONFLICT, error.to_string()),
             EngineError::State(cause) => {
                 tracing::error!(error = %cause, "a change could not be stored");
-                Self::unstored(cause.trouble)
+                Self::storage_failed(cause.kind)
             }
             EngineError::Stopping => Self::busy("the daemon is stopping; try again soon"),
         }
@@ -224,7 +226,7 @@ mod tests {
     use serde_json::json;
 
     async fn told(problem: Problem) -> (StatusCode, Value) {
-        let answer = problem.into_answer();
+        let answer = problem.into_full_response();
         assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
         let status = answer.status();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -233,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_repeats_its_text_for_original_clients() {
-        let (status, body) = told(Problem::not_found("no such thing").with("candidates", vec!["a", "b"])).await;
+        let (status, body) = told(Problem::not_found("no such thing").with_member("candidates", vec!["a", "b"])).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let expected = json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such thing",
             "error": "no such thing", "candidates": ["a", "b"]});
@@ -244,12 +246,12 @@ mod tests {
     async fn a_failure_of_ours_tells_no_details() {
         let store = |place: &str, trouble| {
             let (place, message) = (place.into(), "it cannot be".into());
-            EngineError::State(StateError { what: "cannot save", place, message, trouble })
+            EngineError::State(StateError { what: "cannot save", place, message, kind })
         };
         for (trouble, expected) in [
-            (Trouble::Full, StatusCode::INSUFFICIENT_STORAGE),
-            (Trouble::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
-            (Trouble::Other, StatusCode::INTERNAL_SERVER_ERROR),
+            (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),
+            (StateErrorKind::Unwritable, StatusCode::SERVICE_UNAVAILABLE),
+            (StateErrorKind::Other, StatusCode::INTERNAL_SERVER_ERROR),
         ] {
             let (status, first) = told(store("/secret/state.db", trouble).into()).await;
             let (_, second) = told(store("/other", trouble).into()).await;

@@ -24,7 +24,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Debug)]
 pub(in crate::server) struct Guard {
     hosts: Vec<String>,
-    origins: Vec<Origin>,
+    origins: Vec<WebOrigin>,
     max_body: usize,
 }
 
@@ -37,11 +37,11 @@ pub(in crate::server) struct Pass {
 
 /// The lines of a head that are judged, found in one look: looking each of them up took as long as all the rest.
 #[derive(Debug, Default)]
-struct Lines<'a> {
+struct GuardHeaders<'a> {
     /// The first `Host`.
     host: Option<&'a HeaderValue>,
     /// There is a second one.
-    hosts: bool,
+    several_hosts: bool,
     origin: Option<&'a HeaderValue>,
     length: Option<&'a HeaderValue>,
     upgrade: bool,
@@ -49,7 +49,7 @@ struct Lines<'a> {
 
 /// `scheme://host[:port]`, lower case, with the port always filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
+struct WebOrigin {
     scheme: &'static str,
     host: String,
     port: u16,
@@ -57,15 +57,15 @@ struct Origin {
 
 impl Guard {
     /// The rules of `[server]`. An origin in it that is none is logged and never matches.
-    pub(in crate::server) fn new(config: &config::Server) -> Self {
+    pub(in crate::server) fn new(config: &config::ServerConfig) -> Self {
         let origin = |text: &String| {
-            let origin = Origin::read(text);
+            let origin = WebOrigin::parse(text);
             if origin.is_none() {
                 tracing::warn!(origin = %text, "`server.allowed_origins`: not `scheme://host[:port]`, ignored");
             }
             origin
         };
-        let hosts = config.allowed_hosts.iter().map(|host| plain_host(host)).collect();
+        let hosts = config.allowed_hosts.iter().map(|host| normalize_host(host)).collect();
         let origins = config.allowed_origins.iter().filter_map(origin).collect();
         Self { hosts, origins, max_body: config.max_body }
     }
@@ -77,7 +77,7 @@ impl Guard {
 
     /// Judges the head of a request that came to the address `local`. `has_body` is whether a body follows.
     pub(in crate::server) fn check(&self, head: &Parts, local: IpAddr, has_body: bool) -> Result<Pass, Problem> {
-        let lines = Lines::of(&head.headers);
+        let lines = GuardHeaders::from_headers(&head.headers);
         // A page of another site gains nothing by the request: it changes nothing, and its answer is kept from the page. A WebSocket is not
         // kept: browsers let any page open one and read it, and leave it to the server to look at the `Origin` (RFC 6455 section 10.2).
         let harmless = is_safe(&head.method) && !lines.upgrade;
@@ -88,7 +88,7 @@ impl Guard {
             return Err(Problem::too_large(self.max_body));
         }
         if !is_safe(&head.method) {
-            json_only(&head.headers, has_body)?;
+            require_json(&head.headers, has_body)?;
         }
         Ok(Pass { origin })
     }
@@ -97,20 +97,20 @@ impl Guard {
     fn host(
         &self,
         head: &Parts,
-        lines: &Lines<'_>,
+        lines: &GuardHeaders<'_>,
         local: IpAddr,
         harmless: bool,
     ) -> Result<Option<Authority>, Problem> {
         let line = lines.host;
         // RFC 9112 section 3.2: exactly one, also when the target itself names the host.
-        if lines.hosts || (line.is_none() && head.version == Version::HTTP_11) {
+        if lines.several_hosts || (line.is_none() && head.version == Version::HTTP_11) {
             return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
         }
         // What nearly every client sends needs no closer look, and the name is only needed where an `Origin` is compared with it.
         if harmless && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
             return Ok(None);
         }
-        let written = line.map(|line| read_authority(line.as_bytes())).transpose()?;
+        let written = line.map(|line| parse_authority(line.as_bytes())).transpose()?;
         for authority in [written.as_ref(), head.uri.authority()].into_iter().flatten() {
             if !self.is_ours(authority.host(), local) {
                 return Err(refused_host(authority.host()));
@@ -120,7 +120,7 @@ impl Guard {
     }
 
     fn is_ours(&self, host: &str, local: IpAddr) -> bool {
-        let host = plain_host(host);
+        let host = normalize_host(host);
         if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             let address = address.to_canonical();
             if address.is_loopback() || address == local.to_canonical() {
@@ -138,7 +138,7 @@ impl Guard {
         host: Option<&Authority>,
         harmless: bool,
     ) -> Result<Option<HeaderValue>, Problem> {
-        let origin = written.and_then(|origin| Origin::read(origin.to_str().ok()?));
+        let origin = written.and_then(|origin| WebOrigin::parse(origin.to_str().ok()?));
         if origin.as_ref().is_some_and(|origin| self.origins.contains(origin)) {
             return Ok(written.cloned());
         }
@@ -148,7 +148,7 @@ impl Guard {
         let ours = match (written, &origin) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(_), Some(origin)) => host.is_some_and(|host| origin.is_of(host)),
+            (Some(_), Some(origin)) => host.is_some_and(|host| origin.matches_host(host)),
         };
         if !ours {
             return Err(refused_origin(written));
@@ -160,12 +160,12 @@ impl Guard {
     }
 }
 
-impl<'a> Lines<'a> {
-    fn of(headers: &'a HeaderMap) -> Self {
+impl<'a> GuardHeaders<'a> {
+    fn from_headers(headers: &'a HeaderMap) -> Self {
         let mut lines = Self::default();
         for (name, value) in headers {
             if *name == HOST {
-                lines.hosts = lines.host.is_some();
+                lines.several_hosts = lines.host.is_some();
                 lines.host = lines.host.or(Some(value));
             } else if *name == ORIGIN {
                 lines.origin = lines.origin.or(Some(value));
@@ -179,29 +179,33 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Origin {
+impl WebOrigin {
     /// Nothing for `null` and for whatever is no web origin.
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
             "http" => ("http", 80),
             "https" => ("https", 443),
             _ => return None,
         };
-        let authority = read_authority(authority.as_bytes()).ok()?;
-        Some(Self { scheme, host: plain_host(authority.host()), port: authority.port_u16().unwrap_or(default_port) })
+        let authority = parse_authority(authority.as_bytes()).ok()?;
+        Some(Self {
+            scheme,
+            host: normalize_host(authority.host()),
+            port: authority.port_u16().unwrap_or(default_port),
+        })
     }
 
     /// Whether this is the origin of what is served at `host`. Behind a proxy that ends TLS the scheme is not ours, so it only tells
     /// the port that was left out.
-    fn is_of(&self, host: &Authority) -> bool {
+    fn matches_host(&self, host: &Authority) -> bool {
         let default_port = if self.scheme == "https" { 443 } else { 80 };
-        self.host == plain_host(host.host()) && self.port == host.port_u16().unwrap_or(default_port)
+        self.host == normalize_host(host.host()) && self.port == host.port_u16().unwrap_or(default_port)
     }
 }
 
 /// Lower case, without the dot that ends a fully qualified name.
-fn plain_host(host: &str) -> String {
+fn normalize_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -217,7 +221,7 @@ fn is_plainly_loopback(line: &HeaderValue) -> bool {
 }
 
 /// `host[:port]`; user names are refused (RFC 9110 section 7.2).
-fn read_authority(text: &[u8]) -> Result<Authority, Problem> {
+fn parse_authority(text: &[u8]) -> Result<Authority, Problem> {
     let authority = Authority::try_from(text).ok().filter(|authority| !authority.as_str().contains('@'));
     let refused = || {
         let text = excerpt(&String::from_utf8_lossy(text));
@@ -231,7 +235,7 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-fn json_only(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+fn require_json(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
     let written = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let essence = written.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     match essence.as_deref() {
@@ -272,7 +276,7 @@ mod tests {
     const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 5));
 
     fn guard() -> Guard {
-        Guard::new(&config::Server {
+        Guard::new(&config::ServerConfig {
             listen: "192.168.1.5:7400".parse().unwrap(),
             allowed_hosts: vec!["Tools.Example".into()],
             allowed_origins: vec!["https://ui.example".into(), "nonsense".into()],
@@ -292,7 +296,7 @@ mod tests {
         let (head, ()) = request.body(()).unwrap().into_parts();
         match guard().check(&head, LOCAL, has_body) {
             Ok(_) => 200,
-            Err(problem) => problem.into_answer().status().as_u16(),
+            Err(problem) => problem.into_full_response().status().as_u16(),
         }
     }
 

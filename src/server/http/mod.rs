@@ -2,10 +2,10 @@
 
 pub(super) mod accept;
 pub(super) mod body;
-pub(super) mod coding;
+pub(super) mod content_coding;
 pub(super) mod error;
 pub(super) mod guard;
 pub(super) mod params;
 pub(super) mod query;
-pub(super) mod repeats;
+pub(super) mod response_cache;
 pub(super) mod sse;

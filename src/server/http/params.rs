@@ -12,9 +12,9 @@ pub(in crate::server) struct Param {
     /// May be given several times, and hold several values with commas between.
     pub(in crate::server) many: bool,
     /// Must be given.
-    pub(in crate::server) must: bool,
+    pub(in crate::server) required: bool,
     /// What a value may be.
-    pub(in crate::server) takes: Takes,
+    pub(in crate::server) takes: ParamType,
     /// For people.
     pub(in crate::server) about: &'static str,
     /// A value that shows what is meant.
@@ -23,7 +23,7 @@ pub(in crate::server) struct Param {
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::server) enum Takes {
+pub(in crate::server) enum ParamType {
     /// Any text.
     Any,
     /// A text of at most so many characters.
@@ -40,7 +40,7 @@ pub(in crate::server) enum Takes {
 
 /// A parameter that may be given once.
 pub(in crate::server) const fn once(name: &'static str) -> Param {
-    Param { name, many: false, must: false, takes: Takes::Any, about: "", example: "" }
+    Param { name, many: false, required: false, takes: ParamType::Any, about: "", example: "" }
 }
 
 /// A parameter that may be repeated; each may hold several values with commas between.
@@ -50,7 +50,7 @@ pub(in crate::server) const fn many(name: &'static str) -> Param {
 
 impl Param {
     /// With what a value may be.
-    pub(in crate::server) const fn takes(self, takes: Takes) -> Self {
+    pub(in crate::server) const fn takes(self, takes: ParamType) -> Self {
         Self { takes, ..self }
     }
 
@@ -60,21 +60,21 @@ impl Param {
     }
 
     /// To be given always.
-    pub(in crate::server) const fn must(self) -> Self {
-        Self { must: true, ..self }
+    pub(in crate::server) const fn required(self) -> Self {
+        Self { required: true, ..self }
     }
 
     /// The schema of its value.
     pub(in crate::server) fn schema(&self) -> Value {
         let one = match self.takes {
             // A value of a list ends at a comma, and is nothing without its spaces.
-            Takes::Any if self.many => json!({"type": "string", "pattern": LISTED}),
-            Takes::Any => json!({"type": "string"}),
-            Takes::Text(most) => json!({"type": "string", "maxLength": most}),
-            Takes::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
-            Takes::Flag => json!({"type": "boolean"}),
-            Takes::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-            Takes::Word(words) => json!({"type": "string", "enum": words()}),
+            ParamType::Any if self.many => json!({"type": "string", "pattern": LISTED}),
+            ParamType::Any => json!({"type": "string"}),
+            ParamType::Text(most) => json!({"type": "string", "maxLength": most}),
+            ParamType::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
+            ParamType::Flag => json!({"type": "boolean"}),
+            ParamType::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            ParamType::Word(words) => json!({"type": "string", "enum": words()}),
         };
         if self.many { json!({"type": "array", "items": one}) } else { one }
     }
@@ -82,8 +82,8 @@ impl Param {
     /// The example as the schema has it.
     pub(in crate::server) fn example(&self) -> Value {
         let one = match self.takes {
-            Takes::Flag => json!(self.example == "true"),
-            Takes::Count(..) => self.example.parse::<u32>().map_or(Value::Null, Value::from),
+            ParamType::Flag => json!(self.example == "true"),
+            ParamType::Count(..) => self.example.parse::<u32>().map_or(Value::Null, Value::from),
             _ => json!(self.example),
         };
         if self.many { json!([one]) } else { one }
@@ -113,48 +113,48 @@ const _: () = assert!(SCENARIO_NAME_MAX == 100, "`grammar` says how long a scena
 
 /// The shape of the tools.
 pub(in crate::server) const FORMAT: Param = once("format")
-    .takes(Takes::Word(|| crate::formats::FORMATS.iter().map(|format| format.id()).collect()))
+    .takes(ParamType::Word(|| crate::formats::FORMATS.iter().map(|format| format.id()).collect()))
     .about("The shape of the tools: `native` is a Tool Discovery Protocol manifest, every other is what that vendor takes.", "anthropic");
 /// The asker's profile.
 pub(in crate::server) const PROFILE: Param = once("profile")
-    .takes(Takes::Matching(grammar::FREE))
+    .takes(ParamType::Matching(grammar::FREE))
     .about("The asker's profile, whose preferences hold and whose bounds apply.", "reviewer");
 /// The asker's conversation.
 pub(in crate::server) const CHAT: Param =
-    once("chat_id").takes(Takes::Matching(grammar::FREE)).about("The conversation, whose preferences hold.", "42");
+    once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("The conversation, whose preferences hold.", "42");
 /// Only tools of some scenarios.
 pub(in crate::server) const SCENARIOS: Param =
-    many("scenario").takes(Takes::Matching(grammar::SCENARIO)).about("Only tools of these scenarios.", "files");
+    many("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("Only tools of these scenarios.", "files");
 /// Only tools of some categories.
 pub(in crate::server) const CATEGORIES: Param = many("category").about("Only tools of these categories.", "disk");
 /// Only tools with some tags.
 pub(in crate::server) const TAGS: Param = many("tag").about("Only tools with one of these tags.", "read");
 /// With what lists leave out because it is switched off.
 pub(in crate::server) const INCLUDE_DISABLED: Param = once("include_disabled")
-    .takes(Takes::Flag)
+    .takes(ParamType::Flag)
     .about("Also tools that are switched off. With `format=native` only.", "false");
 
 /// A scenario in a path.
 pub(in crate::server) const SCENARIO_NAME: Param = once("name")
-    .takes(Takes::Matching(grammar::SCENARIO))
+    .takes(ParamType::Matching(grammar::SCENARIO))
     .about("The name that the scenario is filed under.", "files")
-    .must();
+    .required();
 /// A call that needs a yes, in a path.
 pub(in crate::server) const APPROVAL_ID: Param =
-    once("id").about("The `approval_id` that the caller got.", "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b").must();
+    once("id").about("The `approval_id` that the caller got.", "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b").required();
 /// An operation in a path.
 pub(in crate::server) const OPERATION_ID: Param =
-    once("id").about("The `operation_id` that the caller got.", "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f").must();
+    once("id").about("The `operation_id` that the caller got.", "64c0e8a2-9d5f-4b17-83e6-0a1b2c3d4e5f").required();
 /// A module in a path.
 pub(in crate::server) const MODULE: Param =
-    once("module").about("The name that the module is filed under.", "scheduler").must();
+    once("module").about("The name that the module is filed under.", "scheduler").required();
 /// A tool in a path.
 pub(in crate::server) const TOOL_NAME: Param = once("name")
     .about(
         "The published name, `scenario/tool` (the slash may be written `%2F`), or a name that only one tool has.",
         "read_text",
     )
-    .must();
+    .required();
 
 #[cfg(test)]
 mod tests {

@@ -6,12 +6,12 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use url::form_urlencoded;
 
-use crate::catalog::{Carried, Defer, ViewQuery};
+use crate::catalog::{Defer, StickyTools, ViewQuery};
 use crate::formats::{self, Format};
 use crate::model::{ScenarioName, Scope};
 use crate::server::http::error::{Problem, excerpt};
 use crate::server::http::params;
-use crate::server::http::params::Takes;
+use crate::server::http::params::ParamType;
 pub(in crate::server) use crate::server::http::params::{Param, many, once};
 
 /// For routes that take no parameters: refuses any.
@@ -22,17 +22,17 @@ impl<S: Sync> FromRequestParts<S> for NoQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Query::read(head.uri.query(), &[]).map(|_| Self)
+        QueryParams::parse(head.uri.query(), &[]).map(|_| Self)
     }
 }
 
 /// The parameters of one request, all of them known to the route.
 #[derive(Debug)]
-pub(in crate::server) struct Query(Vec<(String, String)>);
+pub(in crate::server) struct QueryParams(Vec<(String, String)>);
 
-impl Query {
+impl QueryParams {
     /// Reads the part of the target after `?`.
-    pub(in crate::server) fn read(raw: Option<&str>, known: &[Param]) -> Result<Self, Problem> {
+    pub(in crate::server) fn parse(raw: Option<&str>, known: &[Param]) -> Result<Self, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             let Some(param) = known.iter().find(|param| param.name == name) else {
@@ -47,18 +47,18 @@ impl Query {
     }
 
     /// The value of a parameter that may be given once.
-    pub(in crate::server) fn one(&self, name: &str) -> Option<&str> {
+    pub(in crate::server) fn optional(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// The value of a parameter that must be given.
     pub(in crate::server) fn required(&self, name: &str) -> Result<&str, Problem> {
         let missing = || Problem::bad_request(format!("`{name}` is missing from the query"));
-        self.one(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+        self.optional(name).filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
     /// The values of a parameter that may be repeated. An empty one is refused: it is nearly always a variable that was not set.
-    pub(in crate::server) fn all(&self, name: &str) -> Result<Vec<&str>, Problem> {
+    pub(in crate::server) fn list(&self, name: &str) -> Result<Vec<&str>, Problem> {
         let given = self.0.iter().filter(|(given, _)| given == name).flat_map(|(_, value)| value.split(','));
         let values: Vec<&str> = given.map(str::trim).collect();
         if values.contains(&"") { Err(bad_value(name, "", "at least one character")) } else { Ok(values) }
@@ -66,7 +66,7 @@ impl Query {
 
     /// `true` or `false`; `false` when not given.
     pub(in crate::server) fn flag(&self, name: &str) -> Result<bool, Problem> {
-        match self.one(name) {
+        match self.optional(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(other) => Err(bad_value(name, other, "`true` or `false`")),
@@ -75,13 +75,13 @@ impl Query {
 
     /// A scenario name; nothing when not given.
     pub(in crate::server) fn scenario(&self, name: &str) -> Result<Option<ScenarioName>, Problem> {
-        self.one(name).map(|value| scenario(name, value)).transpose()
+        self.optional(name).map(|value| scenario(name, value)).transpose()
     }
 
     /// The asker's scope in `profile` and `chat_id`, as a query for all tools in it.
     pub(in crate::server) fn scope(&self) -> Result<ViewQuery, Problem> {
         let text = |name: &str, kind: &str| {
-            let value = self.one(name)?;
+            let value = self.optional(name)?;
             // The grammar of scopes is the model's; it is only asked here.
             let checked = format!("{kind}:{value}").parse::<Scope>();
             Some(checked.map(|_| value.to_owned()).map_err(|_| bad_value(name, value, FREE_TEXT)))
@@ -94,10 +94,10 @@ impl Query {
     /// The format in `format`; the first of the table when not given.
     pub(in crate::server) fn format(&self) -> Result<&'static dyn Format, Problem> {
         let known: Vec<&str> = formats::FORMATS.iter().map(|format| format.id()).collect();
-        let id = self.one("format").unwrap_or(known[0]);
+        let id = self.optional("format").unwrap_or(known[0]);
         formats::by_id(id).ok_or_else(|| {
             let allowed = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
-            bad_value("format", id, &allowed).with("known", known)
+            bad_value("format", id, &allowed).with_member("known", known)
         })
     }
 }
@@ -109,16 +109,16 @@ const LONGEST_SEARCH: usize = 1_000;
 const LONGEST_STICKY: usize = 8_000;
 
 const MAX_TOKENS: Param = once("max_tokens")
-    .takes(Takes::Count(1, u32::MAX))
+    .takes(ParamType::Count(1, u32::MAX))
     .about("The tools must fit in so many tokens of a prompt, as they are estimated.", "4000");
 const DEFER: Param = once("defer")
-    .takes(Takes::Word(|| vec!["relevance", "preference"]))
+    .takes(ParamType::Word(|| vec!["relevance", "preference"]))
     .about("What does not fit is offered by name only, where the format can say that; `relevance` needs `q`, `preference` goes without.", "relevance");
 const STICKY: Param = once("sticky")
-    .takes(Takes::Text(LONGEST_STICKY))
+    .takes(ParamType::Text(LONGEST_STICKY))
     .about("The `Callsheet-Selection` of the list that the conversation has; empty for its first.", "");
 const REPORT: Param = once("report")
-    .takes(Takes::Flag)
+    .takes(ParamType::Flag)
     .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
 
 /// What `GET /api/v1/tools` asks for.
@@ -141,20 +141,20 @@ impl ListQuery {
         params::CATEGORIES,
         params::TAGS,
         once("q")
-            .takes(Takes::Text(LONGEST_SEARCH))
+            .takes(ParamType::Text(LONGEST_SEARCH))
             .about("Only tools that fit these words, the best first.", "read a file"),
         once("max_tools")
-            .takes(Takes::Count(0, u32::MAX))
+            .takes(ParamType::Count(0, u32::MAX))
             .about("So many tools at most; 0 lifts the limit of the format, too.", "20"),
         params::INCLUDE_DISABLED,
         once("include_internal")
-            .takes(Takes::Flag)
+            .takes(ParamType::Flag)
             .about("Also tools that their scenario marks as internal. With `format=native` only.", "false"),
         once("strict")
-            .takes(Takes::Flag)
+            .takes(ParamType::Flag)
             .about("Schemas as a vendor's strict mode wants them, where the format has it.", "true"),
         once("cache")
-            .takes(Takes::Flag)
+            .takes(ParamType::Flag)
             .about("With a mark for the vendor's prompt cache, where the format has it.", "true"),
     ];
     /// All its parameters.
@@ -171,26 +171,26 @@ impl ListQuery {
 
     /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
     /// empty then, as it will be when that scenario has gone.
-    pub(in crate::server) fn read(raw: Option<&str>) -> Result<Self, Problem> {
-        Self::of(&Query::read(raw, &Self::KNOWN)?)
+    pub(in crate::server) fn parse(raw: Option<&str>) -> Result<Self, Problem> {
+        Self::from_params(&QueryParams::parse(raw, &Self::KNOWN)?)
     }
 
     /// The same, of a query that may have further parameters.
-    pub(in crate::server) fn of(query: &Query) -> Result<Self, Problem> {
+    pub(in crate::server) fn from_params(query: &QueryParams) -> Result<Self, Problem> {
         let format = query.format()?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
-            Ok(query.all(name)?.into_iter().map(str::to_owned).collect())
+            Ok(query.list(name)?.into_iter().map(str::to_owned).collect())
         };
-        let scenarios = query.all("scenario")?.into_iter().map(|value| scenario("scenario", value));
+        let scenarios = query.list("scenario")?.into_iter().map(|value| scenario("scenario", value));
         let view = ViewQuery {
             scenarios: scenarios.collect::<Result<_, _>>()?,
             categories: texts("category")?,
             tags: texts("tag")?,
-            q: search(query.one("q"))?,
-            max_tools: max_tools(query.one("max_tools"))?,
-            max_tokens: max_tokens(query.one("max_tokens"))?,
+            q: search(query.optional("q"))?,
+            max_tools: max_tools(query.optional("max_tools"))?,
+            max_tokens: max_tokens(query.optional("max_tokens"))?,
             defer: defer(query)?,
-            sticky: sticky(query.one("sticky"))?,
+            sticky: sticky(query.optional("sticky"))?,
             include_disabled: query.flag("include_disabled")?,
             include_internal: query.flag("include_internal")?,
             ..query.scope()?
@@ -206,9 +206,14 @@ impl ListQuery {
 
 /// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did. Only
 /// deferring has a meaning for every format: where it cannot be said, the list is shorter.
-fn with_options(query: &Query, format: &'static dyn Format, deferring: bool) -> Result<&'static dyn Format, Problem> {
-    let options = formats::Options { strict: query.flag("strict")?, cache: query.flag("cache")?, deferring: false };
-    let deferring = formats::Options { deferring, ..options };
+fn with_options(
+    query: &QueryParams,
+    format: &'static dyn Format,
+    deferring: bool,
+) -> Result<&'static dyn Format, Problem> {
+    let options =
+        formats::FormatOptions { strict: query.flag("strict")?, cache: query.flag("cache")?, deferring: false };
+    let deferring = formats::FormatOptions { deferring, ..options };
     formats::with_options(format, deferring).or_else(|| formats::with_options(format, options)).ok_or_else(|| {
         let have = formats::FORMATS.iter().filter(|format| format.variant(options).is_some());
         let have: Vec<String> = have.map(|format| format!("`{}`", format.id())).collect();
@@ -237,9 +242,9 @@ fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
     text.map(read).transpose()
 }
 
-fn defer(query: &Query) -> Result<Option<Defer>, Problem> {
-    let searched = query.one("q").is_some_and(|text| !text.trim().is_empty());
-    match query.one("defer") {
+fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
+    let searched = query.optional("q").is_some_and(|text| !text.trim().is_empty());
+    match query.optional("defer") {
         None => Ok(None),
         Some("relevance") if searched => Ok(Some(Defer::Relevance)),
         Some("relevance") => {
@@ -255,11 +260,11 @@ fn defer(query: &Query) -> Result<Option<Defer>, Problem> {
 }
 
 /// An empty one begins a conversation. One that cannot be read must not break it, so that is told in the answer only.
-fn sticky(text: Option<&str>) -> Result<Option<Carried>, Problem> {
+fn sticky(text: Option<&str>) -> Result<Option<StickyTools>, Problem> {
     if let Some(long) = text.filter(|text| text.chars().nth(LONGEST_STICKY).is_some()) {
         return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
     }
-    Ok(text.map(Carried::read))
+    Ok(text.map(StickyTools::parse))
 }
 
 /// 0 is passed on: it lifts the format's own cap.
@@ -289,7 +294,7 @@ fn unknown(name: &str, known: &[Param]) -> Problem {
         [] => "this route takes none".to_owned(),
         _ => format!("known are {}", known.join(", ")),
     };
-    Problem::bad_request(format!("unknown query parameter `{}`: {listed}", excerpt(name))).with("known", known)
+    Problem::bad_request(format!("unknown query parameter `{}`: {listed}", excerpt(name))).with_member("known", known)
 }
 
 #[cfg(test)]
@@ -298,7 +303,7 @@ mod tests {
     use http_body_util::BodyExt;
 
     async fn refusal(raw: &str) -> String {
-        let answer = ListQuery::read(Some(raw)).err().expect(raw).into_answer();
+        let answer = ListQuery::parse(Some(raw)).err().expect(raw).into_full_response();
         assert_eq!(answer.status(), 400, "{raw}");
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -308,7 +313,7 @@ mod tests {
     #[test]
     fn nothing_given_is_the_native_list_of_everything_enabled() {
         for raw in [None, Some("")] {
-            let list = ListQuery::read(raw).unwrap();
+            let list = ListQuery::parse(raw).unwrap();
             assert_eq!(list.format.id(), "native");
             assert_eq!(list.view, ViewQuery::default());
         }
@@ -319,7 +324,7 @@ mod tests {
         let raw = "format=native&profile=coder&chat_id=7%20f&scenario=b,a&scenario=c&category=x%2Cy&tag=t\
             &q=Read++file%20read&max_tools=0&include_disabled=true&include_internal=true\
             &max_tokens=900&defer=relevance&sticky=0123456789ab&report=true";
-        let list = ListQuery::read(Some(raw)).unwrap();
+        let list = ListQuery::parse(Some(raw)).unwrap();
         let view = list.view;
         let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
         assert_eq!(view.profile.as_deref(), Some("coder"));

@@ -6,14 +6,14 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::server::events::wire as event_wire;
+use crate::server::events::event_json as event_wire;
 use crate::server::http::error;
 use crate::server::http::params::Param;
 use crate::server::openapi::examples;
 use crate::server::openapi::examples::Example;
 use crate::server::openapi::refusals::COMMON;
-use crate::server::openapi::{Answer, Operation, Tag, Verb};
-use crate::server::routes::Route;
+use crate::server::openapi::{OperationSpec, ResponseSpec, Tag, Verb};
+use crate::server::routes::RouteSpec;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
@@ -29,11 +29,11 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
     Where `server.operator_token` is configured, operations that approve, operate or loosen need that token; they name it in `security`.";
 
 /// The whole description of these routes.
-pub(in crate::server) fn document(routes: &[Route]) -> Value {
-    let mut making = Making { schemas: generator(), examples: examples::all() };
-    let problem = making.schemas.subschema_for::<error::Document<'_>>();
+pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
+    let mut making = DocumentBuilder { schemas: generator(), examples: examples::parse_examples() };
+    let problem = making.schemas.subschema_for::<error::ProblemJson<'_>>();
     // Not referred to by an operation: a stream is no document, but what its messages hold is.
-    making.schemas.subschema_for::<event_wire::Frame<'_>>();
+    making.schemas.subschema_for::<event_wire::EventJson<'_>>();
     let paths = making.paths(routes);
     let responses: Map<String, Value> = COMMON
         .iter()
@@ -75,17 +75,17 @@ fn generator() -> SchemaGenerator {
 }
 
 /// The path of an operation as the document writes it: `{*name}` is `{name}`, since a value may hold slashes anyway.
-pub(super) fn written_path(route: &Route, operation: &Operation) -> String {
-    format!("{}{}", route.path.replace("{*", "{"), operation.below)
+pub(super) fn written_path(route: &RouteSpec, operation: &OperationSpec) -> String {
+    format!("{}{}", route.path.replace("{*", "{"), operation.path_suffix)
 }
 
-struct Making {
+struct DocumentBuilder {
     schemas: SchemaGenerator,
     examples: Vec<Example>,
 }
 
-impl Making {
-    fn paths(&mut self, routes: &[Route]) -> Map<String, Value> {
+impl DocumentBuilder {
+    fn paths(&mut self, routes: &[RouteSpec]) -> Map<String, Value> {
         let mut paths = Map::new();
         for route in routes {
             for operation in route.operations {
@@ -97,8 +97,8 @@ impl Making {
         paths
     }
 
-    fn operation(&mut self, route: &Route, operation: &Operation) -> Value {
-        let mut parameters: Vec<Value> = route.places.iter().map(|param| parameter("path", param)).collect();
+    fn operation(&mut self, route: &RouteSpec, operation: &OperationSpec) -> Value {
+        let mut parameters: Vec<Value> = route.path_params.iter().map(|param| parameter("path", param)).collect();
         parameters.extend(operation.query.iter().map(|param| parameter("query", param)));
         parameters.extend(operation.headers.iter().map(|param| parameter("header", param)));
         if operation.revalidates {
@@ -128,17 +128,17 @@ impl Making {
     }
 
     /// Every status that it can answer, in order.
-    fn responses(&mut self, operation: &Operation) -> Map<String, Value> {
+    fn responses(&mut self, operation: &OperationSpec) -> Map<String, Value> {
         let mut by_status = BTreeMap::new();
-        for common in COMMON.iter().filter(|common| (common.of)(operation)) {
+        for common in COMMON.iter().filter(|common| (common.applies_to)(operation)) {
             by_status.insert(common.status, json!({"$ref": format!("#/components/responses/{}", common.name)}));
         }
         for refusal in operation.refuses {
             let mut examples = self.examples(operation, refusal.status, |example| Some(example.answer.clone()));
-            if let Some(made) = refusal.made {
+            if let Some(made) = refusal.example {
                 examples.insert(format!("{}Refused", operation.id), json!({"value": made().document()}));
             }
-            let schema = self.schemas.subschema_for::<error::Document<'_>>();
+            let schema = self.schemas.subschema_for::<error::ProblemJson<'_>>();
             let content = json!({PROBLEM: {"schema": schema, "examples": examples}});
             by_status.insert(refusal.status, json!({"description": refusal.about, "content": content}));
         }
@@ -152,7 +152,7 @@ impl Making {
         by_status.into_iter().map(|(status, response)| (status.to_string(), response)).collect()
     }
 
-    fn answer(&mut self, operation: &Operation, answer: &Answer) -> Value {
+    fn answer(&mut self, operation: &OperationSpec, answer: &ResponseSpec) -> Value {
         let mut response = json!({"description": capitalised(answer.about), "headers": headers(operation, answer)});
         if let Some(content) = answer.content {
             let schema = (content.schema)(&mut self.schemas);
@@ -165,7 +165,7 @@ impl Making {
     /// The examples of one status, each under a name of its own, with the request as its summary.
     fn examples(
         &self,
-        operation: &Operation,
+        operation: &OperationSpec,
         status: u16,
         part: impl Fn(&Example) -> Option<Value>,
     ) -> Map<String, Value> {
@@ -182,7 +182,7 @@ fn parameter(place: &str, param: &Param) -> Value {
     let mut described = json!({
         "name": param.name,
         "in": place,
-        "required": param.must || place == "path",
+        "required": param.required || place == "path",
         "description": param.about,
         "schema": param.schema(),
     });
@@ -196,7 +196,7 @@ fn parameter(place: &str, param: &Param) -> Value {
     described
 }
 
-fn headers(operation: &Operation, answer: &Answer) -> Map<String, Value> {
+fn headers(operation: &OperationSpec, answer: &ResponseSpec) -> Map<String, Value> {
     let described = |about: &str| json!({"description": about, "schema": {"type": "string"}});
     let mut headers = Map::new();
     if operation.revalidates {

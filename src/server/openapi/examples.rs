@@ -21,7 +21,7 @@ pub(super) struct Example {
 const WRITTEN: &str = include_str!("examples.json");
 
 /// All of them, in the order in which people read them. A test holds the file readable.
-pub(super) fn all() -> Vec<Example> {
+pub(super) fn parse_examples() -> Vec<Example> {
     serde_json::from_str(WRITTEN).unwrap_or_default()
 }
 

@@ -8,20 +8,20 @@
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::server::App;
+use crate::server::SharedState;
 use crate::server::auth::Right;
 use crate::server::http::error::Problem;
 use crate::server::http::params::Param;
 
 pub(super) mod document;
 mod examples;
+pub(super) mod list_schemas;
 mod refusals;
 pub(super) mod serve;
-pub(super) mod shapes;
 
 /// What one method of one path does.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Operation {
+pub(super) struct OperationSpec {
     pub(super) verb: Verb,
     /// What its caller needs.
     pub(super) right: Right,
@@ -31,22 +31,22 @@ pub(super) struct Operation {
     /// In a few words.
     pub(super) summary: &'static str,
     /// What it answers when all is well.
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseSpec,
     /// Nothing for what another operation of the same route answers, too.
-    pub(super) handler: Option<fn() -> MethodRouter<App>>,
+    pub(super) handler: Option<fn() -> MethodRouter<SharedState>>,
     /// What the path has after that of its route.
-    pub(super) below: &'static str,
+    pub(super) path_suffix: &'static str,
     /// In whole sentences, what a reader of the summary may still want to know.
     pub(super) about: &'static str,
     /// The very table that the handler reads the query with.
     pub(super) query: &'static [Param],
     /// The headers that it looks at.
     pub(super) headers: &'static [Param],
-    pub(super) body: Option<Content>,
+    pub(super) body: Option<ContentSpec>,
     /// Further answers that are no refusals.
-    pub(super) also: &'static [Answer],
+    pub(super) also: &'static [ResponseSpec],
     /// What it may refuse, beside what all of its kind do.
-    pub(super) refuses: &'static [Refusal],
+    pub(super) refuses: &'static [RefusalSpec],
     /// Whether what it changes is stored.
     pub(super) stores: bool,
     /// Whether it answers 304 to who has the content.
@@ -77,68 +77,68 @@ pub(super) enum Tag {
 
 /// An answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct ResponseSpec {
     pub(super) status: u16,
     pub(super) about: &'static str,
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<ContentSpec>,
     /// Headers beside those that every answer has: names with what they say.
     pub(super) headers: &'static [(&'static str, &'static str)],
 }
 
 /// Why it may not answer what was asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Refusal {
+pub(super) struct RefusalSpec {
     pub(super) status: u16,
     pub(super) about: &'static str,
     /// An example, where none can be asked for in a test.
-    pub(super) made: Option<fn() -> Problem>,
+    pub(super) example: Option<fn() -> Problem>,
 }
 
 /// A refusal with its status, and when it comes.
-pub(super) const fn refusal(status: u16, about: &'static str) -> Refusal {
-    Refusal { status, about, made: None }
+pub(super) const fn refusal(status: u16, about: &'static str) -> RefusalSpec {
+    RefusalSpec { status, about, example: None }
 }
 
-impl Refusal {
+impl RefusalSpec {
     /// With an example by the code that says so.
-    pub(super) const fn made(self, made: fn() -> Problem) -> Self {
-        Self { made: Some(made), ..self }
+    pub(super) const fn with_example(self, made: fn() -> Problem) -> Self {
+        Self { example: Some(made), ..self }
     }
 }
 
 /// What a body is made of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Content {
+pub(super) struct ContentSpec {
     pub(super) media: &'static str,
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 /// 200 with what is written of `T` as JSON.
-pub(super) const fn json<T: JsonSchema>(about: &'static str) -> Answer {
-    Answer { status: 200, about, content: Some(json_body::<T>()), headers: &[] }
+pub(super) const fn json<T: JsonSchema>(about: &'static str) -> ResponseSpec {
+    ResponseSpec { status: 200, about, content: Some(json_body::<T>()), headers: &[] }
 }
 
 /// A JSON body of `T`.
-pub(super) const fn json_body<T: JsonSchema>() -> Content {
-    Content { media: "application/json", schema: |generator| generator.subschema_for::<T>() }
+pub(super) const fn json_body<T: JsonSchema>() -> ContentSpec {
+    ContentSpec { media: "application/json", schema: |generator| generator.subschema_for::<T>() }
 }
 
 /// 200 with a text of this media type.
-pub(super) const fn text(media: &'static str, about: &'static str) -> Answer {
-    Answer {
+pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSpec {
+    ResponseSpec {
         status: 200,
         about,
-        content: Some(Content { media, schema: SchemaGenerator::subschema_for::<String> }),
+        content: Some(ContentSpec { media, schema: SchemaGenerator::subschema_for::<String> }),
         headers: &[],
     }
 }
 
 /// 200 with a stream of server-sent events, each of which is a `T`: `OpenAPI` 3.1 has no word of its own for that.
-pub(super) const fn streamed<T: JsonSchema>(about: &'static str) -> Answer {
-    Answer { content: Some(Content { media: "text/event-stream", ..json_body::<T>() }), ..json::<T>(about) }
+pub(super) const fn streamed<T: JsonSchema>(about: &'static str) -> ResponseSpec {
+    ResponseSpec { content: Some(ContentSpec { media: "text/event-stream", ..json_body::<T>() }), ..json::<T>(about) }
 }
 
-impl Answer {
+impl ResponseSpec {
     /// With another status than 200.
     pub(super) const fn status(self, status: u16) -> Self {
         Self { status, ..self }
@@ -157,23 +157,23 @@ pub(super) const fn operation(
     tag: Tag,
     id: &'static str,
     summary: &'static str,
-    answer: Answer,
-    handler: fn() -> MethodRouter<App>,
-) -> Operation {
-    Operation { handler: Some(handler), ..within("", right, tag, id, summary, answer).verb(verb) }
+    answer: ResponseSpec,
+    handler: fn() -> MethodRouter<SharedState>,
+) -> OperationSpec {
+    OperationSpec { handler: Some(handler), ..sub_operation("", right, tag, id, summary, answer).verb(verb) }
 }
 
 /// What a `GET` of a path below that of its route answers, when the handler of the route answers
 /// that, too. The right that is checked is that of the handler; a test holds this one equal.
-pub(super) const fn within(
+pub(super) const fn sub_operation(
     below: &'static str,
     right: Right,
     tag: Tag,
     id: &'static str,
     summary: &'static str,
-    answer: Answer,
-) -> Operation {
-    Operation {
+    answer: ResponseSpec,
+) -> OperationSpec {
+    OperationSpec {
         verb: Verb::Get,
         right,
         id,
@@ -181,7 +181,7 @@ pub(super) const fn within(
         summary,
         answer,
         handler: None,
-        below,
+        path_suffix: below,
         about: "",
         query: &[],
         headers: &[],
@@ -193,7 +193,7 @@ pub(super) const fn within(
     }
 }
 
-impl Operation {
+impl OperationSpec {
     const fn verb(self, verb: Verb) -> Self {
         Self { verb, ..self }
     }
@@ -209,7 +209,7 @@ impl Operation {
     }
 
     /// With the headers that it looks at.
-    pub(super) const fn asked_with(self, headers: &'static [Param]) -> Self {
+    pub(super) const fn with_headers(self, headers: &'static [Param]) -> Self {
         Self { headers, ..self }
     }
 
@@ -219,12 +219,12 @@ impl Operation {
     }
 
     /// With further answers that are no refusals.
-    pub(super) const fn also(self, also: &'static [Answer]) -> Self {
+    pub(super) const fn also(self, also: &'static [ResponseSpec]) -> Self {
         Self { also, ..self }
     }
 
     /// With what it may refuse, and when.
-    pub(super) const fn refuses(self, refuses: &'static [Refusal]) -> Self {
+    pub(super) const fn refuses(self, refuses: &'static [RefusalSpec]) -> Self {
         Self { refuses, ..self }
     }
 
@@ -240,7 +240,7 @@ impl Operation {
 
     /// The summary, for the table of routes.
     pub(super) fn answers(&self) -> String {
-        match self.below {
+        match self.path_suffix {
             "" => self.summary.to_owned(),
             below => format!("with `{below}` {}", self.summary),
         }

@@ -11,48 +11,48 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::server::http::coding;
+use crate::server::http::content_coding;
 use crate::server::http::error::Problem;
 use crate::server::http::query::NoQuery;
-use crate::server::http::repeats::Ready;
+use crate::server::http::response_cache::CachedResponse;
 use crate::server::openapi::document::document;
-use crate::server::{App, routes};
+use crate::server::{SharedState, routes};
 use crate::views::Coding;
 
 /// The description, in every coding.
-struct Description {
+struct EncodedDocument {
     document: Value,
-    coded: Vec<(Coding, Ready)>,
+    coded: Vec<(Coding, CachedResponse)>,
 }
 
-static DESCRIPTION: LazyLock<Description> = LazyLock::new(|| {
+static DESCRIPTION: LazyLock<EncodedDocument> = LazyLock::new(|| {
     let document = document(routes::ROUTES);
     let plain = document.to_string().into_bytes();
     let coded = |coding| Some((coding, coded(&plain, coding)?));
-    Description { coded: Coding::ALL.into_iter().filter_map(coded).collect(), document }
+    EncodedDocument { coded: Coding::ALL.into_iter().filter_map(coded).collect(), document }
 });
 
 /// The description as a tree, for the page that shows it.
-pub(in crate::server) fn described() -> &'static Value {
+pub(in crate::server) fn api_document() -> &'static Value {
     &DESCRIPTION.document
 }
 
 /// `GET /openapi.json`.
 pub(in crate::server) async fn serve(
-    State(shared): State<App>,
+    State(shared): State<SharedState>,
     _: NoQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // Making it and its codings takes longer than an async thread may be held up.
     let made = shared.tasks.off_thread(|| &DESCRIPTION.coded).await;
-    let wanted = coding::choose(&headers);
+    let wanted = content_coding::choose(&headers);
     let ready = made.iter().find(|(coding, _)| *coding == wanted).or_else(|| made.last());
     let (_, ready) = ready.ok_or_else(|| Problem::internal(&"the description has no coding"))?;
     Ok(ready.answer(&headers).map(Body::new))
 }
 
 /// The body in a coding with its headers; nothing when it cannot be coded.
-fn coded(plain: &[u8], coding: Coding) -> Option<Ready> {
+fn coded(plain: &[u8], coding: Coding) -> Option<CachedResponse> {
     let body = Bytes::from(coding.encode(plain).ok()?);
     let etag = HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
     let mut known = HeaderMap::new();
@@ -64,5 +64,5 @@ fn coded(plain: &[u8], coding: Coding) -> Option<Ready> {
     if coding != Coding::Identity {
         found.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     }
-    Some(Ready { body, etag, found, known })
+    Some(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known })
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
 use super::columns::{bad, column, flag, parsed, party};
-use crate::model::{ApprovalRequest, Asker, CallAnswer, Decided, JsonText, Operation, Progress};
+use crate::model::{ApprovalDecision, ApprovalRequest, CallerInfo, JsonText, Operation, Progress, StoredAnswer};
 
 pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalRequest) -> rusqlite::Result<usize> {
     let (decided, answer) = (approval.decided.as_ref(), approval.answer.as_ref());
@@ -29,9 +29,9 @@ pub(super) fn put_approval(transaction: &Transaction<'_>, approval: &ApprovalReq
             approval.tool.to_string(),
             &*approval.name,
             approval.arguments.get(),
-            approval.asker.chat.as_deref(),
-            approval.asker.profile.as_deref(),
-            approval.asker.user_id.as_deref(),
+            approval.caller.chat.as_deref(),
+            approval.caller.profile.as_deref(),
+            approval.caller.user_id.as_deref(),
             approval.owner.identity.as_deref(),
             approval.owner.origin.as_deref(),
             &*approval.definition,
@@ -59,7 +59,7 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
         tool: parsed(row, "tool")?,
         name: shared(row, "name")?,
         arguments: json(row, "arguments")?,
-        asker: asker(row)?,
+        caller: asker(row)?,
         owner: party(row)?,
         definition: shared(row, "definition")?,
         digest: shared(row, "digest")?,
@@ -73,15 +73,15 @@ pub(super) fn approval(row: &Row<'_>) -> Result<ApprovalRequest, String> {
     })
 }
 
-fn decided(row: &Row<'_>) -> Result<Option<Decided>, String> {
+fn decided(row: &Row<'_>) -> Result<Option<ApprovalDecision>, String> {
     let Some(by) = maybe(row, "decided_by")? else { return Ok(None) };
-    Ok(Some(Decided { by, at: parsed(row, "decided_at")?, reason: maybe(row, "reason")? }))
+    Ok(Some(ApprovalDecision { by, at: parsed(row, "decided_at")?, reason: maybe(row, "reason")? }))
 }
 
-fn answer(row: &Row<'_>) -> Result<Option<CallAnswer>, String> {
+fn answer(row: &Row<'_>) -> Result<Option<StoredAnswer>, String> {
     let Some(success) = column::<Option<i64>>(row, "success")? else { return Ok(None) };
     let took: Option<i64> = column(row, "took_ms")?;
-    Ok(Some(CallAnswer {
+    Ok(Some(StoredAnswer {
         success: flag(success, "success")?,
         result: maybe_json(row, "result")?,
         error: maybe(row, "error")?,
@@ -104,9 +104,9 @@ pub(super) fn put_operation(transaction: &Transaction<'_>, operation: &Operation
         .execute(params![
             &*operation.id,
             operation.tool.to_string(),
-            operation.asker.chat.as_deref(),
-            operation.asker.profile.as_deref(),
-            operation.asker.user_id.as_deref(),
+            operation.caller.chat.as_deref(),
+            operation.caller.profile.as_deref(),
+            operation.caller.user_id.as_deref(),
             operation.owner.identity.as_deref(),
             operation.owner.origin.as_deref(),
             operation.behaviour.get(),
@@ -127,7 +127,7 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
     Ok(Operation {
         id: shared(row, "id")?,
         tool: parsed(row, "tool")?,
-        asker: asker(row)?,
+        caller: asker(row)?,
         owner: party(row)?,
         behaviour: json(row, "behaviour")?,
         reference: json(row, "reference")?,
@@ -146,8 +146,8 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
     })
 }
 
-fn asker(row: &Row<'_>) -> Result<Asker, String> {
-    Ok(Asker { chat: maybe(row, "chat")?, profile: maybe(row, "profile")?, user_id: maybe(row, "user_id")? })
+fn asker(row: &Row<'_>) -> Result<CallerInfo, String> {
+    Ok(CallerInfo { chat: maybe(row, "chat")?, profile: maybe(row, "profile")?, user_id: maybe(row, "user_id")? })
 }
 
 fn time(at: Option<Timestamp>) -> Option<String> {
@@ -168,10 +168,10 @@ fn maybe_time(row: &Row<'_>, name: &str) -> Result<Option<Timestamp>, String> {
 }
 
 fn json(row: &Row<'_>, name: &str) -> Result<JsonText, String> {
-    JsonText::read(&column::<String>(row, name)?).map_err(|error| bad(name, error))
+    JsonText::parse(&column::<String>(row, name)?).map_err(|error| bad(name, error))
 }
 
 fn maybe_json(row: &Row<'_>, name: &str) -> Result<Option<JsonText>, String> {
     let text: Option<String> = column(row, name)?;
-    text.map(|text| JsonText::read(&text)).transpose().map_err(|error| bad(name, error))
+    text.map(|text| JsonText::parse(&text)).transpose().map_err(|error| bad(name, error))
 }

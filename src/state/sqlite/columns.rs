@@ -6,11 +6,11 @@ use std::str::FromStr;
 use rusqlite::Row;
 use rusqlite::types::FromSql;
 
-use crate::model::Party;
+use crate::model::PeerIdentity;
 
-pub(super) fn party(row: &Row<'_>) -> Result<Party, String> {
+pub(super) fn party(row: &Row<'_>) -> Result<PeerIdentity, String> {
     let text = |name| column::<Option<String>>(row, name);
-    Ok(Party { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
+    Ok(PeerIdentity { identity: text("identity")?.map(Into::into), origin: text("origin")?.map(Into::into) })
 }
 
 pub(super) fn flag(value: i64, name: &str) -> Result<bool, String> {

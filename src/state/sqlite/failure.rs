@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-use crate::state::{StateError, Trouble};
+use crate::state::{StateError, StateErrorKind};
 
 pub(super) const OPEN: &str = "cannot open the stored state";
 pub(super) const LOAD: &str = "cannot read the stored state";
@@ -13,7 +13,7 @@ pub(super) const SAVE: &str = "cannot store a change";
 /// Says what SQLite said, and the next step for that kind of failure.
 pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
     let trouble = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => Trouble::Full,
+        Some(ErrorCode::DiskFull) => StateErrorKind::Full,
         Some(
             ErrorCode::ReadOnly
             | ErrorCode::PermissionDenied
@@ -23,8 +23,8 @@ pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) 
             | ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
             | ErrorCode::SystemIoFailure,
-        ) => Trouble::Unwritable,
-        _ => Trouble::Other,
+        ) => StateErrorKind::Unwritable,
+        _ => StateErrorKind::Other,
     };
     let step = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "free space on the disk and try again",
@@ -43,5 +43,5 @@ pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) 
         Some(ErrorCode::SystemIoFailure) => "check the disk, its free space and this user's limits, and try again",
         _ => "check the file with `sqlite3 <file> 'PRAGMA integrity_check'` and try again",
     };
-    StateError::new(what, place, format!("{error}; {step}")).of(trouble)
+    StateError::new(what, place, format!("{error}; {step}")).with_kind(trouble)
 }

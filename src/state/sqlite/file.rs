@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{OPEN, failed};
-use super::schema::{self, Owner};
+use super::schema::{self, FileOwner};
 use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::StateError;
@@ -24,7 +24,7 @@ const OBSOLETE: [&str; 2] = [".lists", ".lists.new"];
 
 /// A running daemon that has the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// Its process, as far as it is known.
     pub process: Option<u32>,
 }
@@ -62,7 +62,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private_folder().create(folder).map_err(|error| {
             let message = format!("the folder cannot be made: {error}; make it, or set `state.path` to another file");
-            StateError::new(OPEN, path, message).of_io(&error)
+            StateError::new(OPEN, path, message).with_io_kind(&error)
         })?;
     }
     let lock_path = beside(path, ".lock");
@@ -71,7 +71,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
             "`{}` cannot be made: {error}; make the folder writable for this user, or set `state.path` to another file",
             lock_path.display()
         );
-        StateError::new(OPEN, path, message).of_io(&error)
+        StateError::new(OPEN, path, message).with_io_kind(&error)
     })?;
     match lock.try_lock() {
         Ok(()) => {
@@ -98,12 +98,12 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
 }
 
 /// Who holds the lock of the state at `path`.
-pub(super) fn holder(path: &Path) -> Option<Holder> {
+pub(super) fn holder(path: &Path) -> Option<LockHolder> {
     let mut lock = File::open(beside(path, ".lock")).ok()?;
     match lock.try_lock_shared() {
         // Closing gives it back.
         Ok(()) | Err(TryLockError::Error(_)) => None,
-        Err(TryLockError::WouldBlock) => Some(Holder { process: process(&mut lock) }),
+        Err(TryLockError::WouldBlock) => Some(LockHolder { process: process(&mut lock) }),
     }
 }
 
@@ -187,7 +187,7 @@ fn open_checked(path: &Path) -> Result<Checked, StateError> {
     // SQLite gives its companion files the mode of the main file, so that is made first.
     private_file().open(path).map_err(|error| {
         let message = format!("{error}; make the file writable for this user, or set `state.path` to another file");
-        StateError::new(OPEN, path, message).of_io(&error)
+        StateError::new(OPEN, path, message).with_io_kind(&error)
     })?;
     match try_open(path) {
         Ok(Opened::Usable(connection)) => Ok(Checked::Good(connection)),
@@ -215,15 +215,15 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log(path))?;
     // Before anything is written: a file that is not ours stays as it is.
     match schema::owner(&connection)? {
-        Owner::Us => {}
-        Owner::NewerVersion(version) => {
+        FileOwner::Us => {}
+        FileOwner::NewerVersion(version) => {
             return Ok(Opened::NotOurs(format!(
                 "it has schema version {version}, but this callsheet knows versions up to {}; \
                  start the newer callsheet that wrote it, or set `state.path` to another file",
                 schema::current()
             )));
         }
-        Owner::Stranger => {
+        FileOwner::Stranger => {
             let message = "it is another program's database; set `state.path` to another file".to_owned();
             return Ok(Opened::NotOurs(message));
         }

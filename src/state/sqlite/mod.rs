@@ -8,7 +8,7 @@ mod calls;
 mod columns;
 mod failure;
 mod file;
-mod frozen;
+mod read_only;
 mod rows;
 mod schema;
 mod usage;
@@ -21,12 +21,12 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Restored, StateError, StateStore, Trouble, Write};
+use super::{Restored, StateError, StateErrorKind, StateStore, Write};
 use crate::runtime::{Clock, tasks};
 use failure::{LOAD, OPEN, SAVE};
-use writer::{Job, Writer};
+use writer::{Job, StoreWriter};
 
-pub use file::Holder;
+pub use file::LockHolder;
 
 /// Saves and loads that may wait for the writer; further ones wait to be queued.
 const QUEUE: usize = 256;
@@ -42,14 +42,14 @@ const QUEUE: usize = 256;
 /// and when file or folder cannot be where they should be.
 pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     match open_writable(path, clock) {
-        Err(error) if error.trouble != Trouble::Other => Ok(Arc::new(frozen::open(path, clock, error))),
+        Err(error) if error.kind != StateErrorKind::Other => Ok(Arc::new(read_only::open(path, clock, error))),
         opened => opened,
     }
 }
 
 /// Who has the state at `path`; nothing when nobody has, or no daemon was ever there. Changes nothing and makes no file. The lock is tried
 /// for an instant, shared, so that two who look do not see each other; a daemon that starts in that very instant is refused.
-pub fn holder(path: &Path) -> Option<Holder> {
+pub fn holder(path: &Path) -> Option<LockHolder> {
     file::holder(path)
 }
 
@@ -58,7 +58,7 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
     let (connection, findings) = file::open_or_replace(path, lock.was_used, clock)?;
     lock.note_use();
     let (jobs, queue) = mpsc::channel(QUEUE);
-    let writer = Writer { connection, lock, place: path.into(), findings, clock };
+    let writer = StoreWriter { connection, lock, place: path.into(), findings, clock };
     let thread = tasks::start_thread("state-writer", move || writer.run(queue))
         .map_err(|error| StateError::new(OPEN, path, format!("{error}; stop other programs and start again")))?;
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))

@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use super::columns::{bad, column, flag, parsed, party};
 use super::{calls, usage};
 use crate::model::{
-    Finding, FindingCode, Party, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Settings,
+    Finding, FindingCode, PeerIdentity, PreferenceSet, PreferenceTarget, PublishedName, ScenarioName, Scope, Settings,
     SourceId,
 };
 use crate::runtime::Clock;
-use crate::state::{Decision, Restored, Ruling, StoredManifest, Write};
+use crate::state::{Decision, Restored, StoredManifest, TrustDecision, Write};
 
 /// Quarantined rows that get a finding of their own; the rest share one.
 const REPORTED: i64 = 100;
@@ -48,7 +48,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, write: &Write, now: Timestamp
             scope.to_string(),
             target.to_string(),
             settings.enabled,
-            settings.approval.map(crate::model::Approval::as_str),
+            settings.approval.map(crate::model::ApprovalPolicy::as_str),
             settings.alias.as_ref().map(PublishedName::as_str),
             settings.priority,
             settings.pinned,
@@ -114,7 +114,7 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
         claims: read(connection, &CLAIMS, claim, &mut torn)?,
         approvals: read(connection, &APPROVALS, calls::approval, &mut torn)?,
         operations: read(connection, &OPERATIONS, calls::operation, &mut torn)?,
-        usage: read(connection, &USAGE, usage::read, &mut torn)?,
+        usage: read(connection, &USAGE, usage::from_row, &mut torn)?,
         revision: read(connection, &REVISION, revision, &mut torn)?.pop(),
         ..Restored::default()
     };
@@ -132,23 +132,23 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
 }
 
 /// A table as [`read`] needs it: how many of its first columns name a row to a person, and which rows are read.
-struct Table {
+struct TableQuery {
     name: &'static str,
     key_columns: usize,
     filter: &'static str,
 }
 
-const MANIFESTS: Table = Table { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
-const PREFERENCES: Table = Table { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
-const DECISIONS: Table = Table { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
-const CLAIMS: Table = Table { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
-const APPROVALS: Table = Table { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
-const OPERATIONS: Table = Table { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
-const USAGE: Table = Table { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
-const REVISION: Table = Table { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
+const MANIFESTS: TableQuery = TableQuery { name: "manifests", key_columns: 1, filter: "ORDER BY scenario" };
+const PREFERENCES: TableQuery = TableQuery { name: "preferences", key_columns: 2, filter: "ORDER BY scope, target" };
+const DECISIONS: TableQuery = TableQuery { name: "decisions", key_columns: 1, filter: "ORDER BY scenario" };
+const CLAIMS: TableQuery = TableQuery { name: "claims", key_columns: 1, filter: "ORDER BY scenario" };
+const APPROVALS: TableQuery = TableQuery { name: "approvals", key_columns: 1, filter: "ORDER BY rowid" };
+const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, filter: "ORDER BY rowid" };
+const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
+const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 
 /// A row that cannot be read, with everything it holds.
-struct Torn {
+struct UnreadableRow {
     table: &'static str,
     rowid: i64,
     key: String,
@@ -158,9 +158,9 @@ struct Torn {
 
 fn read<T>(
     connection: &Connection,
-    table: &Table,
+    table: &TableQuery,
     decode: fn(&Row<'_>) -> Result<T, String>,
-    torn: &mut Vec<Torn>,
+    torn: &mut Vec<UnreadableRow>,
 ) -> rusqlite::Result<Vec<T>> {
     // A file that cannot be written may be from before there was this table.
     let known = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
@@ -180,14 +180,14 @@ fn read<T>(
                 }
                 let key: Vec<String> = content.values().take(table.key_columns).map(plain).collect();
                 let (rowid, key) = (row.get(0)?, key.join(" "));
-                torn.push(Torn { table: table.name, rowid, key, content: content.into(), reason });
+                torn.push(UnreadableRow { table: table.name, rowid, key, content: content.into(), reason });
             }
         }
     }
     Ok(values)
 }
 
-fn quarantine(connection: &mut Connection, torn: &[Torn], now: Timestamp) -> rusqlite::Result<()> {
+fn quarantine(connection: &mut Connection, torn: &[UnreadableRow], now: Timestamp) -> rusqlite::Result<()> {
     if torn.is_empty() {
         return Ok(());
     }
@@ -229,7 +229,7 @@ fn quarantined(connection: &Connection, place: &Path) -> rusqlite::Result<Vec<Fi
     Ok(findings)
 }
 
-impl Torn {
+impl UnreadableRow {
     fn finding_in_place(&self, place: &Path, error: &rusqlite::Error) -> Finding {
         let message = format!(
             "row `{}` of table `{}` in `{}` cannot be read ({}) and could not be moved to table `quarantine`: {error}",
@@ -274,15 +274,15 @@ fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), Stri
     Ok((parsed(row, "scope")?, parsed(row, "target")?, settings))
 }
 
-fn decision(row: &Row<'_>) -> Result<(ScenarioName, Ruling), String> {
+fn decision(row: &Row<'_>) -> Result<(ScenarioName, TrustDecision), String> {
     let text: String = column(row, "decision")?;
     let decision = [Decision::Trusted, Decision::Blocked].into_iter().find(|known| decision_text(*known) == text);
     let source = column::<Option<String>>(row, "source")?.map(|text| source(&text)).transpose()?;
     let decision = decision.ok_or_else(|| bad("decision", format!("`{text}` is neither `trusted` nor `blocked`")))?;
-    Ok((parsed(row, "scenario")?, Ruling { decision, party: party(row)?, source }))
+    Ok((parsed(row, "scenario")?, TrustDecision { decision, party: party(row)?, source }))
 }
 
-fn claim(row: &Row<'_>) -> Result<(ScenarioName, Party), String> {
+fn claim(row: &Row<'_>) -> Result<(ScenarioName, PeerIdentity), String> {
     Ok((parsed(row, "scenario")?, party(row)?))
 }
 

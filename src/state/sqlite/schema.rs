@@ -147,7 +147,7 @@ const STEPS: &[&str] = &["
 
 /// Whose file it is, as far as its header and tables tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum FileOwner {
     /// Ours, or empty: it can be used once [`migrate`] has run.
     Us,
     /// A newer callsheet's; holds the file's version.
@@ -162,18 +162,18 @@ pub(super) fn current() -> i64 {
 }
 
 /// Reads whose file it is. Changes nothing.
-pub(super) fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
+pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if application == 0 && version == 0 && tables == 0 {
-        Owner::Us
+        FileOwner::Us
     } else if application != i64::from(APPLICATION) || version < 0 {
-        Owner::Stranger
+        FileOwner::Stranger
     } else if version > current() {
-        Owner::NewerVersion(version)
+        FileOwner::NewerVersion(version)
     } else {
-        Owner::Us
+        FileOwner::Us
     })
 }
 

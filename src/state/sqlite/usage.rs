@@ -36,7 +36,7 @@ pub(super) fn trim(transaction: &Transaction<'_>, most: usize) -> rusqlite::Resu
         .execute([i64::try_from(most).unwrap_or(i64::MAX)])
 }
 
-pub(super) fn read(row: &Row<'_>) -> Result<(ToolId, ToolUsage), String> {
+pub(super) fn from_row(row: &Row<'_>) -> Result<(ToolId, ToolUsage), String> {
     let count = |name: &str| column::<i64>(row, name).map(|number| u64::try_from(number).unwrap_or(0));
     let failures: BTreeMap<String, u64> =
         serde_json::from_str(&column::<String>(row, "failures")?).map_err(|error| bad("failures", error))?;

@@ -23,13 +23,13 @@ pub(super) enum Job {
     /// Read everything.
     Load(oneshot::Sender<Result<Restored, StateError>>),
     /// Apply these writes in order, all or none.
-    Save(Vec<Write>, Reply),
+    Save(Vec<Write>, SaveReply),
 }
 
-type Reply = oneshot::Sender<Result<(), StateError>>;
+type SaveReply = oneshot::Sender<Result<(), StateError>>;
 
 /// What the thread owns. The fields are dropped in this order: the lock outlives the connection.
-pub(super) struct Writer {
+pub(super) struct StoreWriter {
     pub(super) connection: Connection,
     #[expect(dead_code, reason = "held, never used: the lock lasts as long as the file is open")]
     pub(super) lock: Lock,
@@ -39,7 +39,7 @@ pub(super) struct Writer {
     pub(super) clock: Clock,
 }
 
-impl Writer {
+impl StoreWriter {
     /// Works until every sender is gone and the queue is empty.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         while let Some(first) = queue.blocking_recv() {
@@ -70,44 +70,44 @@ impl Writer {
         Ok(restored)
     }
 
-    fn save_group(&mut self, group: Vec<(Vec<Write>, Reply)>) {
+    fn save_group(&mut self, group: Vec<(Vec<Write>, SaveReply)>) {
         if group.is_empty() {
             return;
         }
         let together = self.transact(group.iter().flat_map(|(writes, _)| writes));
-        let one_by_one = group.len() > 1 && matches!(together, Err(Failure::Apply(_)));
+        let one_by_one = group.len() > 1 && matches!(together, Err(TransactionError::Apply(_)));
         for (writes, reply) in group {
             let outcome = if one_by_one { self.transact(&writes) } else { together.clone() };
             // The change is made or not, whether or not the asker still waits.
-            let _ = reply.send(outcome.map_err(Failure::into_error));
+            let _ = reply.send(outcome.map_err(TransactionError::into_error));
         }
     }
 
-    fn transact<'a>(&mut self, writes: impl IntoIterator<Item = &'a Write>) -> Result<(), Failure> {
+    fn transact<'a>(&mut self, writes: impl IntoIterator<Item = &'a Write>) -> Result<(), TransactionError> {
         let (place, now) = (&self.place, self.clock.wall());
         let error = |error: rusqlite::Error| failed(SAVE, place, &error);
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|cause| Failure::Whole(error(cause)))?;
+            .map_err(|cause| TransactionError::Whole(error(cause)))?;
         for write in writes {
             // The transaction is undone when it is dropped.
-            rows::apply(&transaction, write, now).map_err(|cause| Failure::Apply(error(cause)))?;
+            rows::apply(&transaction, write, now).map_err(|cause| TransactionError::Apply(error(cause)))?;
         }
-        transaction.commit().map_err(|cause| Failure::Whole(error(cause)))
+        transaction.commit().map_err(|cause| TransactionError::Whole(error(cause)))
     }
 }
 
 /// Where a transaction failed.
 #[derive(Clone)]
-enum Failure {
+enum TransactionError {
     /// At one of its writes; the others may succeed without it.
     Apply(StateError),
     /// At its begin or end: nothing can be stored now.
     Whole(StateError),
 }
 
-impl Failure {
+impl TransactionError {
     fn into_error(self) -> StateError {
         match self {
             Self::Apply(error) | Self::Whole(error) => error,

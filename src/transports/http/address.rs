@@ -10,7 +10,7 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use url::{Origin, Url};
 
-use crate::model::shown;
+use crate::model::redacted_url;
 use crate::transports::TransportError;
 
 /// An address that may be asked: http or https. Cheap to clone. Its credentials are sent with every request and never
@@ -60,7 +60,7 @@ impl Address {
             return Err("an address that cannot be read".to_owned());
         };
         if !self.same_origin(&target.origin()) {
-            return Err(shown(&target));
+            return Err(redacted_url(&target));
         }
         // Neither can fail for http and https. Credentials in the `Location` are not ours to use.
         let _ = target.set_username(self.0.username());
@@ -101,7 +101,7 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(&self.0))
+        f.write_str(&redacted_url(&self.0))
     }
 }
 

@@ -52,7 +52,7 @@ pub struct ResponseHead {
 
 /// By which rules answers are judged: whose cache it is, and the product's own rules on top of RFC 9111 and RFC 5861.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rules {
+pub struct CacheRules {
     /// For whom answers are kept (`cache.scope`).
     pub scope: CacheScope,
     /// Own rule: how long an answer counts as fresh that says nothing about it (`refresh.default_lifetime`). Zero switches it off.
@@ -61,7 +61,7 @@ pub struct Rules {
     pub last_good: bool,
 }
 
-impl Rules {
+impl CacheRules {
     /// The letter of the RFCs: none of the product's own rules.
     pub fn strict(scope: CacheScope) -> Self {
         Self { scope, default_lifetime: Duration::ZERO, last_good: false }
@@ -69,7 +69,7 @@ impl Rules {
 }
 
 /// A private cache with the product's own rules and this default lifetime.
-impl From<Duration> for Rules {
+impl From<Duration> for CacheRules {
     fn from(default_lifetime: Duration) -> Self {
         Self { scope: CacheScope::Private, default_lifetime, last_good: true }
     }
@@ -77,7 +77,7 @@ impl From<Duration> for Rules {
 
 /// What makes the next request conditional (RFC 9110 section 8.8).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Validators {
+pub struct HttpValidators {
     /// `ETag`, as sent.
     pub etag: Option<HeaderValue>,
     /// `Last-Modified`, as sent.
@@ -86,7 +86,7 @@ pub struct Validators {
 
 /// Until when an answer counts as fresh, and how to ask for the next one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Freshness {
+pub struct HttpFreshness {
     /// When the answer was received, monotonic.
     pub received: Instant,
     /// When the answer was received, wall time.
@@ -104,7 +104,7 @@ pub struct Freshness {
     /// For how long past its lifetime it may be used while fetching fails (RFC 5861 section 4).
     pub stale_if_error: Option<Duration>,
     /// For the next request. Empty with `no-store`.
-    pub validators: Validators,
+    pub validators: HttpValidators,
     /// What it was judged by, for [`Freshness::renewing`].
     pub basis: Basis,
 }
@@ -123,7 +123,7 @@ pub struct Basis {
     date: Option<SystemTime>,
     age: Duration,
     took: Duration,
-    rules: Rules,
+    rules: CacheRules,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,18 +134,18 @@ enum Expires {
 }
 
 /// Judges an answer whose status was found good.
-pub fn freshness(head: &ResponseHead, rules: Rules) -> Freshness {
-    Basis::of(head, rules).judge(head.received, head.received_at)
+pub fn freshness(head: &ResponseHead, rules: CacheRules) -> HttpFreshness {
+    Basis::from_head(head, rules).judge(head.received, head.received_at)
 }
 
-impl Validators {
+impl HttpValidators {
     /// Whether a request with them is conditional.
     pub fn any(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 }
 
-impl Freshness {
+impl HttpFreshness {
     /// Until when it counts as fresh.
     pub fn fresh_until(&self) -> Instant {
         self.received + self.lifetime
@@ -187,7 +187,7 @@ impl Freshness {
 }
 
 impl Basis {
-    fn of(head: &ResponseHead, rules: Rules) -> Self {
+    fn from_head(head: &ResponseHead, rules: CacheRules) -> Self {
         let headers = &head.headers;
         let has = |name: &HeaderName| headers.contains_key(name);
         let first_date = headers.get(DATE).and_then(date);
@@ -201,11 +201,11 @@ impl Basis {
             date: Some(first_date.unwrap_or_else(|| SystemTime::from(head.received_at))),
             age: age(head),
             took: head.received.saturating_duration_since(head.requested),
-            rules: Rules { default_lifetime: rules.default_lifetime.min(LONGEST), ..rules },
+            rules: CacheRules { default_lifetime: rules.default_lifetime.min(LONGEST), ..rules },
         }
     }
 
-    fn judge(self, received: Instant, received_at: Timestamp) -> Freshness {
+    fn judge(self, received: Instant, received_at: Timestamp) -> HttpFreshness {
         let shared = self.rules.scope == CacheScope::Shared;
         let none = Directives::default();
         let said = self.cache_control.as_ref().unwrap_or(&none);
@@ -216,7 +216,7 @@ impl Basis {
         let forbidden_to_shared = shared && (said.proxy_revalidate || said.s_maxage.is_some());
         let etag = self.etag.clone().filter(|_| !no_store);
         let last_modified = self.last_modified.clone().filter(|_| !no_store);
-        Freshness {
+        HttpFreshness {
             received,
             received_at,
             took: self.took,
@@ -226,7 +226,7 @@ impl Basis {
             must_revalidate: forbidden_to_all || forbidden_to_shared,
             stale_while_revalidate: said.stale_while_revalidate,
             stale_if_error: said.stale_if_error,
-            validators: Validators { etag, last_modified },
+            validators: HttpValidators { etag, last_modified },
             basis: self,
         }
     }

@@ -18,12 +18,14 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::body::{self, BodyError};
-use super::cache_policy::{self, Rules};
+use super::cache_policy::{self, CacheRules};
 use super::connections::{Connections, Spawner, request};
 use super::connector::Connector;
-use super::settings::Settings;
-use super::status::{self, Verdict};
-use super::{Address, Answer, BoxError, Freshness, Limits, ResponseHead, Upstream, Validators, failure};
+use super::settings::ClientSettings;
+use super::status::{self, ResponseAction};
+use super::{
+    Address, BoxError, ClientLimits, HttpFreshness, HttpResponse, HttpValidators, ResponseHead, Upstream, failure,
+};
 use crate::metrics::Fetches;
 use crate::model::Secret;
 use crate::runtime::{Clock, StopTrigger, Tasks};
@@ -43,7 +45,7 @@ enum Take {
 
 /// One client for all scenarios: bounded concurrency, no proxy from the environment, redirects within the origin only.
 pub struct Client {
-    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) settings: Arc<ArcSwap<ClientSettings>>,
     connections: Arc<Connections>,
     /// The tasks of all connections, those to single scenarios included, and what ends them.
     connection_tasks: Tasks,
@@ -60,8 +62,14 @@ impl Client {
     /// answers may be used; a duration alone is a private cache with that default lifetime. `tasks` runs what takes long to read.
     ///
     /// TLS is set up when the first address needs it. Without CA certificates on the machine it works, but no https scenario is trusted.
-    pub fn new(limits: Limits, concurrency: usize, rules: impl Into<Rules>, clock: Clock, tasks: Tasks) -> Arc<Self> {
-        let settings = Settings::new(limits, concurrency, rules.into());
+    pub fn new(
+        limits: ClientLimits,
+        concurrency: usize,
+        rules: impl Into<CacheRules>,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> Arc<Self> {
+        let settings = ClientSettings::new(limits, concurrency, rules.into());
         let settings = Arc::new(ArcSwap::from_pointee(settings));
         let (connection_tasks, (closing, end)) = (Tasks::new(), StopTrigger::new());
         let executor = Spawner { tasks: connection_tasks.clone(), end };
@@ -72,7 +80,7 @@ impl Client {
 
     /// Puts other limits and rules in force for the requests to come; see [`Client::new`]. Requests under way end as they began,
     /// so that for a moment more than `concurrency` may be.
-    pub fn adjust(&self, limits: Limits, concurrency: usize, rules: Rules) {
+    pub fn adjust(&self, limits: ClientLimits, concurrency: usize, rules: CacheRules) {
         let next = self.settings.load().next(limits, concurrency, rules);
         self.settings.store(Arc::new(next));
     }
@@ -100,7 +108,7 @@ impl Client {
     }
 
     /// Counts a request that was sent at `begun`.
-    fn count(&self, answered: &Result<Answer, TransportError>, begun: Instant) {
+    fn count(&self, answered: &Result<HttpResponse, TransportError>, begun: Instant) {
         let (outcome, bytes) = match answered {
             Ok(answer) if answer.head.status == StatusCode::NOT_MODIFIED => ("not-modified", 0),
             Ok(answer) => ("ok", answer.body.len()),
@@ -141,16 +149,25 @@ impl Upstream {
     /// 304; everything else is an error. A second request through the same upstream or a clone of it waits for the first.
     ///
     /// Cancel-safe: dropping the future closes the connection and frees its place.
-    pub async fn get(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, TransportError> {
+    pub async fn get(&self, path: &str, validators: Option<&HttpValidators>) -> Result<HttpResponse, TransportError> {
         self.ask(path, validators, Take::Success).await
     }
 
     /// The same, but an answer of any status counts as one, for callers that show how a request was refused.
-    pub async fn look(&self, path: &str, validators: Option<&Validators>) -> Result<Answer, TransportError> {
+    pub async fn get_any_status(
+        &self,
+        path: &str,
+        validators: Option<&HttpValidators>,
+    ) -> Result<HttpResponse, TransportError> {
         self.ask(path, validators, Take::Any).await
     }
 
-    async fn ask(&self, path: &str, validators: Option<&Validators>, take: Take) -> Result<Answer, TransportError> {
+    async fn ask(
+        &self,
+        path: &str,
+        validators: Option<&HttpValidators>,
+        take: Take,
+    ) -> Result<HttpResponse, TransportError> {
         let address = self.address.join(path)?;
         let client = &self.client;
         let _turn = self.turn.lock().await;
@@ -159,7 +176,7 @@ impl Upstream {
         // not take another scenario's place.
         let _permit = settings.permits.acquire().await;
         let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
-        let limits = &Limits { max_body, ..settings.limits.clone() };
+        let limits = &ClientLimits { max_body, ..settings.limits.clone() };
         let mut headers = validators.map(conditions).unwrap_or_default();
         headers.extend(self.authorization());
         let begun = client.clock.now();
@@ -173,18 +190,18 @@ impl Upstream {
     /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
     async fn exchange(
         &self,
-        limits: &Limits,
+        limits: &ClientLimits,
         mut address: Address,
         headers: HeaderMap,
         take: Take,
-    ) -> Result<Answer, TransportError> {
+    ) -> Result<HttpResponse, TransportError> {
         let mut may_retry = true;
         let mut followed = 0;
         loop {
             let (body, head) = self.send(limits, &address, &headers, &mut may_retry).await?;
             match status::judge(head.status, &head.headers, is_conditional(&headers)) {
-                Verdict::Take => return read(limits.max_body, &address, body, head).await,
-                Verdict::Follow(location) => {
+                ResponseAction::Take => return read(limits.max_body, &address, body, head).await,
+                ResponseAction::Follow(location) => {
                     let refuse = |target| TransportError::Redirect { url: address.to_string(), target };
                     let next = address.redirected(location).map_err(refuse)?;
                     if followed == limits.max_redirects {
@@ -193,12 +210,14 @@ impl Upstream {
                     followed += 1;
                     address = next;
                 }
-                Verdict::Unasked => {
+                ResponseAction::Unasked => {
                     let message = "it answered 304 to a request without conditions".to_owned();
                     return Err(TransportError::Broken { url: address.to_string(), message });
                 }
-                Verdict::Refuse if take == Take::Any => return read(limits.max_body, &address, body, head).await,
-                Verdict::Refuse => {
+                ResponseAction::Refuse if take == Take::Any => {
+                    return read(limits.max_body, &address, body, head).await;
+                }
+                ResponseAction::Refuse => {
                     let retry_after = status::retry_after(&head.headers, head.received_at);
                     return Err(TransportError::Status {
                         url: address.to_string(),
@@ -214,7 +233,7 @@ impl Upstream {
     /// connection was closed before that. The race with a server that closes is no failure of the scenario.
     async fn send(
         &self,
-        limits: &Limits,
+        limits: &ClientLimits,
         address: &Address,
         headers: &HeaderMap,
         may_retry: &mut bool,
@@ -236,7 +255,7 @@ impl Upstream {
     /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
     /// asked as it is.
     #[must_use]
-    pub fn dialling(self, dial: Option<SocketAddr>) -> Self {
+    pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
         let connections = &self.client.connections;
         let connections = dial.map_or_else(|| Arc::clone(connections), |dial| connections.dialling(dial));
         Self { connections, ..self }
@@ -244,19 +263,19 @@ impl Upstream {
 
     /// Shows this as bearer token with every request, redirects within the origin included.
     #[must_use]
-    pub fn showing(self, token: Option<Secret>) -> Self {
+    pub fn with_token(self, token: Option<Secret>) -> Self {
         Self { token, ..self }
     }
 
     /// A call of a tool that does not say how long it may take may take so long.
     #[must_use]
-    pub fn calling_within(self, call_timeout: Option<Duration>) -> Self {
+    pub fn with_call_timeout(self, call_timeout: Option<Duration>) -> Self {
         Self { call_timeout, ..self }
     }
 
     /// Of answers to asks at most so many bytes are read, where that is less than what all may have.
     #[must_use]
-    pub fn reading_at_most(self, max_body: Option<usize>) -> Self {
+    pub fn with_max_body(self, max_body: Option<usize>) -> Self {
         Self { max_body, ..self }
     }
 
@@ -286,7 +305,7 @@ impl Upstream {
     }
 
     /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
-    pub fn freshness(&self, answer: &Answer) -> Freshness {
+    pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
         cache_policy::freshness(&answer.head, self.client.settings.load().rules)
     }
 
@@ -307,7 +326,7 @@ pub(super) async fn read<B>(
     address: &Address,
     body: B,
     head: ResponseHead,
-) -> Result<Answer, TransportError>
+) -> Result<HttpResponse, TransportError>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
@@ -321,12 +340,12 @@ where
         BodyError::TooLarge => TransportError::TooLarge { url: url(), limit },
         BodyError::Broken(error) => failure::broken(address, &*error.into()),
     })?;
-    Ok(Answer { head, body })
+    Ok(HttpResponse { head, body })
 }
 
 /// The headers that make a request conditional (RFC 9110 section 13.1): both are sent, a server that knows `If-None-Match` ignores the
 /// other. None without validators.
-fn conditions(validators: &Validators) -> HeaderMap {
+fn conditions(validators: &HttpValidators) -> HeaderMap {
     let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
     let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));
     etag.chain(last_modified).collect()

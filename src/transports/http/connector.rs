@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-use super::settings::Settings;
+use super::settings::ClientSettings;
 use super::tls::Tls;
 
 /// What the client and its parts fail with before it is judged.
@@ -32,13 +32,13 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(super) struct Connector {
     http: HttpConnector<Resolver>,
     tls: Tls,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<ClientSettings>>,
 }
 
 impl Connector {
     /// A connector that looks up host names. Its connections stand within the limit that is in
     /// force when they are begun.
-    pub(super) fn new(settings: Arc<ArcSwap<Settings>>) -> Self {
+    pub(super) fn new(settings: Arc<ArcSwap<ClientSettings>>) -> Self {
         Self { http: tcp(Resolver::System(GaiResolver::new())), tls: Tls::default(), settings }
     }
 

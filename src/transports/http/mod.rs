@@ -28,10 +28,10 @@ mod status;
 pub(crate) mod tls;
 
 pub use address::Address;
-pub use cache_policy::{CacheScope, Freshness, ResponseHead, Rules, Validators};
+pub use cache_policy::{CacheRules, CacheScope, HttpFreshness, HttpValidators, ResponseHead};
 pub use client::Client;
 pub use post::{CallLimits, Unanswered};
-pub use settings::Limits;
+pub use settings::ClientLimits;
 pub use sse::{EventLimits, EventStream, ServerEvent};
 
 use connections::Connections;
@@ -54,14 +54,14 @@ pub struct Upstream {
 
 /// An answer with its whole body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Status, headers and times.
     pub head: ResponseHead,
     /// The body after content decoding; empty for a 304.
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpResponse {
     /// When the scenario asks to be asked again, if it says so (`Retry-After`, RFC 9110 section 10.2.3): between a second and ten minutes.
     pub fn retry_after(&self) -> Option<Duration> {
         status::retry_after(&self.head.headers, self.head.received_at)

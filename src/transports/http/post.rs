@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::client::read;
 use super::connections::request;
-use super::{Answer, Upstream, failure};
+use super::{HttpResponse, Upstream, failure};
 use crate::transports::TransportError;
 
 /// What one request may cost, and what goes with it.
@@ -49,7 +49,12 @@ impl Upstream {
     /// Sends one JSON document to `path` below the base address. Every status is an answer, a redirect too.
     ///
     /// Cancel-safe in that nothing is left behind here; the scenario may have begun what it was asked to do.
-    pub async fn post(&self, path: &str, body: impl Into<Bytes>, limits: &CallLimits) -> Result<Answer, Unanswered> {
+    pub async fn post(
+        &self,
+        path: &str,
+        body: impl Into<Bytes>,
+        limits: &CallLimits,
+    ) -> Result<HttpResponse, Unanswered> {
         let address = self.address.join(path).map_err(Unanswered::unsent)?;
         let mut request = request(Method::POST, &address, &limits.headers, body.into()).map_err(Unanswered::unsent)?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

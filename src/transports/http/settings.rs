@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::cache_policy::Rules;
+use super::cache_policy::CacheRules;
 
 /// Limits of every request. Each stands in `config/default.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Until the connection stands, TLS included.
     pub connect: Duration,
     /// From the start to the last byte of the body, redirects and the one retry included. Waiting for a turn is not counted.
@@ -24,23 +24,23 @@ pub struct Limits {
 
 /// What requests work with. Those under way keep what they began with.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) limits: Limits,
+pub(super) struct ClientSettings {
+    pub(super) limits: ClientLimits,
     pub(super) permits: Arc<Semaphore>,
     /// How many permits there are.
     pub(super) concurrency: usize,
-    pub(super) rules: Rules,
+    pub(super) rules: CacheRules,
 }
 
-impl Settings {
+impl ClientSettings {
     /// Settings with permits of their own, at least one.
-    pub(super) fn new(limits: Limits, concurrency: usize, rules: Rules) -> Self {
+    pub(super) fn new(limits: ClientLimits, concurrency: usize, rules: CacheRules) -> Self {
         let permits = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
         Self { limits, permits, concurrency, rules }
     }
 
     /// The settings that follow these ones. Permits are shared while their number stays.
-    pub(super) fn next(&self, limits: Limits, concurrency: usize, rules: Rules) -> Self {
+    pub(super) fn next(&self, limits: ClientLimits, concurrency: usize, rules: CacheRules) -> Self {
         if concurrency == self.concurrency {
             return Self { limits, rules, ..self.clone() };
         }

@@ -13,7 +13,7 @@ const LATEST: Duration = Duration::from_secs(600);
 
 /// What to do with the head of an answer.
 #[derive(Debug)]
-pub(super) enum Verdict<'a> {
+pub(super) enum ResponseAction<'a> {
     /// Take it: 2xx, or the 304 that was asked for.
     Take,
     /// Ask there instead (RFC 9110 section 15.4).
@@ -25,17 +25,19 @@ pub(super) enum Verdict<'a> {
 }
 
 /// Judges the head of an answer to a request that was or was not conditional.
-pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) -> Verdict<'_> {
+pub(super) fn judge(status: StatusCode, headers: &HeaderMap, conditional: bool) -> ResponseAction<'_> {
     match status {
-        StatusCode::NOT_MODIFIED if conditional => Verdict::Take,
-        StatusCode::NOT_MODIFIED => Verdict::Unasked,
-        _ if status.is_success() => Verdict::Take,
+        StatusCode::NOT_MODIFIED if conditional => ResponseAction::Take,
+        StatusCode::NOT_MODIFIED => ResponseAction::Unasked,
+        _ if status.is_success() => ResponseAction::Take,
         StatusCode::MOVED_PERMANENTLY
         | StatusCode::FOUND
         | StatusCode::SEE_OTHER
         | StatusCode::TEMPORARY_REDIRECT
-        | StatusCode::PERMANENT_REDIRECT => headers.get(LOCATION).map_or(Verdict::Refuse, Verdict::Follow),
-        _ => Verdict::Refuse,
+        | StatusCode::PERMANENT_REDIRECT => {
+            headers.get(LOCATION).map_or(ResponseAction::Refuse, ResponseAction::Follow)
+        }
+        _ => ResponseAction::Refuse,
     }
 }
 

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::ResponseHead;
-use super::{Freshness, Rules, freshness};
+use super::{CacheRules, HttpFreshness, freshness};
 use crate::transports::http::status;
 
 /// What to do when the answer is wanted.
@@ -30,9 +30,9 @@ pub enum Meanwhile {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// A whole new answer, which takes the place of what is stored. With [`Freshness::no_store`] it is kept in memory at most.
-    Replace(Freshness),
+    Replace(HttpFreshness),
     /// What is stored still stands, with this freshness (RFC 9111 section 4.3.4).
-    Renew(Freshness),
+    Renew(HttpFreshness),
     /// No answer to go by: what is stored stays, and this is whether it may be used.
     Keep(Stale),
 }
@@ -47,7 +47,7 @@ pub enum Stale {
 }
 
 /// Judges what is stored at `now`, before anything is sent.
-pub fn before_request(stored: Option<&Freshness>, now: Instant) -> Plan {
+pub fn before_request(stored: Option<&HttpFreshness>, now: Instant) -> Plan {
     let Some(stored) = stored else { return Plan::Fetch(Meanwhile::Wait) };
     if now < stored.fresh_until() {
         return Plan::Reuse;
@@ -64,21 +64,21 @@ pub fn before_request(stored: Option<&Freshness>, now: Instant) -> Plan {
 ///
 /// Any status that is no success keeps what is stored, and is never stored itself: an error is no list of tools, however long it may be
 /// kept (RFC 9111 section 3 asks nobody to store). Of server errors RFC 9111 section 4.3.3 says the same.
-pub fn after_response(stored: Option<&Freshness>, head: &ResponseHead, rules: Rules) -> Verdict {
+pub fn after_response(stored: Option<&HttpFreshness>, head: &ResponseHead, rules: CacheRules) -> Verdict {
     let conditional = stored.is_some_and(|stored| stored.validators.any());
     match (status::judge(head.status, &head.headers, conditional), stored) {
-        (status::Verdict::Take, Some(stored)) if head.status == http::StatusCode::NOT_MODIFIED => {
+        (status::ResponseAction::Take, Some(stored)) if head.status == http::StatusCode::NOT_MODIFIED => {
             Verdict::Renew(freshness(head, rules).renewing(stored))
         }
-        (status::Verdict::Take, _) => Verdict::Replace(freshness(head, rules)),
-        (status::Verdict::Follow(_) | status::Verdict::Unasked | status::Verdict::Refuse, _) => {
+        (status::ResponseAction::Take, _) => Verdict::Replace(freshness(head, rules)),
+        (status::ResponseAction::Follow(_) | status::ResponseAction::Unasked | status::ResponseAction::Refuse, _) => {
             Verdict::Keep(after_failure(stored, head.received))
         }
     }
 }
 
 /// Judges what is stored when no answer came at all, or none that can be used.
-pub fn after_failure(stored: Option<&Freshness>, now: Instant) -> Stale {
+pub fn after_failure(stored: Option<&HttpFreshness>, now: Instant) -> Stale {
     let usable = stored.is_some_and(|stored| stored.usable_until().is_none_or(|until| now < until));
     if usable { Stale::Allowed } else { Stale::Forbidden }
 }

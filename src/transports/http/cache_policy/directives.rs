@@ -27,7 +27,7 @@ pub(super) struct Directives {
 pub(super) fn parse<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Directives {
     let mut directives = Directives::default();
     for line in lines {
-        for member in (Members { rest: line.as_bytes(), quotes: true }) {
+        for member in (DirectiveIter { rest: line.as_bytes(), quotes: true }) {
             directives.take(member);
         }
     }
@@ -85,14 +85,14 @@ pub(super) fn delta_seconds(text: &[u8]) -> Option<Duration> {
 }
 
 /// Splits a line at the commas outside of quoted strings (RFC 9110 section 5.6.4).
-struct Members<'a> {
+struct DirectiveIter<'a> {
     rest: &'a [u8],
     /// Whether quotes still open strings. After one that is never closed they do not: the rest of the line would be lost in it, and
     /// looking for its end again from each later quote would cost the square of the line.
     quotes: bool,
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for DirectiveIter<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

@@ -1,0 +1,317 @@
+//! The calls that need a yes, within their bounds: who may be decided, which are over, which are forgotten. Pure: time is an argument.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::bounds::{ApprovalLimits, DecisionRefusal};
+use crate::model::{ApprovalRequest, ApprovalState};
+
+/// What one costs to keep besides its texts, roughly, in bytes.
+const FIXED: usize = 1_000;
+
+/// All that are kept, in the order in which they were asked for.
+#[derive(Debug, Default)]
+pub(super) struct ApprovalTable {
+    entries: VecDeque<ApprovalEntry>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct ApprovalEntry {
+    request: Arc<ApprovalRequest>,
+    /// When it expires by the monotonic clock, which nobody can set back.
+    deadline: Instant,
+    /// Something is being made durable about it; nobody else may change it meanwhile.
+    held: bool,
+    /// It was not stored yet, so it is not shown.
+    new: bool,
+}
+
+/// What became of a wish to be put down.
+#[derive(Debug, PartialEq)]
+pub(super) enum Admitted {
+    /// It has its place and is held; these were forgotten for it.
+    New(Vec<Arc<str>>),
+    /// Exactly this call waits already.
+    Waits(Arc<ApprovalRequest>),
+    /// There is no place.
+    Full,
+}
+
+impl ApprovalTable {
+    /// Takes up one that was stored.
+    pub(super) fn restore(&mut self, request: Arc<ApprovalRequest>, deadline: Instant) {
+        self.bytes += weight(&request);
+        self.entries.push_back(ApprovalEntry { request, deadline, held: false, new: false });
+    }
+
+    /// Finds a place for a new one: what is over makes room, what waits does not.
+    pub(super) fn admit(
+        &mut self,
+        request: &Arc<ApprovalRequest>,
+        deadline: Instant,
+        limits: &ApprovalLimits,
+    ) -> Admitted {
+        let same = |entry: &&ApprovalEntry| entry.waits() && entry.request.digest == request.digest;
+        if let Some(entry) = self.entries.iter().find(same) {
+            return Admitted::Waits(Arc::clone(&entry.request));
+        }
+        let weight = weight(request);
+        let lasting = self.entries.iter().filter(|entry| entry.held || !entry.request.state.is_over());
+        let (count, bytes) =
+            lasting.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + self::weight(&entry.request)));
+        if count >= limits.most || bytes + weight > limits.bytes {
+            return Admitted::Full;
+        }
+        let forgotten = self.make_room(limits.most - 1, limits.bytes - weight);
+        self.bytes += weight;
+        self.entries.push_back(ApprovalEntry { request: Arc::clone(request), deadline, held: true, new: true });
+        Admitted::New(forgotten)
+    }
+
+    /// Forgets those that are over, the oldest first, until at most so many with so many bytes are left.
+    pub(super) fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<str>> {
+        let mut forgotten = Vec::new();
+        let mut at = 0;
+        while (self.entries.len() > most || self.bytes > bytes) && at < self.entries.len() {
+            let entry = &self.entries[at];
+            if entry.held || !entry.request.state.is_over() {
+                at += 1;
+                continue;
+            }
+            if let Some(entry) = self.entries.remove(at) {
+                self.bytes -= weight(&entry.request);
+                forgotten.push(Arc::clone(&entry.request.id));
+            }
+        }
+        forgotten
+    }
+
+    /// Forgets those that were over before `then`.
+    pub(super) fn forget_before(&mut self, then: Timestamp) -> Vec<Arc<str>> {
+        let old = |entry: &ApprovalEntry| !entry.held && entry.request.ended_at.is_some_and(|ended| ended < then);
+        let forgotten: Vec<_> =
+            self.entries.iter().filter(|entry| old(entry)).map(|entry| Arc::clone(&entry.request.id)).collect();
+        self.entries.retain(|entry| !old(entry));
+        self.bytes = self.entries.iter().map(|entry| weight(&entry.request)).sum();
+        forgotten
+    }
+
+    /// Holds one that waits, so that a decision about it can be made durable. Whoever holds it must [`put`](Self::put) or
+    /// [`release`](Self::release) it.
+    pub(super) fn hold(
+        &mut self,
+        id: &str,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Result<Arc<ApprovalRequest>, DecisionRefusal> {
+        let entry = self.entries.iter_mut().find(|entry| *entry.request.id == *id).ok_or(DecisionRefusal::Unknown)?;
+        if entry.new {
+            return Err(DecisionRefusal::Unknown);
+        }
+        if entry.request.state != ApprovalState::Waiting {
+            return Err(DecisionRefusal::Decided(Arc::clone(&entry.request)));
+        }
+        if entry.held {
+            return Err(DecisionRefusal::Busy);
+        }
+        if entry.is_late(now, wall) {
+            return Err(DecisionRefusal::Late);
+        }
+        entry.held = true;
+        Ok(Arc::clone(&entry.request))
+    }
+
+    /// Lets one go as it was.
+    pub(super) fn release(&mut self, id: &str) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| *entry.request.id == *id) {
+            entry.held = false;
+        }
+    }
+
+    /// Replaces what is known of one, and lets it go.
+    pub(super) fn put(&mut self, request: &Arc<ApprovalRequest>) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.request.id == request.id) {
+            self.bytes = self.bytes - weight(&entry.request) + weight(request);
+            (entry.request, entry.held, entry.new) = (Arc::clone(request), false, false);
+        }
+    }
+
+    /// Forgets one that could not be stored.
+    pub(super) fn remove(&mut self, id: &str) {
+        if let Some(at) = self.entries.iter().position(|entry| *entry.request.id == *id)
+            && let Some(entry) = self.entries.remove(at)
+        {
+            self.bytes -= weight(&entry.request);
+        }
+    }
+
+    /// Ends those that nobody decided in time; they are in what is returned.
+    pub(super) fn expire(&mut self, now: Instant, wall: Timestamp) -> Vec<Arc<ApprovalRequest>> {
+        let mut expired = Vec::new();
+        for entry in &mut self.entries {
+            if entry.waits() && entry.is_late(now, wall) {
+                let over = ApprovalRequest {
+                    state: ApprovalState::Expired,
+                    ended_at: Some(wall),
+                    ..ApprovalRequest::clone(&entry.request)
+                };
+                entry.request = Arc::new(over);
+                expired.push(Arc::clone(&entry.request));
+            }
+        }
+        expired
+    }
+
+    /// When the next one expires.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.entries.iter().filter(|entry| entry.waits()).map(|entry| entry.deadline).min()
+    }
+
+    /// One of them, once it is durable.
+    pub(super) fn get(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
+        self.shown().find(|request| *request.id == *id).cloned()
+    }
+
+    /// All that are durable, in the order in which they were asked for.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
+        self.entries.iter().filter(|entry| !entry.new).map(|entry| &entry.request)
+    }
+}
+
+impl ApprovalEntry {
+    fn waits(&self) -> bool {
+        !self.held && self.request.state == ApprovalState::Waiting
+    }
+
+    fn is_late(&self, now: Instant, wall: Timestamp) -> bool {
+        now >= self.deadline || wall >= self.request.expires_at
+    }
+}
+
+fn weight(request: &ApprovalRequest) -> usize {
+    request.weight() + FIXED
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::calls::approval::binding;
+    use crate::calls::approval::tests::request;
+    use crate::model::JsonText;
+    use crate::runtime::Clock;
+
+    const LIMITS: ApprovalLimits =
+        ApprovalLimits { expiry: Duration::from_secs(60), most: 3, bytes: 10_000, keep: Duration::from_secs(60) };
+
+    fn asked(id: &str) -> Arc<ApprovalRequest> {
+        let mut asked = request(id);
+        asked.arguments = JsonText::parse(&format!("{{\"id\":\"{id}\"}}")).unwrap();
+        asked.digest = binding::call(&asked);
+        Arc::new(asked)
+    }
+
+    fn soon() -> Instant {
+        Clock::system().now() + Duration::from_secs(60)
+    }
+
+    fn with(book: &mut ApprovalTable, id: &str) -> Arc<ApprovalRequest> {
+        let asked = asked(id);
+        assert_eq!(book.admit(&asked, soon(), &LIMITS), Admitted::New(Vec::new()));
+        book.put(&asked);
+        asked
+    }
+
+    fn over(request: &ApprovalRequest, at: i64) -> Arc<ApprovalRequest> {
+        let ended_at = Some(Timestamp::from_second(at).unwrap());
+        Arc::new(ApprovalRequest { state: ApprovalState::Answered, ended_at, ..request.clone() })
+    }
+
+    #[test]
+    fn only_one_decision_is_made_at_a_time_and_only_once() {
+        let (mut book, now, wall) =
+            (ApprovalTable::default(), Clock::system().now(), Timestamp::from_second(0).unwrap());
+        let first = with(&mut book, "1");
+        assert_eq!(book.hold("2", now, wall), Err(DecisionRefusal::Unknown));
+        assert_eq!(book.hold("1", now, wall), Ok(Arc::clone(&first)));
+        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Busy));
+        book.release("1");
+        book.hold("1", now, wall).unwrap();
+        let started = Arc::new(ApprovalRequest { state: ApprovalState::Started, ..(*first).clone() });
+        book.put(&started);
+        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Decided(started)));
+    }
+
+    #[test]
+    fn what_is_not_stored_yet_is_not_shown_and_cannot_be_decided() {
+        let (mut book, now, wall) =
+            (ApprovalTable::default(), Clock::system().now(), Timestamp::from_second(0).unwrap());
+        let first = asked("1");
+        book.admit(&first, soon(), &LIMITS);
+        assert_eq!((book.get("1"), book.shown().count()), (None, 0));
+        assert_eq!(book.hold("1", now, wall), Err(DecisionRefusal::Unknown));
+        book.remove("1");
+        assert_eq!((book.bytes, book.entries.len()), (0, 0));
+    }
+
+    #[test]
+    fn either_clock_ends_the_wait() {
+        let (now, wall) = (Clock::system().now(), Timestamp::from_second(0).unwrap());
+        let mut book = ApprovalTable::default();
+        let first = with(&mut book, "1");
+        let late = now + Duration::from_secs(120);
+        assert_eq!(book.hold("1", late, wall), Err(DecisionRefusal::Late));
+        assert_eq!(book.hold("1", now, first.expires_at), Err(DecisionRefusal::Late));
+        assert!(book.expire(now, wall).is_empty());
+        let expired = book.expire(late, wall);
+        assert_eq!((expired.len(), expired[0].state), (1, ApprovalState::Expired));
+        assert!(matches!(book.hold("1", now, wall), Err(DecisionRefusal::Decided(_))));
+        assert_eq!(book.next_deadline(), None);
+    }
+
+    #[test]
+    fn one_that_is_being_decided_does_not_expire() {
+        let (now, wall) = (Clock::system().now(), Timestamp::from_second(0).unwrap());
+        let mut book = ApprovalTable::default();
+        with(&mut book, "1");
+        book.hold("1", now, wall).unwrap();
+        assert!(book.expire(now + Duration::from_secs(120), wall).is_empty());
+    }
+
+    #[test]
+    fn the_same_call_waits_once() {
+        let mut book = ApprovalTable::default();
+        let first = with(&mut book, "1");
+        let again = Arc::new(ApprovalRequest { id: "2".into(), ..(*first).clone() });
+        assert_eq!(book.admit(&again, soon(), &LIMITS), Admitted::Waits(Arc::clone(&first)));
+        book.put(&over(&first, 1));
+        assert_eq!(book.admit(&again, soon(), &LIMITS), Admitted::New(Vec::new()), "an answer is for one call");
+    }
+
+    #[test]
+    fn what_is_over_makes_room_and_what_waits_does_not() {
+        let mut book = ApprovalTable::default();
+        let requests = ["1", "2", "3"].map(|id| with(&mut book, id));
+        assert_eq!(book.admit(&asked("4"), soon(), &LIMITS), Admitted::Full);
+        book.put(&over(&requests[1], 1));
+        assert_eq!(book.admit(&asked("4"), soon(), &LIMITS), Admitted::New(vec!["2".into()]));
+        let mut large = request("5");
+        large.arguments = JsonText::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
+        assert_eq!(ApprovalTable::default().admit(&Arc::new(large), soon(), &LIMITS), Admitted::Full);
+    }
+
+    #[test]
+    fn what_was_over_long_ago_is_forgotten() {
+        let mut book = ApprovalTable::default();
+        let requests = ["1", "2", "3"].map(|id| with(&mut book, id));
+        book.put(&over(&requests[0], 10));
+        book.put(&over(&requests[1], 20));
+        assert_eq!(book.forget_before(Timestamp::from_second(15).unwrap()), [Arc::from("1")]);
+        assert_eq!(book.shown().map(|request| &*request.id).collect::<Vec<_>>(), ["2", "3"]);
+    }
+}

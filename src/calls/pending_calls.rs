@@ -1,0 +1,303 @@
+//! Calls that wait for a yes and operations that go on, on their way to scenarios: by the same steps, limits and breakers as any other call.
+//!
+//! Whatever was decided earlier is judged again at the moment of sending: the tool must still be offered to whoever asked, and its scenario
+//! must be who it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::approval::{
+    self, Approvals, ApprovedCallRunner, CurrentTool, DecideError, DecisionRefusal, NewApproval, RunOutcome, needed,
+};
+use super::dependencies::{CallDependencies, Stored};
+use super::pending::PendingCalls;
+use super::track::{
+    self, AnsweredCall, CancelError, CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, FollowUp,
+    OperationTracker, ToolCaller,
+};
+use super::{CallResponse, Calls, ExecuteError, PreparedCall, allow, routing};
+use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
+use crate::config;
+use crate::model::{
+    ApprovalRequest, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
+};
+use crate::protocols::Outcome;
+
+impl approval::ApprovalLimits {
+    /// The bounds that are configured.
+    pub fn from_config(config: &config::CallsConfig) -> Self {
+        let config::CallsConfig { approval_expiry: expiry, approvals_max: most, kept_bytes: bytes, keep, .. } = *config;
+        Self { expiry, most, bytes, keep }
+    }
+}
+
+impl track::TrackerLimits {
+    /// The bounds that are configured.
+    pub fn from_config(config: &config::CallsConfig) -> Self {
+        let config::CallsConfig {
+            operations_max: most, kept_bytes: bytes, keep, poll_min, poll_max, poll_longest, ..
+        } = *config;
+        Self { most, bytes, keep, poll_min, poll_max, longest: poll_longest }
+    }
+}
+
+impl Calls {
+    /// Gives it its registers, with what was stored; once. Without them a call that needs a yes is refused, and nothing is followed.
+    pub fn attach(&self, stored: Stored, parts: CallDependencies) {
+        let config = self.0.config.load();
+        let Stored { approvals, operations, usage } = stored;
+        let tasks = parts.tasks.clone();
+        // A second pair is not taken: the first may hold calls already.
+        self.0.registers.get_or_init(|| PendingCalls {
+            approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),
+            operations: OperationTracker::start(operations, track::TrackerLimits::from_config(&config), parts.clone()),
+            parts,
+        });
+        let trim = self.begin_usage(usage);
+        tasks.spawn(self.clone().keep_usage(trim));
+    }
+
+    /// What the registers work with.
+    pub(super) fn parts(&self) -> Option<&CallDependencies> {
+        self.0.registers.get().map(|registers| &registers.parts)
+    }
+
+    /// Goes on with what an earlier daemon had begun.
+    pub async fn resume(&self) {
+        if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
+            operations.resume(self);
+            approvals.resume(self).await;
+        }
+    }
+
+    /// The calls that need a yes.
+    pub fn approvals(&self) -> Option<&Approvals> {
+        self.0.registers.get().map(|registers| &registers.approvals)
+    }
+
+    /// The operations that go on.
+    pub fn operations(&self) -> Option<&OperationTracker> {
+        self.0.registers.get().map(|registers| &registers.operations)
+    }
+
+    /// Says yes to a call ([`Approvals::approve`]).
+    pub async fn approve(&self, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
+        let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
+        approvals.approve(self, id, by).await
+    }
+
+    /// Says no to a call ([`Approvals::reject`]).
+    pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
+        let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
+        approvals.reject(id, by, reason).await
+    }
+
+    /// Calls an operation off ([`Tracker::cancel`]).
+    pub async fn cancel(&self, id: &str) -> Result<Arc<Operation>, CancelError> {
+        self.operations().ok_or(CancelError::Unknown)?.cancel(self, id).await
+    }
+
+    /// Puts other bounds of the registers in force.
+    pub(super) fn adjust_registers(&self, config: &config::CallsConfig) {
+        if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
+            approvals.configure(approval::ApprovalLimits::from_config(config));
+            operations.configure(track::TrackerLimits::from_config(config));
+        }
+    }
+
+    /// Puts a call down to wait for a yes. What its caller is told.
+    pub(super) async fn request_approval(&self, name: &str, ready: PreparedCall) -> ExecuteError {
+        let id = ready.tool.id.clone();
+        let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None };
+        let Some(approvals) = self.approvals() else { return refused };
+        let wait = self.0.config.load().reroute_wait;
+        let route = match self.0.engine.route(&id.scenario) {
+            Some(route) => route,
+            None => match routing::first(&self.0, &id, wait).await {
+                Ok(route) => route,
+                Err(refused) => return refused,
+            },
+        };
+        let asker = asker(&ready);
+        let PreparedCall { tool, arguments, .. } = ready;
+        let tool = Arc::clone(&tool.tool);
+        let wanted =
+            NewApproval { id: id.clone(), name: name.into(), tool, owner: route.party.clone(), arguments, asker };
+        match approvals.enqueue(wanted).await {
+            Ok(waiting) => ExecuteError::ApprovalRequired { id, waiting: Some(waiting) },
+            Err(approval::EnqueueError::Full) => ExecuteError::ApprovalsFull { id },
+            Err(approval::EnqueueError::State(error)) => {
+                tracing::error!(error = %error, "a call that needs approval could not be stored");
+                ExecuteError::ApprovalNotStored { id }
+            }
+            Err(approval::EnqueueError::Stopping) => refused,
+        }
+    }
+
+    /// Follows what goes on after an answer, if anything does.
+    pub(super) async fn follow(&self, ready: &PreparedCall, owner: &PeerIdentity, outcome: &Outcome) -> FollowUp {
+        let Some(operations) = self.operations().filter(|_| outcome.success && ready.follow) else {
+            return FollowUp::Over;
+        };
+        let started = AnsweredCall {
+            id: ready.tool.id.clone(),
+            tool: Arc::clone(&ready.tool.tool),
+            owner: owner.clone(),
+            asker: asker(ready),
+            result: outcome.result.clone(),
+            document: outcome.document.clone(),
+            running: outcome.running.is_some(),
+        };
+        operations.begin(self, started).await
+    }
+
+    /// The tool as whoever asked may call it now, and who answers for its scenario.
+    fn callable(&self, id: &ToolId, asker: &CallerInfo) -> Option<(Arc<ViewTool>, PeerIdentity)> {
+        let owner = self.0.engine.route(&id.scenario)?.party.clone();
+        let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
+        let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
+            return None;
+        };
+        allow::check(&snapshot.catalog, &scope, &tool).is_ok().then_some((tool, owner))
+    }
+
+    async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
+        let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
+            return unanswered(format!("`{}` is not offered to whoever asked any more", request.tool), "not_allowed");
+        };
+        // Judged once more: a call that is repeated waited for its tool.
+        let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool) };
+        if let Some(change) = approval::changed(&request, Some(&standing)) {
+            return unanswered(change, "changed");
+        }
+        let ready = PreparedCall {
+            tool,
+            scope: scope(&request.caller),
+            arguments: request.arguments.clone(),
+            user_id: request.caller.user_id.clone(),
+            owner: Some(request.owner.clone()),
+            timeout: None,
+            follow: true,
+        };
+        match self.run_approved(ready, &request.id).await {
+            Ok(answered) => RunOutcome { answer: answer(answered), answered: true },
+            Err(refused) => unanswered(refused.to_string(), refused.kind()),
+        }
+    }
+
+    async fn ask_once(self, ask: CompanionCall) -> Result<CompanionReply, CompanionError> {
+        let CompanionCall { id, owner, arguments, asker, timeout } = ask;
+        let unoffered = |why| CompanionError { why: format!("its tool `{}` {why}", id.tool), retry_after: None };
+        let tool = self.partner(&id, &owner, &asker).map_err(unoffered)?;
+        let (scope, user_id) = (scope(&asker), asker.user_id);
+        let ready = PreparedCall { tool, scope, arguments, user_id, owner: Some(owner), timeout, follow: false };
+        match self.send(ready).await {
+            Ok(CallResponse { outcome, .. }) => Ok(CompanionReply {
+                success: outcome.success,
+                result: outcome.result,
+                document: outcome.document,
+                error: outcome.error,
+                retry_after: outcome.retry_after,
+            }),
+            Err(refused) => Err(CompanionError { why: refused.to_string(), retry_after: refused.retry_after() }),
+        }
+    }
+
+    /// A tool that is asked unattended. It may be switched off: that keeps it from lists, not from whom it is for.
+    fn partner(
+        &self,
+        id: &ToolId,
+        owner: &PeerIdentity,
+        asker: &CallerInfo,
+    ) -> Result<Arc<ViewTool>, CompanionUnavailable> {
+        let Some(route) = self.0.engine.route(&id.scenario) else {
+            return Err(CompanionUnavailable::Offline(
+                "cannot be asked: its scenario may not be called now".to_owned(),
+            ));
+        };
+        if !owner.holds_for(&route.party) {
+            let now = &route.party;
+            let why = format!("is not asked: the operation belongs to the one {owner}, and this is the one {now}");
+            return Err(CompanionUnavailable::OwnerChanged(why));
+        }
+        let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
+        let NameLookup::One(tool) = find_in_scope(&snapshot.catalog, &scope, &NameRef::Id(id.clone())) else {
+            return Err(CompanionUnavailable::NotAllowed(format!("is not offered by `{}`", id.scenario)));
+        };
+        if needed(&tool) {
+            return Err(CompanionUnavailable::NotAllowed(
+                "needs a human's approval, so it is not asked unattended".to_owned(),
+            ));
+        }
+        Ok(tool)
+    }
+}
+
+impl ApprovedCallRunner for Calls {
+    fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool> {
+        let (tool, owner) = self.callable(&request.tool, &request.caller)?;
+        Some(CurrentTool { owner, tool: Arc::clone(&tool.tool) })
+    }
+
+    fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome> {
+        self.clone().run_request(request).boxed()
+    }
+}
+
+impl ToolCaller for Calls {
+    fn offered(
+        &self,
+        id: &ToolId,
+        owner: &PeerIdentity,
+        asker: &CallerInfo,
+    ) -> Result<Arc<Tool>, CompanionUnavailable> {
+        self.partner(id, owner, asker).map(|tool| Arc::clone(&tool.tool))
+    }
+
+    fn call(&self, ask: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>> {
+        self.clone().ask_once(ask).boxed()
+    }
+}
+
+/// The view of whoever asks.
+fn scope(asker: &CallerInfo) -> ViewQuery {
+    let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+    ViewQuery { chat: text(&asker.chat), profile: text(&asker.profile), ..ViewQuery::default() }
+}
+
+fn asker(ready: &PreparedCall) -> CallerInfo {
+    let text = |text: &Option<String>| text.as_deref().map(Into::into);
+    CallerInfo { chat: text(&ready.scope.chat), profile: text(&ready.scope.profile), user_id: ready.user_id.clone() }
+}
+
+fn answer(answered: CallResponse) -> StoredAnswer {
+    let CallResponse { outcome: Outcome { success, result, error, code, .. }, going, took, .. } = answered;
+    let (operation, untracked) = match going {
+        FollowUp::Followed(operation) => (Some(Arc::clone(&operation.id)), None),
+        FollowUp::Untracked(why) => (None, Some(format!("it goes on, and cannot be followed: {why}"))),
+        FollowUp::Over => (None, None),
+    };
+    let code = code.or(untracked.as_ref().map(|_| "untracked".to_owned()));
+    let error = error.or(untracked);
+    let took_ms = milliseconds(took);
+    StoredAnswer { success, result, error: error.map(Into::into), code: code.map(Into::into), took_ms, operation }
+}
+
+fn unanswered(error: String, code: &str) -> RunOutcome {
+    let answer = StoredAnswer {
+        success: false,
+        result: None,
+        error: Some(error.into()),
+        code: Some(code.into()),
+        took_ms: 0,
+        operation: None,
+    };
+    RunOutcome { answer, answered: false }
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,105 @@
+//! What is put down of one call when it is over: counted, and written to the audit log where there is one.
+//!
+//! It goes along with the call, which goes to its end once it is sent, so that it is put down whether or not anybody still waits for it. It only
+//! ever adds to counters and puts a line into a queue; it never waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::ExecuteError;
+use super::audit::{Audit, AuditEntry};
+use super::inner::CallsInner;
+use super::request::{CallResponse, PreparedCall, Request, outcome};
+use super::usage::FinishedCall;
+use crate::model::ToolId;
+
+/// The word of a call that nobody waited for any more before it was sent.
+pub(super) const GIVEN_UP: &str = "given_up";
+
+/// One call that is not over.
+#[derive(Debug)]
+pub(super) struct CallRecorder {
+    inner: Arc<CallsInner>,
+    begun: Instant,
+    at: Timestamp,
+    tool: Option<ToolId>,
+    /// What came of it if nothing is said before it is dropped.
+    otherwise: Option<&'static str>,
+    audit: Option<(Arc<Audit>, Box<AuditEntry>)>,
+}
+
+impl CallRecorder {
+    /// A call that somebody asks for now.
+    pub(super) fn for_request(inner: &Arc<CallsInner>, request: &Request) -> Self {
+        Self::new(inner, || AuditEntry::of_request(request))
+    }
+
+    /// A call that a human said yes to.
+    pub(super) fn for_approved(inner: &Arc<CallsInner>, ready: &PreparedCall, approval: &Arc<str>) -> Self {
+        let mut note = Self::new(inner, || AuditEntry::of_approved(ready, approval));
+        note.tool = Some(ready.tool.id.clone());
+        note
+    }
+
+    fn new(inner: &Arc<CallsInner>, entry: impl FnOnce() -> AuditEntry) -> Self {
+        let (begun, at) = (inner.clock.now(), inner.clock.wall());
+        let audit = inner.audit.load_full().map(|audit| (audit, Box::new(entry())));
+        Self { inner: Arc::clone(inner), begun, at, tool: None, otherwise: Some(GIVEN_UP), audit }
+    }
+
+    /// It is a call of this tool.
+    pub(super) fn set_tool(&mut self, id: &ToolId) {
+        self.tool = Some(id.clone());
+    }
+
+    /// From now on it goes to its end, so not to hear of that is a failure inside this program.
+    pub(super) fn is_sent(&mut self) {
+        self.otherwise = Some("internal");
+    }
+
+    /// How long it has taken so far.
+    fn took(&self) -> Duration {
+        self.inner.clock.now() - self.begun
+    }
+
+    /// This came of it, after so long as is returned.
+    pub(super) fn ended(mut self, answered: &Result<CallResponse, ExecuteError>) -> Duration {
+        self.otherwise = None;
+        let took = self.took();
+        let waits = matches!(answered, Err(ExecuteError::ApprovalRequired { waiting: Some(_), .. }));
+        let sent = matches!(answered, Ok(_) | Err(ExecuteError::Failed { .. }));
+        let well = answered.as_ref().is_ok_and(|answered| answered.outcome.success);
+        self.count(outcome(answered), took, !waits, well, sent);
+        if let Some((audit, mut entry)) = self.audit.take() {
+            entry.answered(answered);
+            self.tell(&audit, entry, outcome(answered), took);
+        }
+        took
+    }
+
+    fn count(&self, outcome: &'static str, took: Duration, of_tool: bool, well: bool, sent: bool) {
+        self.inner.counts.ended(outcome, took);
+        if let Some(id) = self.tool.as_ref().filter(|_| of_tool) {
+            self.inner.usage.ended(id, FinishedCall { outcome, well, sent, took, at: self.inner.clock.wall() });
+        }
+    }
+
+    fn tell(&self, audit: &Audit, mut entry: Box<AuditEntry>, outcome: &'static str, took: Duration) {
+        entry.over(self.at, self.tool.as_ref(), outcome, took);
+        audit.enqueue(entry);
+    }
+}
+
+impl Drop for CallRecorder {
+    fn drop(&mut self) {
+        let Some(outcome) = self.otherwise.take() else { return };
+        let took = self.took();
+        self.count(outcome, took, true, false, false);
+        if let Some((audit, entry)) = self.audit.take() {
+            self.tell(&audit, entry, outcome, took);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! When an operation is asked about, and when following it ends. Pure: time is an argument.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::behaviour::Behaviour;
+use super::limits::TrackerLimits;
+use crate::model::OperationState;
+
+/// The scenario may say this often in a row that it cannot tell the status, before it is taken not to know of the operation any more.
+const REFUSALS: u32 = 10;
+/// So often in a row somebody else may be where its scenario was, before that is taken to be gone for good: it moved without an identity by
+/// which it could be known, or another program has its name.
+const STRANGERS: u32 = 10;
+
+/// One operation's clockwork.
+#[derive(Debug)]
+pub(super) struct PollSchedule {
+    delay: Duration,
+    growth: Option<(f64, Duration)>,
+    min: Duration,
+    max: Duration,
+    next: Instant,
+    deadline: Instant,
+    failures: u32,
+    refusals: u32,
+    strangers: u32,
+    cancel_by: Option<Instant>,
+}
+
+/// What is to be done now.
+#[derive(Debug, PartialEq)]
+pub(super) enum Due {
+    /// Ask.
+    Poll,
+    /// Nothing until then.
+    At(Instant),
+    /// End it so.
+    Over(OperationState, String),
+}
+
+/// What kept a question from being answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PollFailure {
+    /// The scenario answered that it cannot tell.
+    Refused,
+    /// No answer came; perhaps nobody could be asked. The scenario may have said when to ask again.
+    NoAnswer(Option<Duration>),
+    /// Somebody else is there, who is not asked.
+    OwnerChanged,
+}
+
+impl PollSchedule {
+    /// Begins now; asked about first after the declared wait.
+    pub(super) fn new(behaviour: &Behaviour, limits: &TrackerLimits, now: Instant, deadline: Instant) -> Self {
+        let max = limits.poll_max.max(limits.poll_min);
+        let delay = behaviour.interval.clamp(limits.poll_min, max);
+        Self {
+            delay,
+            growth: behaviour.growth,
+            min: limits.poll_min,
+            max,
+            next: now + delay,
+            deadline,
+            failures: 0,
+            refusals: 0,
+            strangers: 0,
+            cancel_by: None,
+        }
+    }
+
+    /// What is to be done.
+    pub(super) fn due(&self, now: Instant) -> Due {
+        if self.cancel_by.is_some_and(|by| now >= by) {
+            let note = "the scenario took the wish to call it off, and did not say in time that it ended".to_owned();
+            return Due::Over(OperationState::Cancelled, note);
+        }
+        if now >= self.deadline {
+            let note = "it was not over when following it had to end; it may run on".to_owned();
+            return Due::Over(OperationState::TimedOut, note);
+        }
+        if now >= self.next {
+            return Due::Poll;
+        }
+        Due::At([Some(self.next), Some(self.deadline), self.cancel_by].into_iter().flatten().min().unwrap_or(self.next))
+    }
+
+    /// It answered that the operation goes on.
+    pub(super) fn answered(&mut self, now: Instant) {
+        (self.failures, self.refusals, self.strangers) = (0, 0, 0);
+        if let Some((factor, longest)) = self.growth {
+            let grown = Duration::try_from_secs_f64(self.delay.as_secs_f64() * factor).unwrap_or(self.max);
+            self.delay = grown.min(longest).clamp(self.min, self.max);
+        }
+        self.next = now + self.delay;
+    }
+
+    /// No status came. The end that this means, if it does.
+    pub(super) fn failed(&mut self, trouble: PollFailure, now: Instant) -> Option<(OperationState, String)> {
+        self.failures = self.failures.saturating_add(1);
+        let doubled = self.delay.saturating_mul(1 << self.failures.min(16)).min(self.max);
+        let wait = match trouble {
+            PollFailure::Refused => {
+                self.refusals += 1;
+                doubled
+            }
+            PollFailure::OwnerChanged => {
+                self.strangers += 1;
+                doubled
+            }
+            PollFailure::NoAnswer(after) => doubled.max(after.unwrap_or_default().min(self.max)),
+        };
+        self.next = now + wait;
+        if self.strangers >= STRANGERS {
+            let note = "whoever started it is not there any more, and another one has its name, who is not asked";
+            return Some((OperationState::Lost, note.to_owned()));
+        }
+        (self.refusals >= REFUSALS).then(|| {
+            if self.cancel_by.is_some() {
+                (OperationState::Cancelled, "the scenario does not know of it any more".to_owned())
+            } else {
+                let note = format!("the scenario could not tell its status {REFUSALS} times in a row; it does not seem to know of it any more");
+                (OperationState::Lost, note)
+            }
+        })
+    }
+
+    /// The scenario was told to call it off, and has until then to say that it did. Asked about soon.
+    pub(super) fn cancelling(&mut self, now: Instant, by: Instant) {
+        if self.cancel_by.is_none() {
+            (self.cancel_by, self.next) = (Some(by), self.next.min(now + self.min));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::behaviour::tests::{behaviour, full};
+    use super::*;
+    use crate::runtime::Clock;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn limits() -> TrackerLimits {
+        TrackerLimits { poll_min: seconds(1), poll_max: seconds(60), ..TrackerLimits::for_tests() }
+    }
+
+    fn begin(said: &serde_json::Value) -> (PollSchedule, Instant) {
+        let now = Clock::system().now();
+        (PollSchedule::new(&behaviour(said), &limits(), now, now + seconds(600)), now)
+    }
+
+    /// When it is asked about, until so many questions were answered, as seconds from the beginning.
+    fn asked(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
+        let (mut now, mut asked) = (begun, Vec::new());
+        while asked.len() < times {
+            match watch.due(now) {
+                Due::Poll => {
+                    asked.push((now - begun).as_secs());
+                    watch.answered(now);
+                }
+                Due::At(then) => {
+                    assert!(then > now, "time goes on");
+                    now = then;
+                }
+                Due::Over(state, _) => panic!("over: {state}"),
+            }
+        }
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_as_declared() {
+        let (mut watch, begun) = begin(&full());
+        assert_eq!(asked(&mut watch, begun, 6), [3, 9, 19, 29, 39, 49]);
+        let mut said = full();
+        said["status_polling"]["backoff"] = json!({});
+        let (mut watch, begun) = begin(&said);
+        assert_eq!(asked(&mut watch, begun, 3), [2, 4, 6]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_declaration_asks_more_often_or_more_rarely_than_is_allowed() {
+        let mut said = full();
+        said["status_polling"]["backoff"] = json!({});
+        said["status_polling"]["poll_interval_seconds"] = json!(0.001);
+        let (mut watch, begun) = begin(&said);
+        assert_eq!(asked(&mut watch, begun, 3), [1, 2, 3]);
+        said["status_polling"]["poll_interval_seconds"] = json!(86_400);
+        let (mut watch, begun) = begin(&said);
+        assert_eq!(asked(&mut watch, begun, 2), [60, 120]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_and_an_answer_ends_that() {
+        let mut said = full();
+        said["status_polling"]["backoff"] = json!({});
+        let (mut watch, begun) = begin(&said);
+        let mut now = begun + seconds(2);
+        for wait in [4, 8, 16, 32, 60, 60] {
+            assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None);
+            assert_eq!(watch.due(now), Due::At(now + seconds(wait)));
+            now += seconds(wait);
+        }
+        watch.answered(now);
+        assert_eq!(watch.due(now), Due::At(now + seconds(2)));
+        watch.failed(PollFailure::NoAnswer(Some(seconds(30))), now);
+        assert_eq!(watch.due(now), Due::At(now + seconds(30)), "as it asked for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_at_its_deadline_whatever_is_due() {
+        let (mut watch, begun) = begin(&full());
+        for _ in 0..100 {
+            assert_eq!(watch.failed(PollFailure::NoAnswer(None), begun + seconds(599)), None);
+        }
+        assert_eq!(watch.due(begun + seconds(599)), Due::At(begun + seconds(600)));
+        assert!(matches!(watch.due(begun + seconds(600)), Due::Over(OperationState::TimedOut, _)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scenario_that_says_no_again_and_again_has_lost_it() {
+        let (mut watch, now) = begin(&full());
+        for _ in 1..REFUSALS {
+            assert_eq!(watch.failed(PollFailure::Refused, now), None);
+        }
+        watch.answered(now);
+        for _ in 1..REFUSALS {
+            assert_eq!(watch.failed(PollFailure::Refused, now), None);
+        }
+        assert_eq!(watch.failed(PollFailure::Refused, now).map(|end| end.0), Some(OperationState::Lost));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn somebody_else_in_its_place_again_and_again_ends_it() {
+        let (mut watch, now) = begin(&full());
+        for round in 0..2 {
+            for _ in 1..STRANGERS {
+                assert_eq!(watch.failed(PollFailure::OwnerChanged, now), None, "{round}");
+                assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None, "{round}");
+            }
+            if round == 0 {
+                watch.answered(now);
+            }
+        }
+        assert_eq!(watch.failed(PollFailure::OwnerChanged, now).map(|end| end.0), Some(OperationState::Lost));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calling_off_has_a_time_of_its_own() {
+        let (mut watch, now) = begin(&full());
+        watch.cancelling(now, now + seconds(7));
+        watch.cancelling(now, now + seconds(100));
+        assert_eq!(watch.due(now), Due::At(now + seconds(1)), "looked after soon");
+        assert!(matches!(watch.due(now + seconds(7)), Due::Over(OperationState::Cancelled, _)));
+    }
+}

@@ -1,0 +1,162 @@
+//! The catalog as one scope sees it: effective settings and names with the preferences of a profile and a chat on top.
+//!
+//! A scope without preferences of its own costs nothing and shares everything. Otherwise only the tools that its preferences speak
+//! of are made anew, and only the names that its aliases touch are resolved again, on a persistent copy of the claims.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::entry::ContentHasher;
+use super::merge::concerned_tools;
+use super::prefer::{RuleLayer, RuleStack};
+use super::resolve::NameResolver;
+use super::{Catalog, CatalogEntry, Revision, ViewQuery, Visibility};
+use crate::model::{PublishedName, ScenarioName, Scope, ToolId, ViewTool};
+
+/// See the module's head.
+pub(super) struct ScopedCatalog<'a> {
+    pub(super) catalog: &'a Catalog,
+    /// The scopes that hold, narrowest first; the last is the global one.
+    pub(super) rules: Arc<RuleStack>,
+    /// The claims with the aliases of these scopes.
+    pub(super) names: NameResolver,
+    /// The narrowest scope that the asker has, for hints.
+    pub(super) scope: Scope,
+    /// Tools whose names differ from the global ones.
+    pub(super) renamed: BTreeMap<ToolId, PublishedName>,
+    /// The scenarios that the scopes speak of by name or whose tools they rename.
+    pub(super) spoken_of: BTreeSet<ScenarioName>,
+    /// Whether tools of other scenarios may differ too.
+    pub(super) spans_scenarios: bool,
+}
+
+impl<'a> ScopedCatalog<'a> {
+    /// The global scope.
+    pub(super) fn global(catalog: &'a Catalog) -> Self {
+        Self {
+            catalog,
+            rules: Arc::clone(&catalog.rules),
+            names: catalog.names.clone(),
+            scope: Scope::Global,
+            renamed: BTreeMap::new(),
+            spoken_of: BTreeSet::new(),
+            spans_scenarios: false,
+        }
+    }
+
+    /// The scope of a query.
+    pub(super) fn for_query(catalog: &'a Catalog, query: &ViewQuery) -> Self {
+        let mut lens = Self::global(catalog);
+        let chat = query.chat.clone().map(Scope::Chat);
+        let scopes: Vec<Scope> = chat.into_iter().chain(query.profile.clone().map(Scope::Profile)).collect();
+        let layers = scopes.iter().map(|scope| RuleLayer::for_scope(&catalog.preferences, scope));
+        let own: Vec<Arc<RuleLayer>> = layers.filter(|layer| !layer.is_empty()).map(Arc::new).collect();
+        if let Some(scope) = scopes.into_iter().next() {
+            lens.scope = scope;
+        }
+        if !own.is_empty() {
+            lens.spans_scenarios = own.iter().any(|layer| layer.spans_scenarios());
+            lens.spoken_of = own.iter().flat_map(|layer| layer.scenarios().cloned()).collect();
+            let layers = own.iter().chain(&catalog.rules.layers).cloned().collect();
+            lens.rules = Arc::new(RuleStack { layers });
+            lens.rename(own.iter().flat_map(|layer| layer.aliased().cloned()).collect());
+        }
+        lens
+    }
+
+    /// Whether the scope has preferences of its own.
+    fn is_scoped(&self) -> bool {
+        self.spans_scenarios || !self.spoken_of.is_empty()
+    }
+
+    /// Whether the entry is here as it is globally.
+    pub(super) fn leaves(&self, entry: &CatalogEntry) -> bool {
+        !self.spans_scenarios && !self.spoken_of.contains(&entry.name)
+    }
+
+    /// A tool of the catalog as this scope makes it. The same `Arc` when nothing of it differs.
+    pub(super) fn tool(&self, tool: &Arc<ViewTool>) -> Arc<ViewTool> {
+        if !self.is_scoped() {
+            return Arc::clone(tool);
+        }
+        let name = self.renamed.get(&tool.id).unwrap_or(&tool.name);
+        let effective = self.rules.effective(&tool.id, &tool.tool);
+        if *name == tool.name && effective == tool.effective {
+            return Arc::clone(tool);
+        }
+        Arc::new(ViewTool { id: tool.id.clone(), tool: Arc::clone(&tool.tool), name: name.clone(), effective })
+    }
+
+    /// The alias that a tool is to have in this scope.
+    pub(super) fn alias(&self, id: &ToolId) -> Option<&PublishedName> {
+        self.rules.alias(id).map(|(alias, _)| alias)
+    }
+
+    /// Lets these tools claim the aliases of this scope in place of the global ones, and resolves every name that this concerns.
+    fn rename(&mut self, aliased: BTreeSet<ToolId>) {
+        let catalog = self.catalog;
+        let mut touched = BTreeSet::new();
+        for id in aliased.iter().filter(|id| holds_names(catalog, id)) {
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            self.names.claim(&mut old, id, catalog.rules.alias(id).map(|(alias, _)| alias));
+            self.names.claim(&mut new, id, self.alias(id));
+            touched.extend(old.iter().chain(&new).map(|claim| claim.text));
+            self.names.change(old, new);
+        }
+        // A tool whose own wish changed is concerned even where no contest did, as with one more alias that several have already.
+        let mut concerned = concerned_tools(&catalog.names, &self.names, &touched);
+        concerned.extend(aliased.into_iter().filter(|id| holds_names(catalog, id)));
+        for id in concerned {
+            let name = self.names.resolve(&id, self.alias(&id));
+            let old = catalog.tool(&id).filter(|tool| tool.name != name);
+            if let Some(old) = old {
+                let unique = |name| NameResolver::unique_claim(&id, name).into_iter().collect();
+                self.names.change(unique(&old.name), unique(&name));
+                self.spoken_of.insert(id.scenario.clone());
+                self.renamed.insert(id, name);
+            }
+        }
+    }
+}
+
+impl Catalog {
+    /// Identity of the content as the scope of `query` sees it: equal for equal preferences on equal content, in any process. It is
+    /// [`Catalog::revision`] itself when the scope has no preferences of its own and its profile no bounds. Filters and limits do not
+    /// enter it.
+    pub fn revision_for(&self, query: &ViewQuery) -> Revision {
+        let lens = ScopedCatalog::for_query(self, query);
+        let bounds = self.bounds(query);
+        if !lens.is_scoped() && bounds.is_none() {
+            return self.revision();
+        }
+        let mut content = ContentHasher::default();
+        content.bytes(&self.revision().0.to_le_bytes());
+        if let Some(bounds) = bounds {
+            // They are the configuration's, which may be reloaded.
+            content.text(format_args!("{bounds:?}"));
+        }
+        let own = lens.rules.layers.len() - self.rules.layers.len();
+        for rule in lens.rules.layers.iter().take(own).flat_map(|layer| layer.rules()) {
+            content.text(&rule.place.0);
+            content.text(&rule.place.1);
+            content.text(format_args!("{:?}", rule.settings));
+        }
+        // The names also depend on claims of scenarios that are not in the list, which the revision does not cover.
+        for (id, name) in &lens.renamed {
+            content.text(id);
+            content.text(name);
+        }
+        Revision(content.hash.digest())
+    }
+
+    /// The tool with this identity, whatever its scenario's standing.
+    pub(super) fn tool(&self, id: &ToolId) -> Option<&Arc<ViewTool>> {
+        self.entries.get(&id.scenario)?.tool(&id.tool)
+    }
+}
+
+/// Whether a tool is there and makes claims on names.
+fn holds_names(catalog: &Catalog, id: &ToolId) -> bool {
+    let entry = catalog.entries.get(&id.scenario);
+    entry.is_some_and(|entry| !matches!(entry.visibility, Visibility::Hidden(_)) && entry.tool(&id.tool).is_some())
+}

@@ -1,0 +1,74 @@
+//! The effective values as `config show` prints them. No credential leaves this file unmasked.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::Config;
+use super::keys::KEYS;
+use super::origin::{EffectiveValue, ValueOrigin, masked};
+use super::path::KeyPath;
+use super::shape::Shape;
+
+/// Every value, in the order of the keys. Paths with a computed default are shown as in `config`:
+/// absolute.
+pub(super) fn values(
+    written: &Table,
+    config: &Config,
+    origin: &dyn Fn(&KeyPath) -> ValueOrigin,
+) -> Vec<EffectiveValue> {
+    let text = |path: &Path| Value::String(path.display().to_string());
+    let mut shown = Vec::new();
+    for key in KEYS {
+        let path = KeyPath::dotted(key.path);
+        let value = match (key.path, key.shape) {
+            ("state.path", _) => Some(text(&config.state.path)),
+            ("discovery.vrooli.path", _) => config.discovery.vrooli.path.as_deref().map(text),
+            (_, Shape::List(_)) => Some(path.find(written).cloned().unwrap_or_else(|| Value::Array(Vec::new()))),
+            (_, Shape::Map(_)) => Some(path.find(written).cloned().unwrap_or_else(|| Value::Table(Table::new()))),
+            _ => path.find(written).cloned(),
+        };
+        if let Some(value) = value {
+            show(&path, &value, key.shape, origin, &mut shown);
+        }
+    }
+    shown
+}
+
+/// Shows a value, or each value in it where it is a table or a list of tables.
+fn show(
+    path: &KeyPath,
+    value: &Value,
+    shape: Shape,
+    origin: &dyn Fn(&KeyPath) -> ValueOrigin,
+    shown: &mut Vec<EffectiveValue>,
+) {
+    match (shape, value) {
+        (Shape::Table(keys), Value::Table(table)) => {
+            for (name, shape) in keys {
+                if let Some(value) = table.get(*name) {
+                    show(&path.key(name), value, *shape, origin, shown);
+                }
+            }
+        }
+        (Shape::Map(each), Value::Table(table)) if !table.is_empty() => {
+            table.iter().for_each(|(name, value)| show(&path.key(name), value, *each, origin, shown));
+        }
+        (Shape::List(each @ Shape::Table(_)), Value::Array(list)) if !list.is_empty() => {
+            list.iter().enumerate().for_each(|(i, value)| show(&path.index(i), value, *each, origin, shown));
+        }
+        _ => {
+            let value = if shape == Shape::Secret { Value::from("***").to_string() } else { in_toml(value) };
+            shown.push(EffectiveValue { key: path.to_string(), value, origin: origin(path) });
+        }
+    }
+}
+
+/// A value as TOML, with credentials masked.
+fn in_toml(value: &Value) -> String {
+    match value {
+        Value::String(text) => Value::String(masked(text)).to_string(),
+        Value::Array(list) => format!("[{}]", list.iter().map(in_toml).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}

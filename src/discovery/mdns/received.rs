@@ -1,0 +1,265 @@
+//! What one announcement says, and what is made of it. Pure: no network, no clock.
+//!
+//! An announcement is a claim by anybody on the network. What is taken from it is bounded and checked here; whether it is believed is
+//! decided elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::model::ScenarioName;
+
+/// Where the protocol's list is below a base address; announcements name the whole path.
+const LIST_PATH: &str = "/api/v1/tools";
+/// Bytes of an `id` or `boot` that are looked at; longer ones count as absent.
+const WORD_MAX: usize = 128;
+/// Bytes of a scenario's name at most.
+const NAME_MAX: usize = 100;
+/// Characters of a stranger's text in a finding.
+const SHOWN_MAX: usize = 80;
+
+/// An address with the interface it was heard on, which only link-local IPv6 needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReceivedAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// The index of the interface; 0 where it does not matter.
+    pub scope: u32,
+}
+
+/// One announcement, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceivedAnnouncement {
+    /// Its full name, by which it is removed.
+    pub fullname: String,
+    /// The instance name alone, as a person reads it.
+    pub instance: String,
+    /// The host, without the final dot.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Where the host is.
+    pub addresses: BTreeSet<ReceivedAddress>,
+    /// The TXT record; keys in lower case (RFC 6763 section 6.4: case does not matter). A key without a value is the empty text.
+    pub txt: BTreeMap<String, String>,
+}
+
+/// What an announcement comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedScenario {
+    /// The TXT `id`.
+    pub id: Option<Arc<str>>,
+    /// The TXT `boot`.
+    pub boot: Option<Arc<str>>,
+    /// The instance name as a scenario's name, if anything legal is left of it.
+    pub name: Option<ScenarioName>,
+    /// The instance name without what a conflict added.
+    pub label: String,
+    /// The base address.
+    pub url: Url,
+    /// Where to connect, for addresses that a URL cannot write.
+    pub dial: Option<SocketAddr>,
+    /// The address it is asked at.
+    pub address: IpAddr,
+}
+
+impl ReceivedAnnouncement {
+    /// What it comes to, or why it is left out.
+    pub fn claim(&self) -> Result<AnnouncedScenario, String> {
+        match self.word("txtvers").as_deref() {
+            None | Some("1") => {}
+            Some(other) => return Err(format!("its record has version {}, and only 1 is known", printable(other))),
+        }
+        if self.port == 0 {
+            return Err("it names port 0".to_owned());
+        }
+        let prefix = self.prefix()?;
+        let Some(at) = self.best_address() else { return Err("it has no address that can be asked".to_owned()) };
+        let (host, dial) = match at.ip {
+            IpAddr::V4(ip) => (ip.to_string(), None),
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => {
+                (self.host.clone(), Some(SocketAddr::V6(SocketAddrV6::new(ip, self.port, 0, at.scope))))
+            }
+            IpAddr::V6(ip) => (format!("[{ip}]"), None),
+        };
+        let scheme = if self.txt.get("tls").is_some_and(|tls| tls == "1") { "https" } else { "http" };
+        let mut url = Url::parse(&format!("{scheme}://host.invalid:{}/", self.port))
+            .map_err(|error| format!("no address can be made of it: {error}"))?;
+        if url.set_host(Some(&host)).is_err() {
+            return Err(format!("its host {} is no host name", printable(&self.host)));
+        }
+        url.set_path(prefix);
+        let label = without_conflict(&self.instance).to_owned();
+        let name = legal_name(&label);
+        Ok(AnnouncedScenario { id: self.word("id"), boot: self.word("boot"), name, label, url, dial, address: at.ip })
+    }
+
+    /// A short text of the record without control characters; an unusable one counts as absent.
+    fn word(&self, key: &str) -> Option<Arc<str>> {
+        let text = self.txt.get(key).map(|text| text.trim())?;
+        let usable = !text.is_empty() && text.len() <= WORD_MAX && !text.contains(char::is_control);
+        usable.then(|| text.into())
+    }
+
+    /// The path before the protocol's own. One that does not begin with a slash says nothing.
+    fn prefix(&self) -> Result<&str, String> {
+        let Some(path) = self.txt.get("path").filter(|path| path.starts_with('/')) else { return Ok("") };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
+        let prefix = path.trim_end_matches('/').strip_suffix(LIST_PATH);
+        // Neither dot segments nor a second host hide in what is left.
+        let harmless = |prefix: &&str| prefix.chars().all(plain) && !prefix.contains("//") && !prefix.contains("/.");
+        prefix.filter(harmless).ok_or_else(|| format!("its path {} does not end in {LIST_PATH}", printable(path)))
+    }
+
+    /// The address to ask: loopback first, since it surely is this machine, then IPv4, global IPv6, and link-local ones last; the
+    /// smallest of equals, so that the order of arrival does not matter.
+    fn best_address(&self) -> Option<ReceivedAddress> {
+        let rank = |at: &ReceivedAddress| match at.ip {
+            ip if ip.is_unspecified() || ip.is_multicast() => None,
+            ip if ip.is_loopback() => Some(0),
+            IpAddr::V4(ip) if ip.is_broadcast() => None,
+            IpAddr::V4(ip) if ip.is_link_local() => Some(3),
+            IpAddr::V4(_) => Some(1),
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => (at.scope != 0).then_some(4),
+            IpAddr::V6(_) => Some(2),
+        };
+        self.addresses.iter().filter_map(|at| rank(at).map(|rank| (rank, *at))).min().map(|(_, at)| at)
+    }
+}
+
+/// The instance name without the ` (2)` that a responder adds when another host has the name (RFC 6762 section 9).
+fn without_conflict(instance: &str) -> &str {
+    let Some((name, number)) = instance.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) else {
+        return instance;
+    };
+    if !name.is_empty() && number.parse::<u32>().is_ok_and(|number| number >= 2) { name } else { instance }
+}
+
+/// A scenario's name made of free text: what is not allowed becomes a hyphen.
+fn legal_name(text: &str) -> Option<ScenarioName> {
+    let mut name = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        if !(c == '-' && name.ends_with('-')) {
+            name.push(c);
+        }
+    }
+    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    // All of it is ASCII by now.
+    name[..name.len().min(NAME_MAX)].parse().ok()
+}
+
+/// A stranger's text for a finding: quoted, short, without control characters.
+pub(super) fn printable(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("`{shown}{more}`")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::discovery::mdns) fn heard(
+        instance: &str,
+        addresses: &[&str],
+        txt: &[(&str, &str)],
+    ) -> ReceivedAnnouncement {
+        let address = |text: &&str| {
+            let (ip, scope) = text.split_once('%').unwrap_or((text, "0"));
+            ReceivedAddress { ip: ip.parse().unwrap(), scope: scope.parse().unwrap() }
+        };
+        ReceivedAnnouncement {
+            fullname: format!("{instance}._agent-tools._tcp.local."),
+            instance: instance.to_owned(),
+            host: "host-a.local".to_owned(),
+            port: 15000,
+            addresses: addresses.iter().map(address).collect(),
+            txt: txt.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn addresses_are_taken_in_the_order_of_their_use() {
+        for (addresses, url) in [
+            (&["10.0.0.5", "2001:db8::1", "fe80::1%2"][..], "http://10.0.0.5:15000/"),
+            (&["10.0.0.5", "127.0.0.1"], "http://127.0.0.1:15000/"),
+            (&["10.0.0.6", "10.0.0.5"], "http://10.0.0.5:15000/"),
+            (&["2001:db8::1", "fe80::1%2"], "http://[2001:db8::1]:15000/"),
+            (&["169.254.1.1", "2001:db8::1"], "http://[2001:db8::1]:15000/"),
+        ] {
+            let claim = heard("a", addresses, &[]).claim().unwrap();
+            assert_eq!((claim.url.as_str(), claim.dial), (url, None), "{addresses:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_local_address_keeps_its_scope_beside_the_host_name() {
+        let claim = heard("a", &["fe80::1%7"], &[]).claim().unwrap();
+        assert_eq!(claim.url.as_str(), "http://host-a.local:15000/");
+        assert_eq!(claim.dial.unwrap().to_string(), "[fe80::1%7]:15000");
+        // Without a scope nobody knows which of many neighbours is meant.
+        assert!(heard("a", &["fe80::1"], &[]).claim().is_err());
+    }
+
+    #[test]
+    fn paths_lead_to_the_base_address_or_nowhere() {
+        for (path, expected) in [
+            ("/api/v1/tools", Some("/")),
+            ("/api/v1/tools/", Some("/")),
+            ("/behind/a-proxy/api/v1/tools", Some("/behind/a-proxy")),
+            ("", Some("/")),
+            ("api/v1/tools", Some("/")),
+            ("http://evil/api/v1/tools", Some("/")),
+            ("/", None),
+            ("/other", None),
+            ("//evil/api/v1/tools", None),
+            ("/x/../api/v1/tools", None),
+            ("/x?y=/api/v1/tools", None),
+            ("/x\n/api/v1/tools", None),
+        ] {
+            let claim = heard("a", &["10.0.0.5"], &[("path", path)]).claim();
+            assert_eq!(claim.as_ref().ok().map(|claim| claim.url.path()), expected, "{path}: {claim:?}");
+        }
+    }
+
+    #[test]
+    fn records_say_who_and_how_and_unknown_keys_do_not_matter() {
+        let txt = [("txtvers", "1"), ("id", " abc "), ("boot", "7"), ("tls", "1"), ("proto", "9"), ("zzz", "")];
+        let claim = heard("a", &["10.0.0.5"], &txt).claim().unwrap();
+        assert_eq!((claim.id.as_deref(), claim.boot.as_deref()), (Some("abc"), Some("7")));
+        assert_eq!(claim.url.as_str(), "https://10.0.0.5:15000/");
+        let long = "x".repeat(WORD_MAX + 1);
+        assert_eq!(heard("a", &["10.0.0.5"], &[("id", &long)]).claim().unwrap().id, None);
+        let refused = heard("a", &["10.0.0.5"], &[("txtvers", "2")]).claim().unwrap_err();
+        assert!(refused.contains("version `2`"), "{refused}");
+    }
+
+    #[test]
+    fn names_lose_what_a_conflict_added_and_what_is_not_allowed() {
+        for (instance, expected) in [
+            ("agent-manager", Some("agent-manager")),
+            ("agent-manager (2)", Some("agent-manager")),
+            ("agent-manager (17)", Some("agent-manager")),
+            ("tools (1)", Some("tools-1")),
+            ("(2)", Some("2")),
+            ("Ana's tools  \u{2014} v1.2", Some("Ana-s-tools-v1.2")),
+            ("\u{540d}\u{524d}", None),
+        ] {
+            let claim = heard(instance, &["10.0.0.5"], &[]).claim().unwrap();
+            assert_eq!(claim.name.as_ref().map(ScenarioName::as_str), expected, "{instance}");
+        }
+        let long = heard(&"x".repeat(200), &["10.0.0.5"], &[]).claim().unwrap().name.unwrap();
+        assert_eq!(long.as_str().len(), NAME_MAX);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused() {
+        assert!(heard("a", &[], &[]).claim().is_err());
+        assert!(heard("a", &["0.0.0.0", "224.0.0.1", "ff02::1"], &[]).claim().is_err());
+        assert!(ReceivedAnnouncement { port: 0, ..heard("a", &["10.0.0.5"], &[]) }.claim().is_err());
+        assert!(ReceivedAnnouncement { host: "a b/c".into(), ..heard("a", &["fe80::1%2"], &[]) }.claim().is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! One ask: a listing of one scenario, started by the loop and answered to it as an event.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tracing::Instrument as _;
+
+use super::sessions::link::Connected;
+use crate::metrics::Listings;
+use crate::model::{ScenarioName, Target};
+use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
+use crate::transports::{TransportError, Transports};
+
+/// What to ask.
+pub(super) struct PollRequest {
+    pub(super) name: ScenarioName,
+    pub(super) generation: u64,
+    pub(super) target: Target,
+    pub(super) way: PollMode,
+    pub(super) transports: Transports,
+    pub(super) request: ListRequest,
+    /// How long it may take, with the wait for its turn: what a session promises of itself may be wrong.
+    pub(super) longest: Duration,
+    /// Where what comes of it is counted.
+    pub(super) listings: Arc<Listings>,
+}
+
+/// How a scenario is asked.
+pub(super) enum PollMode {
+    /// Through the session that there is.
+    Session(Arc<dyn Protocol>, Arc<dyn Session>),
+    /// Through one that is made now, since there is none.
+    Connect(Arc<dyn Protocol>),
+    /// By the protocol of these that it turns out to speak.
+    Probe(Protocols),
+}
+
+/// What came of it.
+pub(super) struct PollResult {
+    pub(super) name: ScenarioName,
+    pub(super) generation: u64,
+    /// The session that was made, also when the listing through it failed.
+    pub(super) connected: Option<Connected>,
+    /// Whether every change is signalled, which the loop knows when it takes the answer in.
+    pub(super) followed: bool,
+    pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
+}
+
+/// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, and so does an ask without end, or its
+/// scenario would wait for ever.
+pub(super) async fn poll(question: PollRequest) -> PollResult {
+    let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
+    let longest = question.longest;
+    let span = tracing::info_span!("ask", scenario = %name, outcome = tracing::field::Empty);
+    let mut connected = None;
+    let listed = list(question, &mut connected).instrument(span.clone());
+    let caught = AssertUnwindSafe(listed).catch_unwind();
+    let result = match tokio::time::timeout(longest, caught).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => {
+            Err(ListError::Malformed("reading the answer failed inside callsheet; its log says where".into()))
+        }
+        Err(_) => Err(TransportError::Timeout { url: name.to_string(), limit: longest }.into()),
+    };
+    let outcome = match &result {
+        Ok((_, Listing::Manifest { .. })) => "manifest",
+        Ok((_, Listing::Unchanged(_))) => "unchanged",
+        Err(ListError::Transport(_)) => "unanswered",
+        Err(error) => error.kind(),
+    };
+    span.record("outcome", outcome);
+    listings.ended(outcome);
+    PollResult { name, generation, connected, followed: false, result }
+}
+
+async fn list(
+    question: PollRequest,
+    connected: &mut Option<Connected>,
+) -> Result<(Arc<dyn Protocol>, Listing), ListError> {
+    let PollRequest { target, way, transports, request, .. } = question;
+    let (protocol, listing) = match way {
+        PollMode::Session(protocol, session) => {
+            let listing = session.list(&request).await?;
+            (protocol, listing)
+        }
+        PollMode::Connect(protocol) => {
+            let session = protocol.connect(&target, &transports).await?;
+            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session: Arc::clone(&session) });
+            let listing = session.list(&request).await?;
+            (protocol, listing)
+        }
+        PollMode::Probe(protocols) => {
+            let probe::Probed { protocol, session, listing } =
+                probe::probe(&protocols, &target, &transports, &request).await?;
+            *connected = Some(Connected { target, protocol: Arc::clone(&protocol), session });
+            (protocol, listing)
+        }
+    };
+    Ok((protocol, listing))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::protocols::tool_discovery::ToolDiscovery;
+    use crate::runtime::Clock;
+    use crate::transports::http::{Client, ClientLimits};
+
+    struct Broken;
+
+    struct NeverEndingList;
+
+    impl Session for NeverEndingList {
+        fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    impl Session for Broken {
+        fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Listing, ListError>> {
+            Box::pin(async { panic!("on purpose") })
+        }
+    }
+
+    fn question(session: Arc<dyn Session>) -> PollRequest {
+        let second = Duration::from_secs(1);
+        let limits = ClientLimits { connect: second, whole: second, max_body: 1, max_redirects: 0 };
+        let client = Client::new(limits, 1, second, Clock::system(), crate::runtime::Tasks::new());
+        PollRequest {
+            name: "files".parse().unwrap(),
+            generation: 7,
+            target: Target::at("http://127.0.0.1:1".parse().unwrap()),
+            way: PollMode::Session(Arc::new(ToolDiscovery), session),
+            transports: Transports::new(client),
+            request: ListRequest::whole(),
+            longest: second,
+            listings: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_too() {
+        let answered = poll(question(Arc::new(Broken))).await;
+        assert_eq!((answered.name.as_str(), answered.generation), ("files", 7));
+        assert_eq!(answered.result.err().map(|error| error.kind()), Some("malformed"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ask_without_end_is_over_at_last() {
+        let answered = poll(question(Arc::new(NeverEndingList))).await;
+        assert_eq!(answered.result.err().map(|error| error.kind()), Some("timeout"));
+    }
+}

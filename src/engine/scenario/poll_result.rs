@@ -1,0 +1,351 @@
+//! What an answer makes of a record. Pure but for the log, and for the random numbers, which are arguments.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::config::Config;
+use crate::discovery::{Endpoint, SourceTrust};
+use crate::engine::now::Now;
+use crate::engine::poll_task::PollResult;
+use crate::engine::scenario::backoff::Backoff;
+use crate::engine::scenario::facts::{LastPoll, ManifestTerm, Obstacle, SourcePresence};
+use crate::engine::scenario::lifecycle::RemovedBy;
+use crate::engine::scenario::{AcceptedManifest, Scenario, log, restart, schedule, trust};
+use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_NAME, Target};
+use crate::protocols::{ListError, Listing, Protocol, Validity, module};
+use crate::transports::TransportError;
+
+/// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
+/// not answer; `random` is in `0.0..1.0`.
+pub(in crate::engine) fn apply(
+    record: &mut Scenario,
+    answered: PollResult,
+    config: &Config,
+    goodbye: bool,
+    now: Now,
+    random: f64,
+) {
+    record.polls.under_way = None;
+    let followed = answered.followed;
+    match answered.result {
+        Ok((protocol, Listing::Unchanged(validity))) => {
+            succeeded(record, protocol, (&validity, followed), config, now, random);
+        }
+        Ok((protocol, Listing::Manifest { mut manifest, findings, quarantined, validity })) => {
+            let foreign = refuse_foreign_base(record, &mut manifest);
+            let restarted = shows_restart(record, &manifest, &validity);
+            let plan = succeeded(record, protocol, (&validity, followed), config, now, random);
+            confirm(record, restarted, config, now);
+            let mut findings = named(findings, record, &manifest);
+            findings.extend(foreign);
+            accept_manifest(record, manifest, findings, quarantined, &validity, plan);
+        }
+        Err(error) => failed(record, &error, config, goodbye, now, random),
+    }
+}
+
+/// Bookkeeping of every good answer.
+fn succeeded(
+    record: &mut Scenario,
+    protocol: Arc<dyn Protocol>,
+    (fresh, followed): (&Validity, bool),
+    config: &Config,
+    now: Now,
+    random: f64,
+) -> schedule::PollPlan {
+    if record.restarts.are_suspected() && record.answered {
+        record.restarted(now);
+    }
+    record.protocol = Some(protocol);
+    record.latency = Some(fresh.took);
+    record.restarts.settle();
+    record.answered = true;
+    record.polls.unconditional = false;
+    record.latest = LastPoll::Good;
+    record.obstacle = None;
+    record.failures = 0;
+    record.polls.backoff = None;
+    record.last_error = None;
+    record.failure_finding = None;
+    record.grace_from = now.mono;
+    (record.silenced, record.reprieve) = (None, None);
+    record.last_success = Some(now.wall);
+    if record.presence != SourcePresence::Named {
+        record.presence = SourcePresence::Unnamed;
+    }
+    let plan = schedule::after_success(fresh, followed, &config.refresh, random);
+    // Of who waits for a yes it is enough to know what it said; it does not say how often it is asked either.
+    let next = if record.is_trusted() { plan.next_poll } else { now.mono + config.refresh.max_interval };
+    record.plan_poll_at(next, now);
+    if let Some(held) = &mut record.offer {
+        held.term = ManifestTerm::Until(plan.live_until);
+        held.fresh = Some(fresh.clone());
+        held.freshness = Freshness { generated_at: held.freshness.generated_at, ..shown(fresh) };
+    }
+    plan
+}
+
+/// Puts a manifest in force, unless it says the same as the one that is.
+fn accept_manifest(
+    record: &mut Scenario,
+    manifest: Manifest,
+    findings: Vec<Finding>,
+    quarantined: usize,
+    fresh: &Validity,
+    plan: schedule::PollPlan,
+) {
+    let freshness = Freshness { generated_at: manifest.generated_at, ..shown(fresh) };
+    if let Some(held) = &mut record.offer
+        && held.manifest.digest == manifest.digest
+    {
+        // Real servers stamp and shuffle each answer: the same content is no change.
+        held.freshness = freshness;
+        held.findings = findings;
+        held.quarantined = quarantined;
+        return;
+    }
+    log::known(record, manifest.tools.len());
+    record.offer = Some(AcceptedManifest {
+        manifest: Arc::new(manifest),
+        quarantined,
+        findings,
+        fresh: Some(fresh.clone()),
+        term: ManifestTerm::Until(plan.live_until),
+        freshness,
+    });
+}
+
+/// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
+fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bool {
+    let before = record.offer.as_ref().filter(|_| record.answered && !record.restarts.are_suspected());
+    before.is_some_and(|held| {
+        restart::sign(&held.manifest, manifest).is_some()
+            || held.manifest.digest != manifest.digest
+                && held.fresh.as_ref().is_some_and(|held| restart::went_back(held, fresh))
+    })
+}
+
+/// Counts a restart that an answer showed, and asks once more without validators: a process that has just started may still be gathering
+/// its tools. The answer to that is taken as it is, or two instances behind one address would be asked in a loop. Who waits for a yes has no say in
+/// how often it is asked.
+fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
+    let confirming = record.restarts.take_confirming();
+    if !restarted {
+        return;
+    }
+    record.restarted(now);
+    if !confirming && record.is_trusted() {
+        record.restarts.confirm();
+        record.restart_poll(now.mono + config.refresh.forced_gap, now);
+    }
+}
+
+/// A scenario that was merely found may not say that its API is elsewhere: whoever followed it would be led to a host of the
+/// announcer's choice. What an operator wrote down in the configuration may.
+fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Finding> {
+    let place = record.place.as_ref()?;
+    let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
+    if !trust::merely_found(place.source, place.endpoint.trust) {
+        return None;
+    }
+    let own = Url::parse(base).is_ok_and(|base| {
+        let at = Endpoint::at(base.clone(), SourceTrust::Untrusted);
+        base.host_str() == place.endpoint.target.url().host_str() || trust::host(&at) == trust::host(&place.endpoint)
+    });
+    if own {
+        return None;
+    }
+    let shown: String = base.chars().take(SHOWN_NAME).collect();
+    let message = format!(
+        "it says that its API is at `{}`, but it was found at {}; its `base_url` is left out",
+        shown.escape_debug(),
+        trust::origin(&place.endpoint)
+    );
+    manifest.scenario.base_url = None;
+    manifest.digest = manifest.content_digest();
+    let hint = "if that is right, name it as [[scenarios]] in the configuration";
+    let finding = Finding::new(FindingCode::BaseUrlRefused, message).of_scenario(&record.name);
+    Some(finding.at("/scenario/base_url").hint(hint))
+}
+
+fn shown(fresh: &Validity) -> Freshness {
+    let fresh_until = fresh.received_at.saturating_add(fresh.fresh_for).unwrap_or(fresh.received_at);
+    Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
+}
+
+/// The findings of a listing under the name the scenario is filed under.
+fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<Finding> {
+    let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
+    let own = manifest.scenario.name.as_ref();
+    // Told already when it could not have the name that its source gives it.
+    let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
+    if !own.is_empty() && own != record.name.as_str() && announced.is_none_or(|announced| announced.as_str() != own) {
+        // It may be as long as a manifest.
+        let shown: String = own.chars().take(120).collect();
+        let message = format!("it calls itself `{}`", shown.escape_debug());
+        let hint = "its tools are filed under the name it was found by";
+        findings.push(
+            Finding::new(FindingCode::NameMismatch, message).of_scenario(&record.name).at("/scenario/name").hint(hint),
+        );
+    }
+    findings
+}
+
+/// Puts down what went wrong, for people and for the state. `unread` is the reason of an answer that was not read whole, which is no failure.
+fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: Now) {
+    let message = unread.map_or_else(|| error.to_string(), str::to_owned);
+    let latest = latest(error);
+    if counts(error) && unread.is_none() {
+        record.latest = latest;
+    }
+    record.last_error = Some(LastError { kind: error.kind().into(), message: message.clone(), at: now.wall });
+    if latest != LastPoll::Failed {
+        let since = record.obstacle.take().map_or(now.mono, |obstacle| obstacle.since);
+        record.obstacle = Some(Obstacle { since, message: message.clone() });
+    }
+    if record.obstacle.is_none() || latest != LastPoll::Failed || !matches!(error, ListError::Transport(_)) {
+        // That it does not answer now does not undo why its tools are as they are.
+        record.failure_finding = finding(record, error, &message).map(Box::new);
+    }
+}
+
+/// Bookkeeping of every failure. The manifest in force stays.
+fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
+    let unread = unread_while_pending(record, error, config);
+    noted(record, error, unread.as_deref(), now);
+    let retry_after = match error {
+        ListError::Transport(ask) => ask.retry_after(),
+        _ => None,
+    };
+    if let ListError::Incompatible { .. } = error {
+        // It answers, only not in words we know: no failure, asked again slowly.
+        record.failures = 0;
+        record.polls.backoff = None;
+        let pace =
+            if record.is_trusted() { config.protocol.incompatible_interval } else { config.refresh.max_interval };
+        record.plan_poll_at(now.mono + pace, now);
+        return;
+    }
+    if unread.is_some() {
+        // It answers, only with more than is read of it yet: no failure, and asked again like others who wait.
+        record.failures = 0;
+        record.polls.backoff = None;
+        record.plan_poll_at(now.mono + config.refresh.max_interval, now);
+        return;
+    }
+    if counts(error) {
+        if record.failures == 0 {
+            log::fails(record, error);
+        }
+        record.failures += 1;
+    }
+    if matches!(error, ListError::Transport(TransportError::Refused(_))) {
+        // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
+        record.restarts.suspect();
+        record.polls.unconditional = true;
+    }
+    if counts(error) && record.presence != SourcePresence::Named && goodbye {
+        record.mark_absent(RemovedBy::Source, now);
+        return;
+    }
+    if !record.is_trusted() && record.failures >= config.health.failures {
+        record.plan_poll_at(schedule::retry_at(now.mono, config.refresh.max_interval, retry_after), now);
+        return;
+    }
+    let backoff = Backoff::new(config.refresh.backoff_base, config.refresh.backoff_max);
+    let refused = matches!(error, ListError::Transport(TransportError::Refused(_)));
+    let wait = if refused && record.answered {
+        backoff.doubling(record.failures, random)
+    } else {
+        backoff.next(record.polls.backoff, random)
+    };
+    record.polls.backoff = Some(wait);
+    record.plan_poll_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
+}
+
+/// The reason in health of an answer that is too large only because its scenario waits for approval.
+fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -> Option<String> {
+    let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else { return None };
+    let unread = !record.is_trusted() && *limit < config.refresh.max_body;
+    unread.then(|| {
+        format!(
+            "{error}, and no more is read of a scenario that is not trusted (`refresh.max_pending_body`); \
+             `callsheet trust {}` has all of it read",
+            record.name
+        )
+    })
+}
+
+/// 429 says "alive but busy": it is not a step towards `down`.
+fn counts(error: &ListError) -> bool {
+    !matches!(error, ListError::Transport(TransportError::Status { status: 429, .. }))
+}
+
+/// What a failed answer came to.
+fn latest(error: &ListError) -> LastPoll {
+    match error {
+        ListError::Incompatible { .. } => LastPoll::OutOfRange,
+        ListError::Transport(TransportError::Status { status: 401 | 403, .. }) => LastPoll::Unauthorized,
+        _ => LastPoll::Failed,
+    }
+}
+
+/// Which credential a scenario wants that answers 401 or 403.
+fn credential(record: &Scenario, message: &str) -> Finding {
+    let endpoint = record.place.as_ref().map(|place| &place.endpoint);
+    let target = endpoint.map(|endpoint| &endpoint.target);
+    let is_module = endpoint.is_some_and(|endpoint| endpoint.protocol.as_deref() == Some(module::ID));
+    let name = &record.name;
+    let (missing, hint) = if target.and_then(Target::http).is_some_and(|target| target.token.is_some()) {
+        ("it does not accept the bearer token that it is shown", format!("correct `module_settings.tokens.{name}`"))
+    } else if target.map(Target::url).is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
+        ("it does not accept the name and password of its address", "correct its `url`".to_owned())
+    } else if is_module {
+        ("no bearer token is configured for it", format!("set `module_settings.tokens.{name}`"))
+    } else {
+        let hint = "let it list its tools without a credential, write its `url` as `http://name:password@host` if it takes these, or \
+                    name it under `[modules]` if it speaks that protocol";
+        ("no credential is configured for it", hint.to_owned())
+    };
+    Finding::new(FindingCode::NeedsAuthorization, format!("{message}: {missing}")).of_scenario(name).hint(hint)
+}
+
+fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Finding> {
+    let (code, hint) = match error {
+        ListError::Transport(_) if latest(error) == LastPoll::Unauthorized => return Some(credential(record, message)),
+        // Health says it; a finding would only repeat it.
+        ListError::Transport(_) => return None,
+        ListError::Incompatible { .. } => {
+            (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
+        }
+        ListError::NotThisProtocol(_) => (
+            FindingCode::ManifestRefused,
+            "check the address: it answers, but with something else than a tool manifest",
+        ),
+        ListError::VersionUnreadable(_) => (
+            FindingCode::VersionUnreadable,
+            "write `protocol_version` as a text such as \"1.0\"; until then the last good manifest stays",
+        ),
+        ListError::Malformed(_) => {
+            let hint =
+                "mend the scenario's manifest; until then its last good one stays in force, within `health.grace`";
+            (FindingCode::ManifestRefused, hint)
+        }
+    };
+    Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
+}
+
+/// Whether somebody was reached, whatever they said.
+pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
+    !matches!(
+        result,
+        Err(ListError::Transport(
+            TransportError::Refused(_)
+                | TransportError::Unresolved(_)
+                | TransportError::Timeout { .. }
+                | TransportError::Broken { .. }
+        ))
+    )
+}

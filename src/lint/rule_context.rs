@@ -1,0 +1,47 @@
+//! Where in a manifest a rule stands, and how it tells what it found.
+
+use std::sync::Arc;
+
+use crate::model::finding::push_step;
+use crate::model::{CappedFindings, Finding, FindingCode, Tool};
+
+/// A place within one tool.
+pub(super) struct RuleContext<'f> {
+    findings: &'f mut CappedFindings,
+    tool: Arc<str>,
+    pointer: String,
+}
+
+impl<'f> RuleContext<'f> {
+    /// The tool itself.
+    pub(super) fn new(findings: &'f mut CappedFindings, tool: &Tool, index: usize) -> Self {
+        Self { findings, tool: Arc::clone(&tool.name), pointer: format!("/tools/{index}") }
+    }
+
+    /// Judges one step further in.
+    pub(super) fn within(&mut self, step: &str, judge: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        push_step(&mut self.pointer, step);
+        judge(self);
+        self.pointer.truncate(length);
+    }
+
+    /// Judges the element of a list.
+    pub(super) fn at(&mut self, index: usize, judge: impl FnOnce(&mut Self)) {
+        self.within(&index.to_string(), judge);
+    }
+
+    /// Tells something of this place.
+    pub(super) fn report(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
+        let Self { findings, tool, pointer } = self;
+        findings.push_with(code, || Finding::new(code, message).of_tool(Arc::clone(tool)).at(pointer).hint(hint));
+    }
+
+    /// The same of a place further in, which is a pointer relative to this one.
+    pub(super) fn report_at(&mut self, further: &str, code: FindingCode, message: impl Into<String>, hint: &str) {
+        let length = self.pointer.len();
+        self.pointer.push_str(further);
+        self.report(code, message, hint);
+        self.pointer.truncate(length);
+    }
+}

@@ -1,0 +1,23 @@
+//! The client that requests a call.
+
+use std::sync::Arc;
+
+/// Where a call comes from, as far as its caller says. An approval is bound to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallerInfo {
+    /// The conversation.
+    pub chat: Option<Arc<str>>,
+    /// The profile (a persona, a role).
+    pub profile: Option<Arc<str>>,
+    /// The user, as the caller names him.
+    pub user_id: Option<Arc<str>>,
+}
+
+impl CallerInfo {
+    /// Whether one who follows a chat or a profile (`None`: all of them) is told of what this asker does.
+    pub fn is_within(&self, chat: Option<&str>, profile: Option<&str>) -> bool {
+        let covers =
+            |wanted: Option<&str>, own: &Option<Arc<str>>| wanted.is_none_or(|wanted| own.as_deref() == Some(wanted));
+        covers(chat, &self.chat) && covers(profile, &self.profile)
+    }
+}

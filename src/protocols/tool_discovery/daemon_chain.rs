@@ -1,0 +1,204 @@
+//! Which daemons a tool came through.
+//!
+//! The list of a callsheet daemon is a manifest too, and daemons may list each other. Its member `via` names the daemon that wrote it,
+//! and a tool's own `via` the daemons that it came through before. What came through ourselves is left out, so that two daemons that
+//! list each other each have the other's tools once; what stays carries the whole chain on.
+//!
+//! Chains are written by strangers, and each tool gets one that is longer than what was sent of it. So tools with the same chain share
+//! its text, and there are bounds on the length of one and on all of them together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Decoded;
+use crate::model::{Extra, Finding, FindingCode, JsonText, Manifest, Tool};
+use crate::protocols::ListError;
+
+/// The member, of manifests and of tools.
+const VIA: &str = "via";
+/// Bytes of one chain at most, as it is written: of some hundred daemons.
+const CHAIN: usize = 4 * 1024;
+/// Bytes at most of all the different chains that the tools of one list get.
+const CHAINS: usize = 256 * 1024;
+
+/// Follows the chains of a manifest that a daemon wrote; any other stays as it is. `own_id` is ours. Fails when the manifest is our own
+/// list, or when its chain is too long.
+pub(super) fn follow(decoded: &mut Decoded, own_id: Option<&str>) -> Result<(), ListError> {
+    let head = ids(chain(&decoded.manifest.extra));
+    let head = head.ok_or_else(|| ListError::Malformed(format!("the manifest's /via is longer than {CHAIN} bytes")))?;
+    let (Some(own_id), false) = (own_id, head.is_empty()) else { return Ok(()) };
+    if head.iter().any(|id| id == own_id) {
+        return Err(ListError::Malformed("this is the list of this daemon itself".to_owned()));
+    }
+    let mut chains = Chains { own_id, head, known: HashMap::new(), room: CHAINS, member: VIA.into() };
+    let (mut ours, mut too_long) = (0_usize, 0_usize);
+    decoded.manifest.tools.retain_mut(|tool| match chains.whole(chain(&tool.extra)) {
+        ChainResult::Further(whole) => {
+            chains.extend(Arc::make_mut(tool), whole);
+            true
+        }
+        ChainResult::Ours => {
+            ours += 1;
+            false
+        }
+        ChainResult::TooLong => {
+            too_long += 1;
+            false
+        }
+    });
+    let mut tell = |message| decoded.findings.push(Finding::new(FindingCode::EntryIgnored, message));
+    if ours > 0 {
+        tell(format!("{ours} tools that it has from this daemon are left out"));
+    }
+    if too_long > 0 {
+        tell(format!(
+            "{too_long} tools are left out: their `via` is too long, or too many of them have one of their own"
+        ));
+        decoded.quarantined += too_long;
+    }
+    decoded.manifest.digest = decoded.manifest.content_digest();
+    Ok(())
+}
+
+/// Whether a daemon wrote a manifest: it names itself in it.
+pub(super) fn is_of_a_daemon(manifest: &Manifest) -> bool {
+    ids(chain(&manifest.extra)).is_some_and(|ids| !ids.is_empty())
+}
+
+/// The member as it is written, empty when it is not there.
+fn chain(extra: &Extra) -> &str {
+    extra.iter().find(|(name, _)| &**name == VIA).map_or("", |(_, json)| json.get())
+}
+
+/// The ids of a chain, none when it is something else. `None` when it is too long to be followed.
+fn ids(chain: &str) -> Option<Vec<String>> {
+    let is_too_long = chain.starts_with('[') && chain.len() > CHAIN;
+    (!is_too_long).then(|| serde_json::from_str(chain).unwrap_or_default())
+}
+
+/// What becomes of a tool with some chain.
+#[derive(Debug, Clone)]
+enum ChainResult {
+    /// It goes on with this one.
+    Further(JsonText),
+    /// It came through this daemon.
+    Ours,
+    TooLong,
+}
+
+/// The chains of one list.
+struct Chains<'a> {
+    own_id: &'a str,
+    /// The chain of the list itself.
+    head: Vec<String>,
+    /// What becomes of the chains that were met.
+    known: HashMap<Box<str>, ChainResult>,
+    /// Bytes that further ones may take.
+    room: usize,
+    /// [`VIA`], once for all tools.
+    member: Arc<str>,
+}
+
+impl Chains<'_> {
+    /// What becomes of a tool with this chain.
+    fn whole(&mut self, chain: &str) -> ChainResult {
+        if let Some(known) = self.known.get(chain) {
+            return known.clone();
+        }
+        let Some(mut further) = ids(chain) else { return ChainResult::TooLong };
+        let whole = if further.iter().any(|id| id == self.own_id) {
+            ChainResult::Ours
+        } else {
+            further.extend_from_slice(&self.head);
+            ChainResult::Further(JsonText::known(serde_json::Value::from(further).to_string()))
+        };
+        let written = if let ChainResult::Further(whole) = &whole { whole.get().len() } else { 0 };
+        let Some(room) = self.room.checked_sub(chain.len() + written) else { return ChainResult::TooLong };
+        self.room = room;
+        self.known.insert(chain.into(), whole.clone());
+        whole
+    }
+
+    fn extend(&self, tool: &mut Tool, whole: JsonText) {
+        let others = std::mem::take(&mut tool.extra).into_iter().filter(|(name, _)| &**name != VIA);
+        tool.extra = others.chain([(Arc::clone(&self.member), whole)]).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::AcceptedVersions;
+    use crate::protocols::tool_discovery::decode;
+    use crate::state;
+
+    fn read(manifest: &serde_json::Value) -> Decoded {
+        decode(manifest.to_string().as_bytes(), &AcceptedVersions::default()).unwrap()
+    }
+
+    fn manifest(via: &serde_json::Value, tools: &[(&str, serde_json::Value)]) -> serde_json::Value {
+        let tool = |(name, via): &(&str, serde_json::Value)| serde_json::json!({ "name": name, "via": via });
+        serde_json::json!({
+            "protocol_version": "1.0", "scenario": { "name": "callsheet" }, "via": via, "categories": [],
+            "generated_at": "2026-01-05T10:00:00Z", "tools": tools.iter().map(tool).collect::<Vec<_>>(),
+        })
+    }
+
+    fn tools(decoded: &Decoded) -> Vec<(String, Vec<String>)> {
+        decoded.manifest.tools.iter().map(|tool| (tool.name.to_string(), ids(chain(&tool.extra)).unwrap())).collect()
+    }
+
+    #[test]
+    fn what_came_through_us_is_left_out_and_the_rest_carries_its_chain() {
+        use serde_json::json;
+        let written =
+            manifest(&json!(["b"]), &[("mine", json!(["c", "a"])), ("theirs", json!(null)), ("third", json!(["c"]))]);
+        let mut decoded = read(&written);
+        follow(&mut decoded, Some("a")).unwrap();
+        let expected = [("theirs".to_owned(), vec!["b".into()]), ("third".to_owned(), vec!["c".into(), "b".into()])];
+        assert_eq!(tools(&decoded), expected);
+        let [finding] = decoded.findings.as_slice() else { panic!("one finding: {:?}", decoded.findings) };
+        assert!(finding.message.starts_with("1 tools"), "{finding:?}");
+        // What is kept and read again is the same offer.
+        let again = state::manifest::read(&state::manifest::write(&decoded.manifest)).unwrap();
+        assert_eq!(again.digest, decoded.manifest.digest);
+    }
+
+    #[test]
+    fn our_own_list_is_refused_and_others_manifests_stay_as_they_are() {
+        use serde_json::json;
+        assert!(follow(&mut read(&manifest(&json!(["a"]), &[])), Some("a")).is_err());
+        for via in [json!(null), json!("a"), json!([1]), json!({})] {
+            let written = manifest(&via, &[("one", json!(["a"]))]);
+            let (mut decoded, untouched) = (read(&written), read(&written));
+            follow(&mut decoded, Some("a")).unwrap();
+            assert_eq!(decoded.manifest.digest, untouched.manifest.digest, "{via}");
+            assert_eq!(decoded.manifest.tools.len(), 1, "{via}");
+        }
+    }
+
+    #[test]
+    fn chains_that_would_grow_are_bounded() {
+        use serde_json::json;
+        let long: Vec<String> = (0..100).map(|at| format!("daemon-{at:040}")).collect();
+        let mut decoded = read(&manifest(&json!(long), &[("one", json!(null))]));
+        assert!(follow(&mut decoded, Some("a")).unwrap_err().to_string().contains("/via is longer than"));
+        let mut decoded = read(&manifest(&json!(["b"]), &[("long", json!(long)), ("short", json!(["c"]))]));
+        follow(&mut decoded, Some("a")).unwrap();
+        assert_eq!(tools(&decoded), [("short".to_owned(), vec!["c".into(), "b".into()])]);
+        assert_eq!((decoded.quarantined, decoded.findings.len()), (1, 1));
+        // Each tool with a chain of its own, behind a long one.
+        let names: Vec<String> = (0..1_000).map(|at| format!("tool_{at:04}")).collect();
+        let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!([name]))).collect();
+        let mut decoded = read(&manifest(&json!(long[..80]), &each));
+        follow(&mut decoded, Some("a")).unwrap();
+        let kept = decoded.manifest.tools.len();
+        assert!(kept > 50 && kept * 4_000 < 2 * CHAINS, "{kept}");
+        assert_eq!(kept + decoded.quarantined, 1_000);
+        // The same one for all of them is one.
+        let each: Vec<_> = names.iter().map(|name| (name.as_str(), json!(["c"]))).collect();
+        let mut decoded = read(&manifest(&json!(long[..80]), &each));
+        follow(&mut decoded, Some("a")).unwrap();
+        assert_eq!(decoded.manifest.tools.len(), 1_000);
+    }
+}

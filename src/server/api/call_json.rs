@@ -1,0 +1,254 @@
+//! Calls that wait for a yes, and operations that go on, as JSON.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, OperationState, Progress, StoredAnswer};
+use crate::server::api::shared_json::Time;
+use crate::server::http::error::Problem;
+
+/// Bytes of arguments that a list shows; those of one call are shown whole.
+const LISTED: usize = 16 * 1024;
+
+/// What is told of a call that needs a yes: everything but its arguments and its answer, which may be large, and are for those who ask.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EventApproval")]
+pub(in crate::server) struct ApprovalEvent<'a> {
+    id: &'a str,
+    #[schemars(schema_with = "approval_states")]
+    state: &'static str,
+    scenario: &'a str,
+    /// The name that its scenario gave it.
+    tool: &'a str,
+    /// The name that the caller used.
+    tool_name: &'a str,
+    chat_id: Option<&'a str>,
+    profile: Option<&'a str>,
+    user_id: Option<&'a str>,
+    asked_at: Time,
+    /// Until when it may be decided.
+    expires_at: Time,
+    /// Who decided, as they call themselves.
+    decided_by: Option<&'a str>,
+    decided_at: Option<Time>,
+    /// Why, if they said so.
+    reason: Option<&'a str>,
+    ended_at: Option<Time>,
+}
+
+/// A call that needs a yes, as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListedApproval")]
+pub(in crate::server) struct ApprovalRow<'a> {
+    #[serde(flatten)]
+    told: ApprovalEvent<'a>,
+    /// Exactly as they will be sent; in lists `null` when they are large.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    arguments: Option<Value>,
+    arguments_bytes: usize,
+    /// What a yes is bound to.
+    digest: &'a str,
+    owner: Owner<'a>,
+}
+
+/// Who answered for a scenario when a call was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Owner<'a> {
+    /// The identity that it claimed.
+    identity: Option<&'a str>,
+    /// Where it was: scheme, host and port.
+    origin: Option<&'a str>,
+}
+
+/// Everything about a call that needs a yes, with what it came to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Approval")]
+pub(in crate::server) struct ApprovalJson<'a> {
+    #[serde(flatten)]
+    row: ApprovalRow<'a>,
+    /// Digest of the tool as it was offered then.
+    definition: &'a str,
+    /// There once it was run.
+    answer: Option<AnswerJson<'a>>,
+}
+
+/// What a call came to: the members of an answer to a call.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ApprovedAnswer")]
+struct AnswerJson<'a> {
+    success: bool,
+    /// What the tool gave back.
+    result: Option<Value>,
+    error: Option<&'a str>,
+    /// The short word for it.
+    code: Option<&'a str>,
+    execution_time_ms: u64,
+    /// The operation that goes on.
+    operation_id: Option<&'a str>,
+}
+
+/// What is told of an operation: everything but its result.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EventOperation")]
+pub(in crate::server) struct OperationEvent<'a> {
+    id: &'a str,
+    #[schemars(schema_with = "operation_states")]
+    state: &'static str,
+    scenario: &'a str,
+    /// The name that its scenario gave it.
+    tool: &'a str,
+    chat_id: Option<&'a str>,
+    profile: Option<&'a str>,
+    user_id: Option<&'a str>,
+    /// The scenario's own id of it: a text or a number.
+    reference: Value,
+    /// What the scenario last called its state.
+    status: Option<&'a str>,
+    progress: ProgressJson<'a>,
+    /// Why it stands where it stands, or what went wrong with the latest question.
+    note: Option<&'a str>,
+    /// What went wrong in it, as the scenario says.
+    error: Option<&'a str>,
+    started_at: Time,
+    /// When it was last asked about.
+    polled_at: Option<Time>,
+    /// When following it ends at the latest.
+    deadline_at: Time,
+    cancelling_since: Option<Time>,
+    ended_at: Option<Time>,
+}
+
+/// How far an operation is, as far as its scenario tells.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Progress")]
+struct ProgressJson<'a> {
+    /// Mostly a percentage.
+    progress: Option<f64>,
+    message: Option<&'a str>,
+    phase: Option<&'a str>,
+    current_step: Option<f64>,
+    total_steps: Option<f64>,
+    /// What is left, as the scenario writes it.
+    estimated_remaining: Option<&'a str>,
+}
+
+/// Everything about an operation.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Operation")]
+pub(in crate::server) struct OperationJson<'a> {
+    #[serde(flatten)]
+    told: OperationEvent<'a>,
+    /// What came of it.
+    result: Option<Value>,
+}
+
+fn approval_states(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ApprovalState::ALL.map(ApprovalState::as_str)})
+}
+
+fn operation_states(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": OperationState::ALL.map(OperationState::as_str)})
+}
+
+/// A call that needs a yes, as events tell it.
+pub(in crate::server) fn approval_event(request: &ApprovalRequest) -> ApprovalEvent<'_> {
+    let decided = request.decided.as_ref();
+    ApprovalEvent {
+        id: &request.id,
+        state: request.state.as_str(),
+        scenario: request.tool.scenario.as_str(),
+        tool: &request.tool.tool,
+        tool_name: &request.name,
+        chat_id: request.caller.chat.as_deref(),
+        profile: request.caller.profile.as_deref(),
+        user_id: request.caller.user_id.as_deref(),
+        asked_at: Time(request.asked_at),
+        expires_at: Time(request.expires_at),
+        decided_by: decided.map(|decided| &*decided.by),
+        decided_at: decided.map(|decided| Time(decided.at)),
+        reason: decided.and_then(|decided| decided.reason.as_deref()),
+        ended_at: request.ended_at.map(Time),
+    }
+}
+
+/// The same with what a list has beside it: the arguments, unless they are large, and the digest that a yes is bound to.
+pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> Result<ApprovalRow<'_>, Problem> {
+    row(request, LISTED)
+}
+
+/// Everything about one, with what it came to.
+pub(in crate::server) fn approval(request: &ApprovalRequest) -> Result<ApprovalJson<'_>, Problem> {
+    Ok(ApprovalJson {
+        row: row(request, usize::MAX)?,
+        definition: &request.definition,
+        answer: request.answer.as_ref().map(answer).transpose()?,
+    })
+}
+
+/// With arguments of at most so many bytes.
+fn row(request: &ApprovalRequest, most: usize) -> Result<ApprovalRow<'_>, Problem> {
+    let bytes = request.arguments.get().len();
+    Ok(ApprovalRow {
+        told: approval_event(request),
+        arguments: (bytes <= most).then(|| value(&request.arguments)).transpose()?,
+        arguments_bytes: bytes,
+        digest: &request.digest,
+        owner: Owner { identity: request.owner.identity.as_deref(), origin: request.owner.origin.as_deref() },
+    })
+}
+
+fn answer(answer: &StoredAnswer) -> Result<AnswerJson<'_>, Problem> {
+    Ok(AnswerJson {
+        success: answer.success,
+        result: answer.result.as_ref().map(value).transpose()?,
+        error: answer.error.as_deref(),
+        code: answer.code.as_deref(),
+        execution_time_ms: answer.took_ms,
+        operation_id: answer.operation.as_deref(),
+    })
+}
+
+/// An operation, as events tell it.
+pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEvent<'_> {
+    OperationEvent {
+        id: &operation.id,
+        state: operation.state.as_str(),
+        scenario: operation.tool.scenario.as_str(),
+        tool: &operation.tool.tool,
+        chat_id: operation.caller.chat.as_deref(),
+        profile: operation.caller.profile.as_deref(),
+        user_id: operation.caller.user_id.as_deref(),
+        reference: value(&operation.reference).unwrap_or_default(),
+        status: operation.status.as_deref(),
+        progress: progress(&operation.progress),
+        note: operation.note.as_deref(),
+        error: operation.error.as_deref(),
+        started_at: Time(operation.started_at),
+        polled_at: operation.polled_at.map(Time),
+        deadline_at: Time(operation.deadline_at),
+        cancelling_since: operation.cancelling_since.map(Time),
+        ended_at: operation.ended_at.map(Time),
+    }
+}
+
+/// Everything about one.
+pub(in crate::server) fn operation(operation: &Operation) -> Result<OperationJson<'_>, Problem> {
+    let result = operation.result.as_ref().map(value).transpose()?;
+    Ok(OperationJson { told: operation_event(operation), result })
+}
+
+fn progress(progress: &Progress) -> ProgressJson<'_> {
+    ProgressJson {
+        progress: progress.amount,
+        message: progress.message.as_deref(),
+        phase: progress.phase.as_deref(),
+        current_step: progress.step,
+        total_steps: progress.steps,
+        estimated_remaining: progress.remaining.as_deref(),
+    }
+}
+
+fn value(text: &JsonText) -> Result<Value, Problem> {
+    serde_json::from_str(text.get()).map_err(|error| Problem::internal(&error))
+}

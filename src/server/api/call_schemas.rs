@@ -1,0 +1,121 @@
+//! What is written by hand when tools are called, as types for the description: results go on as they came. Tests hold real answers against
+//! them.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+use crate::server::api::shared_json::Time;
+use crate::server::http::params::grammar;
+
+/// A call of a tool. Further members are ignored; a text that is empty or null is as good as none.
+#[derive(JsonSchema)]
+#[schemars(rename = "Call")]
+#[expect(dead_code, reason = "it describes what is read with its numbers as they were written")]
+pub(in crate::server) struct CallBody {
+    /// A published name, `scenario/tool`, or a name that only one tool has.
+    #[schemars(length(min = 1))]
+    tool_name: String,
+    /// What it is called with: an object, or a text that holds one; none when absent or null.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "arguments")]
+    arguments: Option<Value>,
+    /// Whose tool it is; then the name may be the tool's own.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "scenario")]
+    scenario: Option<String>,
+    /// The conversation, whose preferences hold.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
+    chat_id: Option<String>,
+    /// The asker's profile, whose preferences hold and whose bounds apply.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "free")]
+    profile: Option<String>,
+    /// For whom, where a protocol passes that on.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    /// The `ETag` or `revision` of the list that the name was taken from. Without it the name is looked up in the present list.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+}
+
+fn arguments(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["object", "string", "null"]})
+}
+
+fn scenario(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"type": "string", "pattern": grammar::SCENARIO}, {"enum": ["", null]}]})
+}
+
+fn free(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"type": "string", "pattern": grammar::FREE}, {"enum": ["", null]}]})
+}
+
+/// What a scenario answered to a call. That a tool failed is an answer, too.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct CallAnswer {
+    /// Whether the tool did what it was asked for.
+    success: bool,
+    /// What it gave back, as it came.
+    result: Value,
+    /// What went wrong, in the scenario's words.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// A short word for it, as the scenario has it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// `completed`, `failed`, or what the scenario calls the state of what goes on.
+    status: String,
+    execution_time_ms: u64,
+    scenario: String,
+    /// The name that its scenario gave it.
+    tool_name: String,
+    /// The published name.
+    name: String,
+    /// Where it was sent.
+    url: String,
+    /// How often it was sent.
+    attempts: u32,
+    /// There when it goes on.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    is_async: Option<bool>,
+    /// The scenario's own id of what goes on.
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "run_ids")]
+    run_id: Option<String>,
+    /// The operation that goes on.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    operation_id: Option<String>,
+    /// Why nobody can follow what goes on.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    untracked: Option<String>,
+}
+
+fn run_ids(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"]})
+}
+
+/// A call that waits for a human's yes.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct CallWaits {
+    success: bool,
+    result: (),
+    error: String,
+    /// `approval_required`.
+    code: String,
+    /// `waiting_for_approval`.
+    status: String,
+    scenario: String,
+    /// The name that its scenario gave it.
+    tool_name: String,
+    /// Under which its answer will be.
+    approval_id: String,
+    /// Until when it may be decided.
+    expires_at: Time,
+}
+
+/// A call that is not over.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "CallAccepted")]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) enum Accepted {
+    GoesOn(CallAnswer),
+    Waits(CallWaits),
+}

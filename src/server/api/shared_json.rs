@@ -1,0 +1,392 @@
+//! JSON shapes that several routes share. Times are RFC 3339 in UTC; what is not known is `null`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+use crate::calls::{BreakerState, BreakerStatus};
+use crate::model::{
+    ApprovalPolicy, ConfigState, Health, Isolated, PreferenceTarget, ScenarioChanges, ScenarioState, Scope, Settings,
+};
+use crate::server::http::error::Problem;
+pub(in crate::server) use crate::views::{FindingJson, finding};
+
+/// 200 with a JSON document that no cache may keep.
+pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Problem> {
+    let body = serde_json::to_vec(document).map_err(|error| Problem::internal(&error))?;
+    Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
+}
+
+/// A time as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct Time(pub(in crate::server) Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// The states of scenarios.
+pub(in crate::server) fn states(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ScenarioState::ALL.map(ScenarioState::as_str)})
+}
+
+/// What approval a preference may ask for.
+pub(in crate::server) fn approvals(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["require", "skip", null]})
+}
+
+/// What a user or operator wants of a tool or scenario, within a scope. `null` inherits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Preference")]
+pub(in crate::server) struct PreferenceJson {
+    /// `global`, `profile:NAME` or `chat:ID`.
+    scope: String,
+    /// `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.
+    target: String,
+    /// Whether the tool is in the list.
+    enabled: Option<bool>,
+    /// Whether calls need a person's approval.
+    #[schemars(schema_with = "approvals")]
+    approval: Option<&'static str>,
+    /// The name to publish it under.
+    alias: Option<String>,
+    /// Which tools stay when a limit allows only so many: highest first.
+    priority: Option<i32>,
+    /// Whether it stays in the list whatever is searched for.
+    pinned: Option<bool>,
+}
+
+/// A preference as it is written.
+pub(in crate::server) fn preference(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> PreferenceJson {
+    PreferenceJson {
+        scope: scope.to_string(),
+        target: target.to_string(),
+        enabled: settings.enabled,
+        approval: settings.approval.map(ApprovalPolicy::as_str),
+        alias: settings.alias.as_ref().map(ToString::to_string),
+        priority: settings.priority,
+        pinned: settings.pinned,
+    }
+}
+
+/// The health of a scenario. What is not known is `null`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Scenario")]
+pub(in crate::server) struct HealthJson<'a> {
+    /// The name it is filed under.
+    name: &'a str,
+    #[schemars(schema_with = "states")]
+    state: &'static str,
+    /// Why it stands there, in one sentence.
+    reason: &'a str,
+    /// When it came to stand there.
+    since: Time,
+    /// The base address it is asked at, credentials masked.
+    url: Option<&'a str>,
+    /// Who told of it.
+    source: &'static str,
+    /// Whether its address may be asked for more than a manifest.
+    trusted: bool,
+    /// The identity that it claims.
+    identity: Option<&'a str>,
+    /// Where it is: scheme, host and port.
+    origin: Option<&'a str>,
+    /// The name it gives itself.
+    own_name: Option<&'a str>,
+    /// The protocol it speaks.
+    protocol: Option<&'static str>,
+    /// The protocol version as it wrote it.
+    protocol_version: Option<&'a str>,
+    /// Its own version.
+    version: Option<&'a str>,
+    /// What it says it is.
+    description: Option<&'a str>,
+    tools: CountsJson,
+    freshness: Option<FreshnessJson>,
+    /// When it last gave a good answer.
+    last_success: Option<Time>,
+    /// When it was last asked.
+    last_attempt: Option<Time>,
+    /// What last went wrong; cleared by a good answer.
+    last_error: Option<LastErrorJson<'a>>,
+    /// When it will be asked next.
+    next_attempt: Option<Time>,
+    /// Failures since the last good answer.
+    failures_in_a_row: u32,
+    /// How long the last answer took.
+    latency_ms: Option<u64>,
+    /// How often it was seen to restart.
+    restarts: u32,
+    /// When it was last seen to restart.
+    last_restart: Option<Time>,
+}
+
+/// How a scenario's tools fare.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Counts")]
+struct CountsJson {
+    offered: usize,
+    published: usize,
+    disabled: usize,
+    quarantined: usize,
+}
+
+/// How fresh the manifest in force is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Freshness")]
+struct FreshnessJson {
+    /// When the scenario says it made it.
+    generated_at: Option<Time>,
+    fresh_until: Time,
+    received_at: Time,
+    /// Whole seconds since it was received.
+    age: u64,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LastError")]
+struct LastErrorJson<'a> {
+    kind: &'a str,
+    message: &'a str,
+    at: Time,
+}
+
+/// The health of a scenario, with the age of its manifest as of `now`.
+pub(in crate::server) fn health(health: &Health, now: Timestamp) -> HealthJson<'_> {
+    let freshness = health.freshness.map(|freshness| FreshnessJson {
+        generated_at: freshness.generated_at.map(Time),
+        fresh_until: Time(freshness.fresh_until),
+        received_at: Time(freshness.received_at),
+        // A clock that was set back must not make it negative.
+        age: u64::try_from(now.duration_since(freshness.received_at).as_secs()).unwrap_or(0),
+    });
+    let last_error = health.last_error.as_ref();
+    HealthJson {
+        name: health.name.as_str(),
+        state: health.state.as_str(),
+        reason: &health.reason,
+        since: Time(health.since),
+        url: health.url.as_deref(),
+        source: health.source.as_str(),
+        trusted: health.trusted,
+        identity: health.party.identity.as_deref(),
+        origin: health.party.origin.as_deref(),
+        own_name: health.own_name.as_deref(),
+        protocol: health.protocol,
+        protocol_version: health.protocol_version.as_deref(),
+        version: health.version.as_deref(),
+        description: health.description.as_deref(),
+        tools: CountsJson {
+            offered: health.tools.offered,
+            published: health.tools.published,
+            disabled: health.tools.disabled,
+            quarantined: health.tools.quarantined,
+        },
+        freshness,
+        last_success: health.last_success.map(Time),
+        last_attempt: health.last_attempt.map(Time),
+        last_error: last_error.map(|error| LastErrorJson {
+            kind: &error.kind,
+            message: &error.message,
+            at: Time(error.at),
+        }),
+        next_attempt: health.next_attempt.map(Time),
+        failures_in_a_row: health.failures_in_a_row,
+        latency_ms: health.latency_ms,
+        restarts: health.restarts,
+        last_restart: health.last_restart.map(Time),
+    }
+}
+
+/// How calls of a scenario's tools fare: its circuit breaker.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Breaker")]
+pub(in crate::server) struct BreakerJson {
+    /// Whether calls pass: all, none, or one that tries.
+    #[schemars(schema_with = "breakers")]
+    breaker: &'static str,
+    since: Time,
+    failures_in_a_row: u32,
+}
+
+fn breakers(_: &mut SchemaGenerator) -> Schema {
+    let known = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen].map(BreakerState::as_str);
+    json_schema!({"type": "string", "enum": known})
+}
+
+/// A circuit breaker as it is written.
+pub(in crate::server) fn breaker(breaker: &BreakerStatus) -> BreakerJson {
+    BreakerJson { breaker: breaker.state.as_str(), since: Time(breaker.since), failures_in_a_row: breaker.failures }
+}
+
+/// That the daemon takes itself to be cut off, and withdraws nothing meanwhile.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Isolated")]
+pub(in crate::server) struct IsolatedJson {
+    since: Time,
+    /// When withdrawals go on whatever happens.
+    until: Time,
+    /// How many scenarios were lost when it began.
+    lost: usize,
+    /// Of how many that answered.
+    of: usize,
+    reason: String,
+}
+
+/// That the daemon is isolated, as it is written.
+pub(in crate::server) fn isolated(isolated: &Isolated) -> IsolatedJson {
+    IsolatedJson {
+        since: Time(isolated.since),
+        until: Time(isolated.until),
+        lost: isolated.lost,
+        of: isolated.of,
+        reason: isolated.reason(),
+    }
+}
+
+/// How the daemon stands to its configuration.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Configuration")]
+pub(in crate::server) struct ConfigurationJson<'a> {
+    /// The file that what is in force was read from.
+    file: Option<&'a str>,
+    /// Since when that is in force.
+    since: Time,
+    /// How often another one was put in force since the start.
+    reloads: u64,
+    /// The keys that the last reload changed.
+    changed: &'a [Arc<str>],
+    scenarios: ScenarioChangesJson,
+    /// The keys that are written otherwise, but keep their value until a restart.
+    waiting_for_restart: &'a [Arc<str>],
+    /// There while what is written cannot be used.
+    refused: Option<RefusedJson<'a>>,
+}
+
+/// How many entries of the list of scenarios the last reload changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ScenarioChanges")]
+struct ScenarioChangesJson {
+    added: usize,
+    removed: usize,
+    changed: usize,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RefusedConfiguration")]
+struct RefusedJson<'a> {
+    since: Time,
+    problems: Vec<ConfigProblemJson<'a>>,
+}
+
+/// One thing that is wrong with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ConfigurationProblem")]
+struct ConfigProblemJson<'a> {
+    message: &'a str,
+    /// What to do about it.
+    hint: &'a str,
+}
+
+/// How the daemon stands to its configuration, as it is written.
+pub(in crate::server) fn configuration(state: &ConfigState) -> ConfigurationJson<'_> {
+    let ScenarioChanges { added, removed, changed } = state.scenarios;
+    let refused = state.refused.as_ref().map(|refused| {
+        let problems = refused.problems.iter();
+        let problems = problems.map(|problem| ConfigProblemJson { message: &problem.message, hint: &problem.hint });
+        RefusedJson { since: Time(refused.since), problems: problems.collect() }
+    });
+    ConfigurationJson {
+        file: state.file.as_deref(),
+        since: Time(state.since),
+        reloads: state.reloads,
+        changed: &state.changed,
+        scenarios: ScenarioChangesJson { added, removed, changed },
+        waiting_for_restart: &state.waiting,
+        refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Finding, FindingCode, Freshness, LastError, ScenarioState, SourceId, ToolCounts};
+    use serde_json::json;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_scenario_never_asked_is_all_null() {
+        let bare = Health {
+            name: "files".parse().unwrap(),
+            state: ScenarioState::Connecting,
+            reason: "not asked yet".into(),
+            since: at(0),
+            url: None,
+            source: SourceId::Static,
+            trusted: true,
+            party: crate::model::PeerIdentity::default(),
+            own_name: None,
+            protocol: None,
+            protocol_version: None,
+            version: None,
+            description: None,
+            tools: ToolCounts::default(),
+            freshness: None,
+            last_success: None,
+            last_attempt: None,
+            last_error: None,
+            next_attempt: None,
+            failures_in_a_row: 0,
+            latency_ms: None,
+            restarts: 0,
+            last_restart: None,
+        };
+        let health = |of: &Health, now| serde_json::to_value(super::health(of, now)).unwrap();
+        let shown = health(&bare, at(5));
+        assert_eq!(shown["since"], "1970-01-01T00:00:00Z");
+        for member in ["url", "protocol", "version", "freshness", "last_attempt", "last_error", "latency_ms"] {
+            assert!(shown[member].is_null() && shown.as_object().unwrap().contains_key(member), "{member}");
+        }
+        let freshness = Freshness { generated_at: None, fresh_until: at(70), received_at: at(10) };
+        let error = LastError { kind: "timeout".into(), message: "no answer".into(), at: at(12) };
+        let full = Health { freshness: Some(freshness), last_error: Some(error), ..bare };
+        assert_eq!(health(&full, at(25))["freshness"]["age"], 15);
+        assert_eq!(health(&full, at(3))["freshness"]["age"], 0);
+        assert_eq!(health(&full, at(3))["last_error"]["at"], "1970-01-01T00:00:12Z");
+    }
+
+    #[test]
+    fn a_finding_keeps_every_member() {
+        let found = Finding::new(FindingCode::Disabled, "switched off").of_tool("read").hint("switch it on");
+        let shown = serde_json::to_value(finding(&found)).unwrap();
+        let expected = json!({"severity": "info", "code": "disabled", "scenario": null, "tool": "read",
+            "message": "switched off", "hint": "switch it on", "pointer": null});
+        assert_eq!(shown, expected);
+    }
+}

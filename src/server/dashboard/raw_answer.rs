@@ -1,0 +1,124 @@
+//! What a scenario says right now, as it comes, beside what was understood of it.
+//!
+//! Answers are not kept, so it is asked anew when somebody wants to see one. That is no listing: nothing is learnt from it.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, DATE, ETAG, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde::de::IgnoredAny;
+
+use crate::server::SharedState;
+use crate::server::api::scenarios::find;
+use crate::server::dashboard::page::{ErrorPage, html_response};
+use crate::server::dashboard::text::{count, foreign, minute, sentence};
+use crate::server::http::error::Problem;
+
+/// Characters of an answer that are shown at most.
+const SHOWN: usize = 400_000;
+/// Answers that are looked at at once at most: each may be as large as `refresh.max_body`.
+pub(super) const MAX_CONCURRENT: usize = 2;
+/// How deep lines are indented at most.
+const DEEPEST: usize = 40;
+/// The fields of the head that say how long it may be used, and what it is. Others may hold what is nobody's business.
+const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
+
+/// `POST /dashboard/scenarios/{name}/raw`: asks it and shows what comes, whatever that is.
+pub(super) async fn poll_raw(
+    State(shared): State<SharedState>,
+    Path(name): Path<String>,
+    asked: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = find(&shared.reader.snapshot(), &name)?.name.clone();
+    let place = shared.dashboard.raw_polls.try_acquire();
+    let _place = place.map_err(|_| Problem::busy("others are looking at answers right now; try again in a moment"))?;
+    let markup = match shared.engine.fetch_raw_list(name).await? {
+        Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
+        Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
+    };
+    html_response(&asked, markup).map_err(ErrorPage::into_problem)
+}
+
+fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp) -> Markup {
+    let text = String::from_utf8_lossy(body);
+    let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+    html! {
+        p class=[(!status.is_success()).then_some("bad")] { strong { (status) } ", " (count(body.len(), "byte")) ", received " (minute(received)) }
+        dl class="fields" { @for field in &FIELDS {
+            @for value in head.get_all(field) { dt { (field) } dd { code { (foreign(&String::from_utf8_lossy(value.as_bytes()), 300)) } } }
+        } }
+        @if is_json {
+            p class="quiet" { "Every character is as it came, but for the blanks between them." }
+            pre tabindex="0" { code { (foreign(&indented(&text, SHOWN), SHOWN)) } }
+        } @else {
+            p class="bad" { "This is no JSON." }
+            pre tabindex="0" { code { (foreign(&text, SHOWN)) } }
+        }
+    }
+}
+
+/// A JSON text with line ends and indents between its parts, which stay as they are; what comes after `most` bytes is cut. Reading it into
+/// values and writing them again would hide what it says twice, and how it writes numbers.
+pub(super) fn indented(json: &str, most: usize) -> String {
+    let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
+    let mut chars = json.chars().peekable();
+    while let Some(c) = chars.next() {
+        if out.len() > most {
+            break;
+        }
+        if quoted {
+            out.push(c);
+            quoted = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            continue;
+        }
+        match c {
+            ' ' | '\n' | '\r' | '\t' => {}
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(end) = chars.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c => {
+                quoted = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blanks_between_the_parts_change() {
+        let json = r#"{"a":[ ], "a" : {"b":1.50,"c\"}\\":"x, y: {"},"d":[1,[]]}"#;
+        let expected = "{\n  \"a\": [],\n  \"a\": {\n    \"b\": 1.50,\n    \"c\\\"}\\\\\": \"x, y: {\"\n  },\n  \"d\": [\n    1,\n    []\n  ]\n}";
+        assert_eq!(indented(json, 1_000), expected);
+        assert!(indented(json, 10).len() < 20, "cut");
+    }
+}

@@ -1,0 +1,234 @@
+//! Answers that are asked for again: between two changes, the same list goes to everyone who asks in the same words.
+//!
+//! Reading the query, looking the list up and writing its headers took longer than sending a 304 or a small list. So the latest answers
+//! are kept as they are sent, by the query as it was written, and last exactly as long as the snapshot that they were made from. Of an
+//! answer with a long body only the headers are kept: they are all that a 304 needs. Nothing is decided here: what is not kept is made
+//! by [`crate::server::api::tools`], which also checks the query.
+
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use callsheet_provide::conditional;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+
+use crate::catalog::Snapshot;
+use crate::views::Coding;
+
+/// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.
+const MAX_RESPONSES: usize = 16;
+/// Bytes of all their bodies at most; a longer body is not kept.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// A longer query is not kept.
+const MAX_QUERY_LENGTH: usize = 256;
+
+/// The kept answers.
+#[derive(Debug, Default)]
+pub(in crate::server) struct ResponseCache(ArcSwap<CachedResponses>);
+
+/// The answers of one snapshot, oldest first.
+#[derive(Debug, Default)]
+struct CachedResponses {
+    /// Weak: it must not outlive its successor. While this stands, no other snapshot can have its address.
+    snapshot: Weak<Snapshot>,
+    answers: Vec<Kept>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct Kept {
+    query: Box<str>,
+    coding: Coding,
+    ready: Arc<CachedResponse>,
+    /// `false` where the body was too long to be kept: then this answers only clients that have it.
+    with_body: bool,
+}
+
+/// An answer with its headers, for those who have it and for those who do not.
+#[derive(Debug)]
+pub(in crate::server) struct CachedResponse {
+    /// The body of the 200.
+    pub(in crate::server) body: Bytes,
+    /// What identifies it.
+    pub(in crate::server) etag: HeaderValue,
+    /// The headers of the 200.
+    pub(in crate::server) ok_headers: HeaderMap,
+    /// The headers of the 304.
+    pub(in crate::server) not_modified_headers: HeaderMap,
+}
+
+impl CachedResponse {
+    /// 200 with the body, or 304 without when the client has it already (RFC 9110 section 15.4.5).
+    pub(in crate::server) fn answer(&self, asked: &HeaderMap) -> Response<Full<Bytes>> {
+        let (status, headers, body) = if conditional::is_known(asked, &self.etag) {
+            (StatusCode::NOT_MODIFIED, &self.not_modified_headers, Bytes::new())
+        } else {
+            (StatusCode::OK, &self.ok_headers, self.body.clone())
+        };
+        let mut answer = Response::new(Full::new(body));
+        *answer.status_mut() = status;
+        *answer.headers_mut() = headers.clone();
+        answer
+    }
+
+    /// What a 304 needs of it.
+    fn without_body(&self) -> Self {
+        let Self { body: _, etag, ok_headers: found, not_modified_headers: known } = self;
+        Self { body: Bytes::new(), etag: etag.clone(), ok_headers: found.clone(), not_modified_headers: known.clone() }
+    }
+}
+
+impl ResponseCache {
+    /// The answer for this query, as it was written, from this very snapshot, if it was given before.
+    pub(in crate::server) fn answer(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+        asked: &HeaderMap,
+    ) -> Option<Response<Full<Bytes>>> {
+        let given = self.0.load();
+        let kept = given.of(snapshot)?.iter().find(|kept| kept.is_for(query, coding))?;
+        let suffices = kept.with_body || conditional::is_known(asked, &kept.ready.etag);
+        suffices.then(|| kept.ready.answer(asked))
+    }
+
+    /// Keeps an answer in place of those of other snapshots, and of the oldest when there are too many.
+    pub(in crate::server) fn insert(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+        ready: &Arc<CachedResponse>,
+    ) {
+        // Two at once cost one of them, which is kept the next time.
+        let before = self.0.load();
+        let mut answers = before.of(snapshot).map_or_else(Vec::new, <[_]>::to_vec);
+        if query.len() > MAX_QUERY_LENGTH || answers.iter().any(|kept| kept.is_for(query, coding)) {
+            return;
+        }
+        let with_body = ready.body.len() <= MAX_BYTES;
+        let ready = if with_body { Arc::clone(ready) } else { Arc::new(ready.without_body()) };
+        let mut bytes: usize = answers.iter().map(|kept| kept.ready.body.len()).sum();
+        while answers.len() >= MAX_RESPONSES || bytes + ready.body.len() > MAX_BYTES {
+            bytes -= answers.remove(0).ready.body.len();
+        }
+        answers.push(Kept { query: query.into(), coding, ready, with_body });
+        self.0.store(Arc::new(CachedResponses { snapshot: Arc::downgrade(snapshot), answers }));
+    }
+}
+
+impl Kept {
+    fn is_for(&self, query: &str, coding: Coding) -> bool {
+        self.coding == coding && *self.query == *query
+    }
+}
+
+impl CachedResponses {
+    /// The answers, if they are of this snapshot.
+    fn of(&self, snapshot: &Arc<Snapshot>) -> Option<&[Kept]> {
+        std::ptr::eq(self.snapshot.as_ptr(), Arc::as_ptr(snapshot)).then_some(&self.answers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use http::header::IF_NONE_MATCH;
+    use hyper::body::Body as _;
+    use imbl::OrdMap;
+
+    fn snapshot() -> Arc<Snapshot> {
+        Arc::new(Snapshot {
+            catalog: Catalog::default(),
+            generated_at: jiff::Timestamp::UNIX_EPOCH,
+            health: OrdMap::new(),
+            findings: Arc::default(),
+            sequence: 1,
+            transitions: crate::catalog::StateTransitions::default(),
+            isolated: None,
+            configuration: None,
+        })
+    }
+
+    fn ready(body: impl Into<Bytes>) -> Arc<CachedResponse> {
+        let (found, known) = (HeaderMap::new(), HeaderMap::new());
+        Arc::new(CachedResponse {
+            body: body.into(),
+            etag: HeaderValue::from_static("\"a\""),
+            ok_headers: found,
+            not_modified_headers: known,
+        })
+    }
+
+    /// The status and the length of the body that a client with these headers is answered.
+    fn answered(
+        repeats: &ResponseCache,
+        of: &Arc<Snapshot>,
+        query: &str,
+        coding: Coding,
+        asked: &HeaderMap,
+    ) -> Option<(u16, u64)> {
+        let answer = repeats.answer(of, query, coding, asked)?;
+        Some((answer.status().as_u16(), answer.body().size_hint().exact().unwrap()))
+    }
+
+    fn found(repeats: &ResponseCache, of: &Arc<Snapshot>, query: &str) -> bool {
+        answered(repeats, of, query, Coding::Identity, &HeaderMap::new()).is_some()
+    }
+
+    #[test]
+    fn an_answer_is_found_by_its_words_coding_and_snapshot() {
+        let (repeats, now, none) = (ResponseCache::default(), snapshot(), HeaderMap::new());
+        repeats.insert(&now, "a=1", Coding::Gzip, &ready("x"));
+        assert_eq!(answered(&repeats, &now, "a=1", Coding::Gzip, &none), Some((200, 1)));
+        assert_eq!(answered(&repeats, &now, "a=1", Coding::Identity, &none), None);
+        assert_eq!(answered(&repeats, &now, "a=2", Coding::Gzip, &none), None);
+        assert_eq!(answered(&repeats, &snapshot(), "a=1", Coding::Gzip, &none), None);
+    }
+
+    #[test]
+    fn another_snapshot_takes_the_place_of_the_first() {
+        let (repeats, first, second) = (ResponseCache::default(), snapshot(), snapshot());
+        repeats.insert(&first, "", Coding::Identity, &ready("x"));
+        repeats.insert(&second, "", Coding::Identity, &ready("yy"));
+        assert!(!found(&repeats, &first, ""));
+        assert_eq!(answered(&repeats, &second, "", Coding::Identity, &HeaderMap::new()), Some((200, 2)));
+    }
+
+    #[test]
+    fn of_a_long_answer_the_304_is_kept() {
+        let (repeats, now) = (ResponseCache::default(), snapshot());
+        let long = ready(vec![b'x'; MAX_BYTES + 1]);
+        for _ in 0..=MAX_RESPONSES {
+            repeats.insert(&now, "long", Coding::Identity, &long);
+        }
+        let asked = |tag| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(tag))]);
+        let status = |tag| answered(&repeats, &now, "long", Coding::Identity, &asked(tag));
+        assert_eq!((status("\"a\""), status("\"b\"")), (Some((304, 0)), None));
+        let whole = long.answer(&asked("\"a\""));
+        let again = repeats.answer(&now, "long", Coding::Identity, &asked("\"a\"")).unwrap();
+        assert_eq!((whole.status(), whole.headers()), (again.status(), again.headers()));
+        assert!(!found(&repeats, &now, "long"), "its body has to be made");
+        assert_eq!(repeats.0.load().answers.len(), 1, "it takes one place, however often it is made");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let (repeats, now) = (ResponseCache::default(), snapshot());
+        for at in 0..=MAX_RESPONSES {
+            repeats.insert(&now, &at.to_string(), Coding::Identity, &ready("x"));
+        }
+        assert!(!found(&repeats, &now, "0"));
+        assert!(found(&repeats, &now, &MAX_RESPONSES.to_string()));
+        repeats.insert(&now, &"q".repeat(MAX_QUERY_LENGTH + 1), Coding::Identity, &ready("x"));
+        assert!(!found(&repeats, &now, &"q".repeat(MAX_QUERY_LENGTH + 1)));
+        for half in ["first", "second", "third"] {
+            repeats.insert(&now, half, Coding::Identity, &ready(vec![b'x'; MAX_BYTES / 2]));
+        }
+        let kept = ["first", "second", "third"].map(|half| found(&repeats, &now, half));
+        assert_eq!(kept, [false, true, true], "all bodies together are bounded");
+    }
+}

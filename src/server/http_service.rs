@@ -1,0 +1,259 @@
+//! What every request passes before the router: the guard, counting, and the list's own short way.
+//!
+//! The list is what agents poll, and the router with its middleware halves the requests per second, so `GET` and `HEAD` of the list
+//! are answered here; a list that is kept as it was answered before needs not even a future. Every other route is in the router, and
+//! both use the same handlers.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use axum::Router;
+use bytes::Bytes;
+use futures_util::{FutureExt, future};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Incoming};
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
+use tokio::time::Instant;
+use tracing::{Instrument as _, field};
+
+use crate::metrics::Requests;
+use crate::metrics::requests::{MethodIndex, RouteIndex};
+use crate::runtime::tasks::panic_text;
+use crate::server::api::tools;
+use crate::server::events::DisconnectTrigger;
+use crate::server::http::error::Problem;
+use crate::server::http::guard::{Guard, Pass};
+use crate::server::{SharedState, routes};
+
+/// Where the list is.
+const LIST: &str = "/api/v1/tools";
+
+/// A body that is at hand, or one of the router's.
+type ServiceBody = Either<Full<Bytes>, axum::body::Body>;
+type ServiceResponse = Response<ServiceBody>;
+
+/// Answers requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct HttpService(Arc<HttpServiceInner>);
+
+#[derive(Debug)]
+struct HttpServiceInner {
+    guard: Guard,
+    shared: SharedState,
+    router: Router,
+    counters: RequestCounters,
+}
+
+/// Where the requests are counted that the router does not see.
+#[derive(Debug)]
+struct RequestCounters {
+    list: RouteIndex,
+    refused: RouteIndex,
+    preflight: RouteIndex,
+    failed: RouteIndex,
+}
+
+/// What is counted of a request beside its answer.
+struct Counted {
+    begun: Instant,
+    method: MethodIndex,
+    head_only: bool,
+}
+
+/// A request after the guard.
+enum Begun {
+    /// It is answered, and counted under this route.
+    Answered(ServiceResponse, RouteIndex),
+    /// It may pass, and its answer has to be waited for.
+    Passed(Request<Incoming>, Pass),
+}
+
+impl HttpService {
+    /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
+    pub(super) fn new(guard: Guard, shared: SharedState, max_body: usize) -> Self {
+        let router = routes::router(Arc::clone(&shared), max_body);
+        let place = |route| shared.requests.route(route);
+        let places = RequestCounters {
+            list: place(LIST),
+            refused: place(routes::REFUSED),
+            preflight: place(routes::PREFLIGHT),
+            failed: place(routes::UNMATCHED),
+        };
+        Self(Arc::new(HttpServiceInner { guard, shared, router, counters: places }))
+    }
+
+    /// The service of one connection, which came to the address `local` and is ended by `let_go`.
+    pub(super) fn connection(
+        &self,
+        local: IpAddr,
+        let_go: DisconnectTrigger,
+    ) -> impl Service<Request<Incoming>, Response = ServiceResponse, Error = Infallible, Future: Send> + use<> {
+        let inner = Arc::clone(&self.0);
+        service_fn(move |request: Request<Incoming>| inner.respond(local, request, &let_go))
+    }
+}
+
+impl HttpServiceInner {
+    /// Answers a request and counts it.
+    fn respond(
+        self: &Arc<Self>,
+        local: IpAddr,
+        request: Request<Incoming>,
+        let_go: &DisconnectTrigger,
+    ) -> impl Future<Output = Result<ServiceResponse, Infallible>> + Send + use<> {
+        let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
+        let counted = Counted { begun, method, head_only: request.method() == Method::HEAD };
+        // A request that hits a bug of ours costs itself, not the others of its connection. What is shared is immutable or guards
+        // itself, so no half-changed state can be seen.
+        let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request))) {
+            Ok(Begun::Passed(request, pass)) => {
+                let (inner, let_go) = (Arc::clone(self), let_go.clone());
+                // In a box, because hyper moves the future of each request.
+                return future::Either::Right(Box::pin(async move {
+                    let answered = AssertUnwindSafe(inner.passed(request, pass, let_go)).catch_unwind().await;
+                    Ok(inner.ended(&counted, answered))
+                }));
+            }
+            Ok(Begun::Answered(answer, route)) => Ok((answer, route)),
+            Err(panic) => Err(panic),
+        };
+        future::Either::Left(future::ready(Ok(self.ended(&counted, answered))))
+    }
+
+    /// Counts an answer under its route.
+    fn ended(
+        &self,
+        counted: &Counted,
+        answered: Result<(ServiceResponse, RouteIndex), Box<dyn Any + Send>>,
+    ) -> ServiceResponse {
+        let (answer, route) = answered.unwrap_or_else(|panic| (internal_error(&*panic), self.counters.failed));
+        let took = self.shared.clock.now() - counted.begun;
+        self.shared.requests.answered(route, counted.method, answer.status(), took);
+        if counted.head_only { without_body(answer) } else { answer }
+    }
+
+    /// The answer that needs no waiting, if there is one, and the route that it is counted under.
+    fn at_once(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
+        let has_body = !request.body().is_end_stream();
+        let (head, body) = request.into_parts();
+        let pass = match self.guard.check(&head, local, has_body) {
+            Ok(pass) => pass,
+            Err(problem) => {
+                return Begun::Answered(into_full_body(problem.into_full_response()), self.counters.refused);
+            }
+        };
+        let preflight = head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        let (answer, route) = if preflight && pass.origin.is_some() {
+            (Some(preflight_answer()), self.counters.preflight)
+        } else if is_list(&head.method, head.uri.path()) {
+            (tools::list_again(&self.shared, head.uri.query(), &head.headers), self.counters.list)
+        } else {
+            (None, self.counters.failed)
+        };
+        match answer {
+            Some(answer) => Begun::Answered(self.add_cors_headers(pass, into_full_body(answer)), route),
+            None => Begun::Passed(Request::from_parts(head, body), pass),
+        }
+    }
+
+    /// The answer to a request that passed the guard, and the route that it is counted under.
+    async fn passed(
+        &self,
+        request: Request<Incoming>,
+        pass: Pass,
+        let_go: DisconnectTrigger,
+    ) -> (ServiceResponse, RouteIndex) {
+        let (answer, route) = if is_list(request.method(), request.uri().path()) {
+            // In a box, because it is large and other requests need no room for it.
+            let list = Box::pin(tools::list(&self.shared, request.uri().query(), request.headers()));
+            (into_full_body(list.await), self.counters.list)
+        } else {
+            self.answer_by_router(request, let_go).await
+        };
+        (self.add_cors_headers(pass, answer), route)
+    }
+
+    /// The router's answer.
+    async fn answer_by_router(
+        &self,
+        mut request: Request<Incoming>,
+        let_go: DisconnectTrigger,
+    ) -> (ServiceResponse, RouteIndex) {
+        let (route, status) = (field::Empty, field::Empty);
+        let span = tracing::debug_span!("request", method = %request.method(), route, status);
+        request.extensions_mut().insert(let_go);
+        let routed = Box::pin(tower::Service::call(&mut self.router.clone(), request));
+        let answer = routed.instrument(span.clone()).await.unwrap_or_else(|never: Infallible| match never {});
+        let route = self.shared.requests.route(routes::route_of(&answer));
+        span.record("route", self.shared.requests.path(route)).record("status", answer.status().as_u16());
+        (answer.map(Either::Right), route)
+    }
+
+    /// Lets pages of a configured origin read the answer, and tells caches that it differs by origin.
+    fn add_cors_headers(&self, pass: Pass, mut answer: ServiceResponse) -> ServiceResponse {
+        if self.guard.varies_by_origin() {
+            allow_origin(pass.origin, answer.headers_mut());
+        }
+        answer
+    }
+}
+
+/// The answer to a request that hit a bug of ours.
+fn internal_error(panic: &(dyn Any + Send)) -> ServiceResponse {
+    into_full_body(Problem::internal(&panic_text(panic)).into_full_response())
+}
+
+fn is_list(method: &Method, path: &str) -> bool {
+    path == LIST && matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn into_full_body(answer: Response<Full<Bytes>>) -> ServiceResponse {
+    answer.map(Either::Left)
+}
+
+/// What a GET would have been answered, without its content (RFC 9110 section 9.3.2). hyper does this for HTTP/1 only.
+fn without_body(mut answer: ServiceResponse) -> ServiceResponse {
+    if let Either::Left(body) = answer.body() {
+        let length = body.size_hint().exact().unwrap_or_default();
+        if answer.status() != StatusCode::NOT_MODIFIED {
+            answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        *answer.body_mut() = Either::Left(Full::default());
+    }
+    answer
+}
+
+/// What a configured origin may send: everything that our routes take.
+fn preflight_answer() -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    let headers = answer.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, content-type, if-none-match, last-event-id"),
+    );
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    answer
+}
+
+fn allow_origin(origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+    headers.append(VARY, HeaderValue::from(ORIGIN));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static(
+            "callsheet-deferred, callsheet-left-out, callsheet-notes, callsheet-revision, callsheet-selection, callsheet-tokens, \
+             callsheet-tools, etag",
+        );
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+}

@@ -1,0 +1,104 @@
+//! What is written by hand for speed, as types for the description: the lists of tools. Tests hold real answers against them.
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+use crate::server::api::shared_json::Time;
+use crate::views::ReportJson;
+
+/// The list of tools in the shape that was asked for.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "AnyToolList")]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) enum AnyToolList<'a> {
+    Native(NativeList),
+    Reported(ReportedList<'a>),
+    /// What the vendor takes as its list of tools.
+    Vendor(Vec<Map<String, Value>>),
+    /// The same where the vendor takes an object.
+    VendorObject(Map<String, Value>),
+    /// The same where a vendor takes no empty list.
+    Nothing(()),
+}
+
+/// `report=true`: the list, and what was decided about each tool.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct ReportedList<'a> {
+    /// The list in the shape that was asked for.
+    tools: Value,
+    report: ReportJson<'a>,
+}
+
+/// `format=native`: a manifest of the Tool Discovery Protocol, so that one daemon can be a scenario of another.
+#[derive(JsonSchema)]
+#[schemars(rename = "ToolManifest")]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct NativeList {
+    protocol_version: String,
+    scenario: NativeScenario,
+    /// The daemons that the list came through.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    via: Option<Vec<String>>,
+    tools: Vec<NativeTool>,
+    categories: Vec<NativeCategory>,
+    generated_at: Time,
+}
+
+/// callsheet itself.
+#[derive(JsonSchema)]
+#[schemars(rename = "Publisher")]
+#[expect(dead_code, reason = "it is only described")]
+struct NativeScenario {
+    name: String,
+    version: String,
+    description: String,
+}
+
+/// A tool with who owns it and what preferences made of it. Unknown members are passed on.
+#[derive(JsonSchema)]
+#[schemars(rename = "Tool")]
+#[expect(dead_code, reason = "it is only described")]
+pub(in crate::server) struct NativeTool {
+    /// The published name.
+    name: String,
+    description: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
+    /// JSON Schema of the arguments.
+    parameters: Map<String, Value>,
+    metadata: Map<String, Value>,
+    scenario: String,
+    /// The name its scenario gave it.
+    original_name: String,
+    enabled: bool,
+    /// `manifest`, or the preference as `SCOPE TARGET`.
+    enabled_source: String,
+    requires_approval: bool,
+    approval_source: String,
+}
+
+/// A grouping of tools. Unknown members are passed on.
+#[derive(JsonSchema)]
+#[schemars(rename = "Category")]
+#[expect(dead_code, reason = "it is only described")]
+struct NativeCategory {
+    id: String,
+    name: String,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    icon: Option<String>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    display_order: Option<i64>,
+}
+
+/// One tool in the shape that was asked for.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "AnyTool")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "it is only described")]
+pub(in crate::server) enum AnyTool {
+    Native(NativeTool),
+    /// As the vendor takes it.
+    Vendor(Map<String, Value>),
+}

@@ -1,0 +1,78 @@
+//! The store where nothing can be written: a full disk, a read-only folder. What is there is read once, every save is refused.
+//!
+//! It makes no file, takes no lock that others would wait for, and moves nothing aside.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::file::has_log;
+use super::schema::{self, FileOwner};
+use super::{SAVE, rows};
+use crate::model::{Finding, FindingCode};
+use crate::runtime::Clock;
+use crate::state::{Restored, StateError, StateStore, Write};
+
+/// Sees what waits in the write-ahead log as well: without locks, and so with the file to itself, SQLite keeps the log's index in memory
+/// instead of in a file. Unix only.
+const WITH_LOG: &str = "vfs=unix-none";
+/// For where no log can be opened or made; what is in one is passed over.
+const WITHOUT_LOG: &str = "immutable=1";
+
+/// See the module.
+pub(super) struct ReadOnlyStore {
+    restored: Mutex<Restored>,
+    why: StateError,
+}
+
+/// Opens the file for reading alone, because of `why`.
+pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore {
+    tracing::error!(error = %why, "nothing can be stored");
+    let ways = if has_log(path) { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
+    let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
+        Some(restored) => restored,
+        None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
+            let message = format!("what is stored in `{}` cannot be read while nothing can be written", path.display());
+            Restored { findings: vec![Finding::new(FindingCode::StateFailed, message)], ..Restored::default() }
+        }
+        None => Restored::default(),
+    };
+    let message = format!("{why}; until then nothing is stored, and changes of preferences and decisions are refused");
+    let hint = "mend it and restart the daemon; the list is served meanwhile";
+    restored.findings.push(Finding::new(FindingCode::StateFailed, message).hint(hint));
+    ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
+}
+
+fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(uri(path, way), flags)?;
+    // Closing must not tidy the log away either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    if schema::owner(&connection)? != FileOwner::Us {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    rows::load(&mut connection, path, clock)
+}
+
+/// The file as SQLite wants it with parameters (<https://www.sqlite.org/uri.html>, section 3).
+fn uri(path: &Path, way: &str) -> String {
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{escaped}?mode=ro&{way}")
+}
+
+impl StateStore for ReadOnlyStore {
+    fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>> {
+        let restored = std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner));
+        ready(Ok(restored)).boxed()
+    }
+
+    fn save(&self, _: Vec<Write>) -> BoxFuture<'_, Result<(), StateError>> {
+        ready(Err(self.why.clone())).boxed()
+    }
+}

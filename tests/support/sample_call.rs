@@ -1,0 +1,21 @@
+//! One call, ready to be sent.
+
+#![allow(clippy::unwrap_used, reason = "also helpers of a test fail it by panicking")]
+
+use std::time::Duration;
+
+use callsheet::model::JsonText;
+use callsheet::protocols::Call;
+use serde_json::Value;
+
+/// A call without limits that a test would meet.
+pub(crate) fn sample_call(tool: &str, arguments: &Value) -> Call {
+    Call {
+        tool: tool.into(),
+        arguments: JsonText::parse(&arguments.to_string()).unwrap(),
+        user_id: None,
+        timeout: None,
+        longest: Duration::from_secs(30),
+        max_body: 64 * 1024,
+    }
+}
