@@ -114,6 +114,14 @@ async fn the_word_of_an_earlier_session_counts_for_nothing() {
 }
 
 #[tokio::test]
+async fn a_hint_that_was_queued_behind_the_end_of_its_session_does_not_bypass_the_back_off() {
+    let mut fixture = Fixture::new();
+    let Effect::Gone(..) = fixture.says(1, News::Ended(EndReason("gone".into()))) else { panic!("it ended") };
+    assert_eq!(fixture.says(1, News::Hint(Hint::Changed)), Effect::None);
+    assert!(!fixture.sessions.is_hinted(&fixture.name), "the next listing waits for the back-off");
+}
+
+#[tokio::test]
 async fn a_stream_of_hints_that_panics_has_ended() {
     let (events, mut heard) = mpsc::channel(4);
     let hints = futures_util::stream::once(async { panic!("on purpose") });
