@@ -194,6 +194,11 @@ impl Lane {
         Now { mono: self.clock.now(), wall: self.clock.wall() }
     }
 
+    /// Whether every turn is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.places.available_permits() == 0
+    }
+
     /// Whether a call by a route of this generation would pass the breaker.
     pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), Refused> {
         let memory = self.memory();

@@ -16,6 +16,7 @@ use super::track::{self, Ask, Begun, CancelError, Reply, Side, Started, Tracker,
 use super::{Answered, Calls, Ready, Refused, allow, routing};
 use crate::catalog::{Found, ViewQuery, find_in_scope};
 use crate::config;
+use crate::engine::Route;
 use crate::model::{ApprovalRequest, Asker, CallAnswer, NameRef, Operation, Party, Tool, ToolId, ViewTool};
 use crate::protocols::Outcome;
 
@@ -100,15 +101,22 @@ impl Calls {
         }
     }
 
+    /// The route to a scenario that has none now. It waits with a turn, so that the calls that wait are as many as the limits allow.
+    async fn first_route(&self, id: &ToolId) -> Result<Arc<Route>, Refused> {
+        let rules = self.0.config.load_full();
+        let lane = self.0.limits.lane(&id.scenario, &rules);
+        let _turn = self.0.limits.turn(&id.scenario, &lane, &rules).await?;
+        routing::first(&self.0, id, rules.reroute_wait).await
+    }
+
     /// Puts a call down to wait for a yes. What its caller is told.
     pub(super) async fn wait_for_yes(&self, name: &str, ready: Ready) -> Refused {
         let id = ready.tool.id.clone();
         let refused = Refused::ApprovalRequired { id: id.clone(), waiting: None };
         let Some(approvals) = self.approvals() else { return refused };
-        let wait = self.0.config.load().reroute_wait;
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
-            None => match routing::first(&self.0, &id, wait).await {
+            None => match self.first_route(&id).await {
                 Ok(route) => route,
                 Err(refused) => return refused,
             },

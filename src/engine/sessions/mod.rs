@@ -353,8 +353,11 @@ impl KeptSession {
     }
 }
 
-/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`.
+/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`. The first wait is
+/// short, so that calls that wait for the next session (`calls.reroute_wait`) get it.
 fn wait(since: Instant, before: Option<Duration>, refresh: &Refresh, now: Instant) -> Duration {
-    let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
-    Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())
+    match before.filter(|_| now.saturating_duration_since(since) < SETTLED) {
+        None => refresh.backoff_base / 4,
+        before => Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64()),
+    }
 }
