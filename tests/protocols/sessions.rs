@@ -185,7 +185,7 @@ async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls
         engine.turned().await.unwrap();
     }
     let planned = health(&house.app.snapshot()).unwrap().next_attempt.unwrap();
-    assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(30));
+    assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(10));
     assert_eq!(script.count("connect"), 1);
     house.finish().await;
 }
