@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What the program is built from. Naming some file switches off cargo's own rule, which is to run this after every change.
-const SOURCES: [&str; 5] = ["build.rs", "Cargo.toml", "Cargo.lock", "crates", "src"];
+const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "config", "crates", "src"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CALLSHEET_COMMIT");

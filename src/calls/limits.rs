@@ -200,6 +200,11 @@ impl ScenarioLimiter {
         ClockReading { mono: self.clock.now(), wall: self.clock.wall() }
     }
 
+    /// Whether every turn is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.places.available_permits() == 0
+    }
+
     /// Whether a call by a route of this generation would pass the breaker.
     pub(super) fn would_pass(&self, scenario: &ScenarioName, generation: u64) -> Result<(), ExecuteError> {
         let memory = self.memory();

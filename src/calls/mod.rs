@@ -84,7 +84,7 @@ impl Calls {
             usage,
             audit,
             audited,
-            pending_calls,
+            registers,
             clock,
             tasks,
         }))
@@ -113,9 +113,9 @@ impl Calls {
         match self.prepare(request, &mut note).await {
             Ok(ready) => self.send_noted(ready, note, caller).await,
             Err(refused) => {
-                let refused = Err(error);
-                note.ended(&error);
-                error
+                let refused = Err(refused);
+                note.ended(&refused);
+                refused
             }
         }
     }
@@ -148,9 +148,9 @@ impl Calls {
         match tool {
             Ok(tool) => self.send_noted(Box::new(PreparedCall { tool, ..ready }), note, None).await,
             Err(refused) => {
-                let refused = Err(error);
-                note.ended(&error);
-                error
+                let refused = Err(refused);
+                note.ended(&refused);
+                refused
             }
         }
     }

@@ -21,6 +21,7 @@ use super::track::{
 use super::{CallResponse, Calls, ExecuteError, PreparedCall, allow, routing};
 use crate::catalog::{NameLookup, ViewQuery, find_in_scope};
 use crate::config;
+use crate::engine::CallRoute;
 use crate::model::{
     ApprovalRequest, CallerInfo, NameRef, Operation, PeerIdentity, StoredAnswer, Tool, ToolId, ViewTool,
 };
@@ -108,15 +109,22 @@ impl Calls {
         }
     }
 
+    /// The route to a scenario that has none now. It waits with a turn, so that the calls that wait are as many as the limits allow.
+    async fn first_route(&self, id: &ToolId) -> Result<Arc<CallRoute>, ExecuteError> {
+        let rules = self.0.config.load_full();
+        let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
+        let _turn = self.0.limits.acquire(&id.scenario, &lane, &rules).await?;
+        routing::first(&self.0, id, rules.reroute_wait).await
+    }
+
     /// Puts a call down to wait for a yes. What its caller is told.
     pub(super) async fn request_approval(&self, name: &str, ready: PreparedCall) -> ExecuteError {
         let id = ready.tool.id.clone();
         let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None };
         let Some(approvals) = self.approvals() else { return refused };
-        let wait = self.0.config.load().reroute_wait;
         let route = match self.0.engine.route(&id.scenario) {
             Some(route) => route,
-            None => match routing::first(&self.0, &id, wait).await {
+            None => match self.first_route(&id).await {
                 Ok(route) => route,
                 Err(refused) => return refused,
             },

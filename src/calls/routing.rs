@@ -18,9 +18,12 @@ pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<
 /// The route for a call that was not tried yet. Waits up to `wait` while its scenario has no connection, and then refuses the call with what
 /// is known to be wrong.
 pub(super) async fn first(inner: &CallsInner, id: &ToolId, wait: Duration) -> Result<Arc<CallRoute>, ExecuteError> {
-    any(inner, &id.scenario, wait)
-        .await
-        .ok_or_else(|| ExecuteError::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, wait) })
+    any(inner, &id.scenario, wait).await.ok_or_else(|| unavailable(inner, id, Some(wait)))
+}
+
+/// The refusal of a call for which there is no route, after it was waited for so long.
+pub(super) fn unavailable(inner: &CallsInner, id: &ToolId, waited: Option<Duration>) -> ExecuteError {
+    ExecuteError::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, waited) }
 }
 
 /// The route to a scenario as soon as a call can be sent by it, but at most after `wait`.
@@ -64,9 +67,19 @@ async fn wait_for(
 }
 
 /// Why there is no route, for the caller.
-fn reason(inner: &CallsInner, scenario: &ScenarioName, waited: Duration) -> String {
+fn reason(inner: &CallsInner, scenario: &ScenarioName, waited: Option<Duration>) -> String {
     let snapshot = inner.reader.snapshot();
-    let error = snapshot.health.get(scenario).and_then(|health| health.last_error.as_ref());
-    let why = error.map_or("it has not answered yet", |error| &error.message);
-    format!("there is no connection to its scenario, and none was made within {waited:?}: {why}")
+    if !snapshot.catalog.entry(scenario).is_some_and(|entry| entry.is_published()) {
+        return "its scenario's tools are not listed any more".to_owned();
+    }
+    let health = snapshot.health.get(scenario);
+    let why = match health.and_then(|health| health.last_error.as_ref()) {
+        Some(error) => &error.message,
+        None if health.is_some_and(|health| health.last_success.is_some()) => "it is being connected anew",
+        None => "it has not answered yet",
+    };
+    match waited {
+        Some(waited) => format!("there is no connection to its scenario, and none was made within {waited:?}: {why}"),
+        None => format!("there is no connection to its scenario, and other calls wait for one: {why}"),
+    }
 }

@@ -17,6 +17,7 @@ use super::recorder::CallRecorder;
 use super::{CallResponse, Calls, CallsInner, ExecuteError, PreparedCall, routing};
 use crate::config;
 use crate::engine::{CallReport, CallRoute};
+use crate::model::ToolId;
 use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
@@ -49,7 +50,18 @@ impl Calls {
         note: Option<CallRecorder>,
         caller: Option<Arc<dyn Caller>>,
     ) -> Result<CallResponse, ExecuteError> {
-        match self.turn(ready).await {
+        let turn = match &caller {
+            None => self.turn(ready).await,
+            Some(caller) => {
+                let id = ready.tool.id.clone();
+                tokio::select! {
+                    biased;
+                    () = caller.cancelled() => Err(cancelled(id)),
+                    turn = self.turn(ready) => turn,
+                }
+            }
+        };
+        match turn {
             Ok(sending) => self.begin(sending, note, caller).await,
             Err(refused) => record(Err(refused), note),
         }
@@ -91,9 +103,12 @@ impl Calls {
         let (id, scenario) = (&ready.tool.id, &ready.tool.id.scenario);
         inner.limits.rate(&ready.tool, &ready.scope)?;
         let lane = inner.limits.scenario_limiter(scenario, &rules);
-        if let Some(route) = routing::usable(inner, scenario) {
+        match routing::usable(inner, scenario) {
             // A call that the breaker refuses need not wait for its turn.
-            lane.would_pass(scenario, route.generation)?;
+            Some(route) => lane.would_pass(scenario, route.generation)?,
+            // As many as may be under way wait for a route already. More would fill the queue that all scenarios share.
+            None if lane.is_full() => return Err(routing::unavailable(inner, id, None)),
+            None => {}
         }
         let turn = inner.limits.acquire(scenario, &lane, &rules).await?;
         let route = match routing::usable(inner, scenario) {
@@ -104,6 +119,11 @@ impl Calls {
         // In a box: it is handed on several times.
         Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
     }
+}
+
+/// The refusal of a call that its caller cancelled before it was sent.
+fn cancelled(id: ToolId) -> ExecuteError {
+    ExecuteError::Unavailable { id, reason: "its caller cancelled the call before it was sent".to_owned() }
 }
 
 /// Puts down what came of a call.

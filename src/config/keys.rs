@@ -53,7 +53,7 @@ const MAX_STORED_SIZE: u64 = i64::MAX.unsigned_abs();
 macro_rules! keys {
     ($($path:literal $reload:ident $kind:ident($($rule:expr),*) $($field:ident).+;)+) => {
         /// Every key, in the order of `config/default.toml`.
-        pub static KEYS: &[Key] = &[$(Key {
+        pub static KEYS: &[ConfigKey] = &[$(ConfigKey {
             path: $path,
             reload: Reload::$reload,
             shape: keys!(shape $kind $($rule),*),

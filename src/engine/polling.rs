@@ -72,10 +72,12 @@ impl Core {
             return Err(refusal);
         }
         let target = record.target().ok_or_else(|| EngineError::NoAddress(name.clone()))?;
-        if let Some(SessionLink { session, .. }) = record.session() {
-            let nothing =
-                || TransportError::Address(format!("`{target}` is not reached by a request that can be shown"));
-            return Ok(session.document().ok_or_else(nothing));
+        if let Some(SessionLink { session, ended, .. }) = record.session() {
+            let reason = match ended {
+                true => "has no connection now; the next listing connects anew",
+                false => "is not reached by a request that can be shown",
+            };
+            return Ok(session.document().ok_or_else(|| TransportError::Address(format!("`{target}` {reason}"))));
         }
         // One whose protocol is not known yet is probed there first too.
         Ok(match target {

@@ -27,7 +27,8 @@ pub struct Tool {
     pub parameters: JsonText,
     /// The text of the whole `metadata` object in the protocol's spelling, unknown members included.
     pub metadata: JsonText,
-    /// What decisions need of the metadata. Tools of one manifest share equal ones.
+    /// What decisions need of the metadata. Tools of one manifest share equal ones. Everything here that is not its default is also written
+    /// in `metadata`, with `enabled_by_default` and `requires_approval` in any case: only that text is stored.
     pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,

@@ -175,7 +175,9 @@ impl Play {
 
     async fn settle(&mut self) {
         for (owner, call) in self.calls.drain(..) {
-            let ended = tokio::time::timeout(PATIENCE, call).await.unwrap().unwrap();
+            // A call may take the 30 s that a scenario has for its answer, and has to end then.
+            let ended = tokio::time::timeout(2 * PATIENCE, call).await;
+            let ended = ended.unwrap_or_else(|_| panic!("a call of {owner} does not end")).unwrap();
             self.ended.push((owner, ended));
         }
     }

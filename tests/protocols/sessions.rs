@@ -185,7 +185,7 @@ async fn a_scenario_whose_session_ended_is_not_live_for_being_followed_and_calls
         engine.ping().await.unwrap();
     }
     let planned = health(&house.app.snapshot()).unwrap().next_attempt.unwrap();
-    assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(30));
+    assert!(planned.duration_since(Clock::system().wall()) > jiff::SignedDuration::from_mins(10));
     assert_eq!(script.count("connect"), 1);
     house.finish().await;
 }
@@ -424,6 +424,56 @@ async fn a_call_for_which_no_session_comes_is_refused_with_what_is_wrong() {
     assert_eq!((refused.kind(), refused.status().as_u16()), ("unavailable", 503));
     let text = refused.to_string();
     assert!(text.contains("within 20ms") && text.contains("the process exited with status 1"), "{text}");
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn calls_beyond_those_that_wait_for_a_session_are_refused_at_once() {
+    let script = Script::of(&["read"]);
+    let house = House::speaking(script.protocol(), |config| {
+        config.refresh.backoff_base = Duration::from_secs(3600);
+        config.refresh.backoff_max = Duration::from_secs(3600);
+        config.calls.reroute_wait = PATIENCE;
+        config.calls.concurrency = 1;
+    });
+    let house = house.await;
+    house.place("actor", place("actor"), Trust::Trusted);
+    until_names(&house, &["read"]).await;
+    script.end("the process exited with status 1");
+    house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;
+    let none = json!({});
+    let mut waits = Box::pin(house.call("read", &none));
+    tokio::select! {
+        answered = &mut waits => panic!("{answered:?}"),
+        () = until_a_call_waits(&house) => {}
+    }
+    let refused = house.call("read", &none).await.unwrap_err();
+    assert_eq!(refused.kind(), "unavailable");
+    let text = refused.to_string();
+    assert!(text.contains("other calls wait") && text.contains("the process exited with status 1"), "{text}");
+    drop(waits);
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_its_caller_cancels_while_it_waits_for_a_session_is_not_sent() {
+    let script = Script::of(&["read"]);
+    let house = house_after(&script, Duration::from_millis(10)).await;
+    script.refuse(true);
+    script.end("the process exited with status 1");
+    script.until("refuse", 1).await;
+    let (cancel, cancelled) = StopTrigger::new();
+    let partner = Arc::new(Partner { cancel: Some(cancelled), ..Partner::default() });
+    let call = house.app.calls().execute_for(request("read", &json!({})), Some(partner));
+    let cancels = async {
+        until_a_call_waits(&house).await;
+        cancel.stop();
+    };
+    let (answered, ()) = tokio::join!(call, cancels);
+    let refused = answered.unwrap_err();
+    assert_eq!(refused.kind(), "unavailable");
+    assert!(refused.to_string().contains("cancelled the call before it was sent"), "{refused}");
+    assert_eq!(house.app.calls().under_way(&scenario("actor")), 0, "its turn is free");
     house.finish().await;
 }
 

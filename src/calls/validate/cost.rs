@@ -32,6 +32,8 @@ const ANY: Bounds = Bounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
 /// The bounds of a check that takes no longer than handing it to another thread and back, which is some 50 microseconds where the thread
 /// sleeps, and needs no larger stack than any thread has.
 const BRIEF: Bounds = Bounds { work: 1_000, visits: 1_000, depth: 32 };
+/// The work of dividing two numbers of which one is a fraction.
+const FRACTION: u64 = 100;
 /// Schemas around a reference that are compared with its target in one unit of work, to see that it does not lead back.
 const COMPARED_AT_ONCE: u32 = 16;
 
@@ -144,7 +146,16 @@ impl<'a> Meter<'a> {
         match (keyword, held) {
             (_, Value::Array(list)) => self.sum(list.iter().map(|schema| (schema, instance)), depth),
             ("dependentSchemas" | "dependencies", Value::Object(map)) => {
-                self.sum(map.values().map(|schema| (schema, instance)), depth)
+                let mut work = 0_u64;
+                for dependency in map.values() {
+                    // Up to draft 7 it may be a list of names, each of which is looked up.
+                    let further = match dependency {
+                        Value::Array(_) => self.weights.of(dependency),
+                        schema => self.schema(schema, instance, depth + 1)?,
+                    };
+                    work = self.bounded(work.saturating_add(further))?;
+                }
+                Ok(work)
             }
             (_, schema) => self.schema(schema, instance, depth + 1),
         }
@@ -213,8 +224,8 @@ impl<'a> Meter<'a> {
         depth: u32,
     ) -> Result<u64, TooExpensive> {
         let each = members.iter();
-        // Every member is looked up, also those that no schema is for.
-        let looked_up = members.len() as u64;
+        // Every member is looked up by its whole name, also those that no schema is for.
+        let looked_up = self.weights.names(members);
         let below = match (keyword, held) {
             ("properties", Value::Object(known)) if known.len() < members.len() => {
                 let both =
@@ -276,6 +287,8 @@ impl<'a> Meter<'a> {
             ("pattern", Value::String(pattern), CheckedValue::Name(name)) => {
                 pattern::work(self.weights.states(pattern), name)
             }
+            // A fraction may be computed with numbers of any length.
+            ("multipleOf", Value::Number(step), CheckedValue::Value(Value::Number(_))) if !step.is_u64() => FRACTION,
             ("uniqueItems" | "pattern", _, _) => 1,
             _ => return None,
         })

@@ -393,7 +393,13 @@ mod tests {
             "path": {"type": "string", "minLength": 1}, "lines": {"type": "integer", "maximum": 9}}});
         let pattern = json!({"properties": {"path": {"pattern": "^[a-z]+$"}}});
         let long = json!({"description": "a".repeat(BRIEF_BYTES)});
-        let branches = json!({"anyOf": vec![json!({"type": "string"}); 999], "type": "object"});
+        let any_path = json!({"properties": {"path": {"type": "string"}}});
+        let branches = json!({"allOf": vec![json!({"a": 1, "b": 1}); 350], "type": "object"});
+        let names: Vec<_> = (0..600).map(|n| format!("n{n}")).collect();
+        let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(1))).collect();
+        let dependencies = json!({"properties": {"x": {"allOf": vec![json!({"$ref": "#/d"}); 50]}},
+            "d": {"dependencies": {"n0": names}}});
+        let fractions = json!({"properties": {"x": {"items": {"multipleOf": 0.5}}}});
         let doubling = json!({"$defs": {"e": {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/e"}}}, {"$ref": "#/$defs/f"}]},
             "f": {"properties": {"c": {"$ref": "#/$defs/e"}}}}, "properties": {"c": {"$ref": "#/$defs/e"}}});
         let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({"c": inner}));
@@ -402,10 +408,15 @@ mod tests {
             (&lines, json!({"path": "a", "lines": 10}), false),
             (&lines, json!({}), false),
             (&lines, json!(["path"]), false),
-            (&lines, json!({"path": "a".repeat(BRIEF_BYTES)}), false),
+            (&any_path, json!({"path": "a"}), true),
+            (&any_path, json!({"path": "a".repeat(BRIEF_BYTES)}), false),
             (&pattern, json!({"path": "a"}), false),
             (&long, json!({}), false),
             (&branches, json!({}), false),
+            (&dependencies, json!({"x": {"n": 1}}), false),
+            (&dependencies, json!({"x": members}), false),
+            (&fractions, json!({"x": [1e308]}), true),
+            (&fractions, json!({"x": vec![1e308; 400]}), false),
             (&doubling, deep(3), true),
             (&doubling, deep(20), false),
             (&json!({"type": 7}), json!({}), false),

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::pattern;
 
@@ -37,6 +37,14 @@ impl<'a> Weights<'a> {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 1,
         }
+    }
+
+    /// The weight of the names of an object's members: one for each, and one for each eight bytes.
+    pub(super) fn names(&mut self, members: &'a Map<String, Value>) -> u64 {
+        // No value has the address of the map within it.
+        let address = std::ptr::from_ref(members).addr();
+        let weigh = || members.keys().map(|name| 1 + text(name)).fold(0, u64::saturating_add);
+        *self.known.entry(address).or_insert_with(weigh)
     }
 
     /// The number of states of a pattern.

@@ -216,7 +216,7 @@ impl BrowseSession {
 
     fn take(&mut self, event: BrowseEvent, told: &mut SetPublisher, wait: &mut Duration, now: Instant) {
         match event {
-            BrowseEvent::Resolved(heard) => {
+            BrowseEvent::Resolved(received) => {
                 told.table.make_room(&received, |ip| ip.is_loopback() || addresses().contains(&ip));
                 told.table.resolved(received, now);
             }

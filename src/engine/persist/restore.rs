@@ -7,11 +7,15 @@ use crate::config::Config;
 use crate::engine::now::Now;
 use crate::engine::scenario::facts::ManifestTerm;
 use crate::engine::scenario::{AcceptedManifest, Scenario, ScenarioMap};
+use crate::model::text::truncate_at_char_boundary;
 use crate::model::{Finding, FindingCode, Freshness, ScenarioName};
 use crate::protocols::Protocols;
 use crate::protocols::tool_discovery::{self, Decoded};
 use crate::runtime::tasks;
 use crate::state::{StoredManifest, TrustDecision, manifest};
+
+/// Bytes of the text of what is wrong with a stored manifest. That text may quote a whole value of it.
+const MOST_ERROR_BYTES: usize = 300;
 
 /// Scenarios of stored manifests, and what could not be read.
 pub(in crate::engine) fn records(
@@ -65,7 +69,8 @@ fn record(
     now: Now,
 ) -> Result<Scenario, String> {
     let (accept, most) = (&config.protocol.accept, config.refresh.max_tools);
-    let manifest = manifest::read(&stored.document).map_err(|error| error.to_string())?;
+    let manifest =
+        manifest::read(&stored.document).map_err(|error| truncate_at_char_boundary(error, MOST_ERROR_BYTES).text)?;
     let restored = tool_discovery::restored(manifest, accept, most).map_err(|error| error.to_string())?;
     let Decoded { manifest, findings, quarantined } = restored;
     let freshness = Freshness {

@@ -197,7 +197,7 @@ impl Sessions {
 
     /// The session through which a scenario can be listed; `None` when one has to be made.
     pub(in crate::engine) fn living(&self, name: &ScenarioName) -> Option<Arc<dyn Session>> {
-        let kept = self.kept.get(name).filter(|kept| matches!(kept.life, Life::Living { .. }))?;
+        let kept = self.kept.get(name).filter(|kept| kept.is_living())?;
         Some(Arc::clone(&kept.made_of.session))
     }
 
@@ -216,7 +216,8 @@ impl Sessions {
         self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
-    /// A session said something. The word of an earlier session is dropped. `last` is when its scenario was listed last.
+    /// A session said something. What an earlier session says is dropped, and so is what a session says after its end: a hint that was still
+    /// queued would bypass the back-off of the next connection. `last` is when its scenario was listed last.
     pub(in crate::engine) fn handle(
         &mut self,
         said: SessionNews,
@@ -224,7 +225,8 @@ impl Sessions {
         refresh: &RefreshConfig,
         now: Instant,
     ) -> SessionEffect {
-        let Some(kept) = self.kept.get_mut(&said.name).filter(|kept| kept.number == said.number) else {
+        let Some(kept) = self.kept.get_mut(&said.name).filter(|kept| kept.number == said.number && kept.is_living())
+        else {
             return SessionEffect::None;
         };
         match said.news {
@@ -294,7 +296,11 @@ impl Sessions {
 
 impl KeptSession {
     fn link(&self) -> SessionLink {
-        SessionLink { session: Arc::clone(&self.made_of.session), ended: matches!(self.life, Life::Ended) }
+        SessionLink { session: Arc::clone(&self.made_of.session), ended: !self.is_living() }
+    }
+
+    fn is_living(&self) -> bool {
+        matches!(self.life, Life::Living { .. })
     }
 
     /// When it may be listed for a hint at the earliest.
@@ -347,8 +353,11 @@ impl KeptSession {
     }
 }
 
-/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`.
+/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`. The first wait is
+/// short, so that calls that wait for the next session (`calls.reroute_wait`) get it.
 fn wait(since: Instant, before: Option<Duration>, refresh: &RefreshConfig, now: Instant) -> Duration {
-    let before = before.filter(|_| now.saturating_duration_since(since) < SETTLED);
-    Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64())
+    match before.filter(|_| now.saturating_duration_since(since) < SETTLED) {
+        None => refresh.backoff_base / 4,
+        before => Backoff::new(refresh.backoff_base, refresh.backoff_max).next(before, fastrand::f64()),
+    }
 }

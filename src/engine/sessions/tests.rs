@@ -78,13 +78,21 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
         fixture.connect();
     }
     let (base, max) = (fixture.refresh.backoff_base, fixture.refresh.backoff_max);
-    assert_eq!(waits[0], base);
-    assert!(waits.iter().all(|wait| (base..=max).contains(wait)), "{waits:?}");
+    assert_eq!(waits[0], base / 4, "the first wait is short");
+    assert!(waits[1..].iter().all(|wait| (base..=max).contains(wait)), "{waits:?}");
     assert!(waits.iter().any(|wait| *wait > base * 4), "they grow: {waits:?}");
     // One that lived has not failed to start.
     fixture.now += SETTLED;
     let effect = fixture.says(41, News::Ended(EndReason("gone".into())));
-    assert_eq!(effect, SessionEffect::Gone(fixture.now + base, "gone".into()));
+    assert_eq!(effect, SessionEffect::Gone(fixture.now + base / 4, "gone".into()));
+}
+
+#[tokio::test]
+async fn by_default_calls_wait_longer_than_the_first_new_connection_does() {
+    let config = Config::for_state("state.db");
+    let mut fixture = Fixture::new();
+    let SessionEffect::Gone(at, _) = fixture.says(1, News::Ended(EndReason("gone".into()))) else { panic!("it ended") };
+    assert!((at - fixture.now) * 2 < config.calls.reroute_wait, "{:?}", at - fixture.now);
 }
 
 #[tokio::test]
@@ -111,6 +119,14 @@ async fn the_word_of_an_earlier_session_counts_for_nothing() {
     }
     assert!(fixture.sessions.is_followed(&fixture.name));
     assert!(matches!(fixture.says(2, News::HintsEnded), SessionEffect::Unfollowed(_)));
+}
+
+#[tokio::test]
+async fn a_hint_that_was_queued_behind_the_end_of_its_session_does_not_bypass_the_back_off() {
+    let mut fixture = Fixture::new();
+    let SessionEffect::Gone(..) = fixture.says(1, News::Ended(EndReason("gone".into()))) else { panic!("it ended") };
+    assert_eq!(fixture.says(1, News::Hint(Hint::Changed)), SessionEffect::None);
+    assert!(!fixture.sessions.is_hinted(&fixture.name), "the next listing waits for the back-off");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ impl DaemonEvents {
     }
 
     /// It has no events, or not for this daemon.
-    fn is_silent(&self, upstream: &Upstream) {
+    fn mark_silent(&self, upstream: &Upstream) {
         *self.peer() = Peer::Silent { until: upstream.now() + SILENCE };
     }
 
@@ -91,11 +91,11 @@ impl DaemonEvents {
             match next(step).await {
                 Ok(Followed::Hint(hint, step)) => return Some((hint, (*step, known, upstream))),
                 Ok(Followed::Ended) => {}
-                Ok(Followed::NoStream) => known.is_silent(&upstream),
+                Ok(Followed::NoStream) => known.mark_silent(&upstream),
                 Err(error) => {
                     tracing::debug!(error = %error, "the events of a daemon cannot be followed");
                     if is_final(&error) {
-                        known.is_silent(&upstream);
+                        known.mark_silent(&upstream);
                     }
                 }
             }

@@ -51,7 +51,7 @@ pub(in crate::server) struct ChangeBody {
     target: String,
     #[schemars(skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
-    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "wire::approvals")]
+    #[schemars(skip_serializing_if = "Option::is_none", schema_with = "shared_json::approvals")]
     approval: Option<String>,
     /// The name to publish a tool under. For single tools only.
     #[schemars(skip_serializing_if = "Option::is_none", schema_with = "aliases")]

@@ -177,7 +177,7 @@ pub(in crate::server) struct ForgottenJson<'a> {
     /// The name it was filed under.
     name: &'a str,
     /// The state that it was in.
-    #[schemars(schema_with = "wire::states")]
+    #[schemars(schema_with = "shared_json::states")]
     was: &'static str,
     /// The source that still names it; `null` when none does.
     named_by: Option<&'static str>,

@@ -75,7 +75,7 @@ struct SnapshotJson<'a> {
 #[schemars(rename = "EventStanding")]
 struct StandingJson<'a> {
     name: &'a str,
-    #[schemars(schema_with = "wire::states")]
+    #[schemars(schema_with = "shared_json::states")]
     state: &'static str,
     reason: &'a str,
     since: Time,
