@@ -103,13 +103,8 @@ impl Builder {
 
     /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
-        let Self {
-            mut config,
-            clock,
-            sources: ProgramSources(own),
-            protocols: ProgramProtocols(mut protocols),
-            native,
-        } = self;
+        let Self { mut config, clock, sources: ProgramSources(own), protocols, native } = self;
+        let mut protocols = protocols.0;
         let tasks = Tasks::new();
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;

@@ -57,7 +57,7 @@ pub(super) fn failure(failure: &CommandError) {
         CommandError::Found | CommandError::FoundConfig => {}
         CommandError::Refused { message, hint } => error(message, hint.as_deref()),
         CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
-            error(message, Some(hint))
+            error(message, Some(hint));
         }
         CommandError::Config(config) => {
             for problem in &config.problems {

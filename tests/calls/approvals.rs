@@ -12,9 +12,9 @@ use callsheet::state::{Write, sqlite};
 use serde_json::{Value, json};
 
 use crate::support::callee::{Callee, answer, done, manifest, tool, tool_with};
-use crate::support::catalog_server::HttpAnswer;
-use crate::support::daemon::{DaemonHome, PATIENCE, TestDaemon, configured};
-use crate::support::sse_client::SseClient;
+use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
+use crate::support::listener::Listener;
+use crate::support::serving::Answer;
 
 /// A disk that is wiped only with a human's yes, and looked at without.
 fn disks() -> Value {
@@ -23,22 +23,22 @@ fn disks() -> Value {
     manifest("disks", &[tool("look"), tool_with("wipe", &parameters, &wipe)])
 }
 
-fn config(home: &DaemonHome, callee: &Callee) -> Config {
+fn config(home: &Home, callee: &Callee) -> Config {
     let mut config = home.config(&[]);
     config.scenarios = vec![configured("disks", ([127, 0, 0, 1], callee.port()).into())];
     config
 }
 
-async fn office(home: &DaemonHome, callee: &Callee) -> TestDaemon {
-    TestDaemon::ready(config(home, callee)).await
+async fn office(home: &Home, callee: &Callee) -> Daemon {
+    Daemon::ready(config(home, callee)).await
 }
 
-async fn call(daemon: &TestDaemon, body: &Value) -> HttpAnswer {
+async fn call(daemon: &Daemon, body: &Value) -> Answer {
     daemon.send_json("POST", "/api/v1/tools/execute", body).await
 }
 
 /// Asks for the disk to be wiped; the id of what waits.
-async fn ask(daemon: &TestDaemon, disk: &str) -> String {
+async fn ask(daemon: &Daemon, disk: &str) -> String {
     let answer = call(daemon, &json!({"tool_name": "wipe", "arguments": {"disk": disk}, "chat_id": "7"})).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     let answer = answer.json();
@@ -46,16 +46,16 @@ async fn ask(daemon: &TestDaemon, disk: &str) -> String {
     answer["approval_id"].as_str().unwrap().to_owned()
 }
 
-async fn decide(daemon: &TestDaemon, id: &str, action: &str, body: &Value) -> HttpAnswer {
+async fn decide(daemon: &Daemon, id: &str, action: &str, body: &Value) -> Answer {
     daemon.send_json("POST", &format!("/api/v1/approvals/{id}/{action}"), body).await
 }
 
-async fn shown(daemon: &TestDaemon, id: &str) -> Value {
+async fn shown(daemon: &Daemon, id: &str) -> Value {
     daemon.json(&format!("/api/v1/approvals/{id}")).await
 }
 
 /// Waits until it is in this state.
-async fn until(daemon: &TestDaemon, id: &str, state: &str) -> Value {
+async fn until(daemon: &Daemon, id: &str, state: &str) -> Value {
     let deadline = Clock::system().now() + PATIENCE;
     loop {
         let now = shown(daemon, id).await;
@@ -69,7 +69,7 @@ async fn until(daemon: &TestDaemon, id: &str, state: &str) -> Value {
 
 #[tokio::test]
 async fn a_yes_runs_exactly_what_was_asked_for_once() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     assert_eq!(call(&daemon, &json!({"tool_name": "look", "arguments": {}})).await.status, 200);
     let id = ask(&daemon, "sda1").await;
@@ -81,7 +81,7 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
         (&json!({"disk": "sda1"}), &json!("wipe"), &Value::Null)
     );
     assert_eq!(daemon.json("/api/v1/approvals?chat_id=8").await["approvals"], json!([]));
-    assert_eq!(callee.received_calls().len(), 1, "only the look");
+    assert_eq!(callee.ran().len(), 1, "only the look");
 
     let approved = decide(&daemon, &id, "approve", &json!({"by": "kim", "digest": one["digest"]})).await;
     assert_eq!(approved.status, 200, "{approved:?}");
@@ -91,21 +91,21 @@ async fn a_yes_runs_exactly_what_was_asked_for_once() {
         (&approved["answer"]["success"], &approved["answer"]["result"]),
         (&json!(true), &json!({"disk": "sda1"}))
     );
-    let ran = callee.received_calls();
+    let ran = callee.ran();
     assert_eq!((ran.len(), ran[1].tool.as_str(), &ran[1].arguments), (2, "wipe", &json!({"disk": "sda1"})));
 
     for action in ["approve", "reject"] {
         let again = decide(&daemon, &id, action, &json!({})).await;
         assert_eq!((again.status, &again.json()["code"]), (409, &json!("already_decided")));
     }
-    assert_eq!(callee.received_calls().len(), 2);
+    assert_eq!(callee.ran().len(), 2);
     assert_eq!(shown(&daemon, &id).await, approved, "whoever asked reads the answer here");
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_no_is_for_good_and_says_why() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let rejected = decide(&daemon, &id, "reject", &json!({"by": "kim", "reason": "not today"})).await;
@@ -114,7 +114,7 @@ async fn a_no_is_for_good_and_says_why() {
     assert_eq!((approve.status, &approve.json()["state"]), (409, &json!("rejected")));
     let kept = shown(&daemon, &id).await;
     assert_eq!((&kept["reason"], &kept["decided_by"]), (&json!("not today"), &json!("kim")));
-    assert!(callee.received_calls().is_empty());
+    assert!(callee.ran().is_empty());
     let unknown = decide(&daemon, "0123", "approve", &json!({})).await;
     assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("unknown_approval")));
     assert_eq!(decide(&daemon, &id, "approve", &json!({"by": 7})).await.status, 400);
@@ -125,20 +125,20 @@ async fn a_no_is_for_good_and_says_why() {
 const TOKEN: &str = "0123456789abcdef-hush";
 
 /// A request with these lines of `Authorization`.
-async fn showing(daemon: &TestDaemon, method: &str, target: &str, shown: &[&str], body: &Value) -> HttpAnswer {
+async fn showing(daemon: &Daemon, method: &str, target: &str, shown: &[&str], body: &Value) -> Answer {
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(shown.iter().map(|line| ("authorization", *line)));
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    crate::support::catalog_server::ask(daemon.address, method, target, &headers, &body).await
+    crate::support::serving::ask(daemon.address, method, target, &headers, &body).await
 }
 
 #[tokio::test]
 async fn with_a_token_whoever_calls_may_not_decide() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let mut config = config(&home, &callee);
     // The old name of `server.operator_token`.
     config.calls.approval_token = Some(callsheet::model::Secret::new(TOKEN));
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     let id = ask(&daemon, "sda1").await;
     assert_eq!(daemon.json("/api/v1/approvals").await["token_needed"], json!(true));
     let place = |action: &str| format!("/api/v1/approvals/{id}/{action}");
@@ -164,12 +164,12 @@ async fn with_a_token_whoever_calls_may_not_decide() {
     }
     // Nobody learns by this whether an id is known.
     assert_eq!(showing(&daemon, "POST", "/api/v1/approvals/0123/approve", &[], &json!({})).await.status, 401);
-    assert_eq!((shown(&daemon, &id).await["state"].clone(), callee.received_calls().len()), (json!("waiting"), 0));
+    assert_eq!((shown(&daemon, &id).await["state"].clone(), callee.ran().len()), (json!("waiting"), 0));
 
     let right = [&*format!("Bearer {TOKEN}")];
     let approved = showing(&daemon, "POST", &place("approve"), &right, &json!({"by": "kim"})).await;
     assert_eq!((approved.status, &approved.json()["state"]), (200, &json!("answered")));
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 
@@ -250,10 +250,10 @@ fn inbox_enabled(enabled: bool) -> Change {
 /// An approval that callers could make needless would be none.
 #[tokio::test]
 async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let mut config = config(&home, &callee);
     config.server.operator_token = Some(callsheet::model::Secret::new(TOKEN));
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     let target = "tool:disks/wipe";
     let twice = [&*format!("Bearer {TOKEN}"), &format!("Bearer {TOKEN}")];
     for (method, place, body) in &loosening(target) {
@@ -278,7 +278,7 @@ async fn with_a_token_preferences_that_loosen_need_it_and_others_do_not() {
 
 #[tokio::test]
 async fn without_a_token_every_caller_changes_every_preference() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let target = "tool:disks/wipe";
     for (method, place, body) in tightening(target).iter().chain(&loosening(target)) {
@@ -289,21 +289,21 @@ async fn without_a_token_every_caller_changes_every_preference() {
 
 #[tokio::test]
 async fn what_nobody_decides_in_time_is_never_run() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let mut config = config(&home, &callee);
     config.calls.approval_expiry = Duration::from_millis(50);
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     let id = ask(&daemon, "sda1").await;
     let expired = until(&daemon, &id, "expired").await;
     assert_eq!(expired["decided_by"], Value::Null);
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 409);
-    assert!(callee.received_calls().is_empty());
+    assert!(callee.ran().is_empty());
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn of_many_decisions_one_counts() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let body = json!({});
@@ -313,13 +313,13 @@ async fn of_many_decisions_one_counts() {
     assert_eq!(counted.len(), 1);
     assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 409)));
     let approved = counted[0].json()["state"] == "answered";
-    assert_eq!(callee.received_calls().len(), usize::from(approved));
+    assert_eq!(callee.ran().len(), usize::from(approved));
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn the_same_call_waits_once_and_another_one_beside_it() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let first = ask(&daemon, "sda1").await;
     assert_eq!(ask(&daemon, "sda1").await, first, "a client that tries again does not ask twice");
@@ -330,7 +330,7 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
     let as_looked_at = shown(&daemon, &other).await["digest"].clone();
     let mixed_up = decide(&daemon, &first, "approve", &json!({"digest": as_looked_at})).await;
     assert_eq!((mixed_up.status, &mixed_up.json()["code"]), (409, &json!("changed")));
-    assert!(callee.received_calls().is_empty());
+    assert!(callee.ran().is_empty());
     // Once it was answered, the same call is another one.
     assert_eq!(decide(&daemon, &first, "approve", &json!({})).await.status, 200);
     assert_ne!(ask(&daemon, "sda1").await, first);
@@ -339,7 +339,7 @@ async fn the_same_call_waits_once_and_another_one_beside_it() {
 
 #[tokio::test]
 async fn preferences_ask_for_a_yes_and_lift_it() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     for (scope, target, approval) in [("global", "tool:disks/look", "require"), ("chat:9", "scenario:disks", "skip")] {
         let body = json!({"scope": scope, "target": target, "approval": approval});
@@ -349,7 +349,7 @@ async fn preferences_ask_for_a_yes_and_lift_it() {
     assert_eq!(call(&daemon, &look).await.status, 202);
     let wipe = json!({"tool_name": "wipe", "arguments": {"disk": "sda1"}, "chat_id": "9"});
     assert_eq!(call(&daemon, &wipe).await.status, 200);
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     // What does not fit the schema need not be decided by anybody.
     let wrong = call(&daemon, &json!({"tool_name": "wipe", "arguments": {}})).await;
     assert_eq!(wrong.status, 400, "{wrong:?}");
@@ -358,33 +358,33 @@ async fn preferences_ask_for_a_yes_and_lift_it() {
 
 #[tokio::test]
 async fn a_yes_does_not_count_for_a_tool_that_is_another_by_now() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     let revision = daemon.json("/api/v1/scenarios/disks").await["freshness"]["received_at"].clone();
     let parameters = json!({"type": "object", "properties": {"disk": {"type": "string"}, "all": {"type": "boolean"}}});
     let wipe = json!({"enabled_by_default": true, "requires_approval": true});
-    callee.set_manifest(manifest("disks", &[tool_with("wipe", &parameters, &wipe)]));
+    callee.lists(manifest("disks", &[tool_with("wipe", &parameters, &wipe)]));
     daemon.until("/api/v1/tools", |answer| String::from_utf8_lossy(&answer.body).contains("\"all\"")).await;
     assert_ne!(revision, Value::Null);
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")));
     assert!(refused.problem().contains("defined otherwise"), "{refused:?}");
-    callee.set_manifest(manifest("disks", &[tool("look")]));
+    callee.lists(manifest("disks", &[tool("look")]));
     daemon.until_tools(&["look"]).await;
     let refused = decide(&daemon, &id, "approve", &json!({})).await;
     assert!(refused.status == 409 && refused.problem().contains("not offered"), "{refused:?}");
     // As it was asked for, it may be approved again.
-    callee.set_manifest(disks());
+    callee.lists(disks());
     daemon.until_tools(&["look", "wipe"]).await;
     assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_yes_does_not_count_for_another_owner_of_the_name() {
-    let (home, callee, stranger) = (DaemonHome::new(), Callee::echo(disks()).await, Callee::echo(disks()).await);
+    let (home, callee, stranger) = (Home::new(), Callee::echo(disks()).await, Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let id = ask(&daemon, "sda1").await;
     daemon.stop().await;
@@ -395,13 +395,13 @@ async fn a_yes_does_not_count_for_another_owner_of_the_name() {
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("changed")), "{refused:?}");
     assert!(refused.problem().contains("belonged to"), "{refused:?}");
     assert_eq!(shown(&daemon, &id).await["state"], "waiting");
-    assert!(callee.received_calls().is_empty() && stranger.received_calls().is_empty());
+    assert!(callee.ran().is_empty() && stranger.ran().is_empty());
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn what_waits_outlives_the_daemon() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
     let before = shown(&daemon, &first).await;
@@ -416,7 +416,7 @@ async fn what_waits_outlives_the_daemon() {
     daemon.stop().await;
     let daemon = office(&home, &callee).await;
     assert_eq!(shown(&daemon, &first).await["answer"]["result"], json!({"disk": "sda1"}));
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 
@@ -445,7 +445,7 @@ fn begun(id: &str, waiting: &Value, idempotent: bool, owner: &Callee) -> Approva
 
 #[tokio::test]
 async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_safe() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let waiting = shown(&daemon, &ask(&daemon, "sda1").await).await;
     daemon.stop().await;
@@ -459,7 +459,7 @@ async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_saf
     let lost = until(&daemon, "unsafe", "unknown-outcome").await;
     assert_eq!(lost["decided_by"], "kim");
     until(&daemon, "safe", "answered").await;
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     for id in ["unsafe", "safe"] {
         assert_eq!(decide(&daemon, id, "approve", &json!({})).await.status, 409);
     }
@@ -467,13 +467,13 @@ async fn what_was_under_way_when_a_daemon_ended_is_run_again_only_if_that_is_saf
     let daemon = office(&home, &callee).await;
     assert_eq!(shown(&daemon, "unsafe").await["state"], "unknown-outcome");
     assert_eq!(shown(&daemon, "safe").await["state"], "answered");
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let mut callee = Callee::start(disks(), |_| async {
         answer(409, &json!({"success": false, "error": "it is mounted", "code": "conflict"}))
     })
@@ -493,10 +493,10 @@ async fn a_tools_own_failure_and_a_broken_way_are_told_apart() {
 
 #[tokio::test]
 async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let mut config = config(&home, &callee);
     config.calls.approvals_max = 2;
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     let (first, second) = (ask(&daemon, "sda1").await, ask(&daemon, "sda2").await);
     let full = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": "sda3"}})).await;
     assert_eq!((full.status, &full.json()["code"]), (429, &json!("approvals_full")), "{full:?}");
@@ -511,12 +511,12 @@ async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
 
 #[tokio::test]
 async fn whoever_follows_hears_of_it() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let callee = Callee::start(disks(), |_| async { done(&json!("wiped")) }).await;
     let daemon = office(&home, &callee).await;
-    let (mut all, _) = SseClient::begin(daemon.address, "?kind=approval").await;
-    let (mut chat, _) = SseClient::begin(daemon.address, "?kind=approval&chat_id=7").await;
-    let (mut other, _) = SseClient::begin(daemon.address, "?kind=approval&chat_id=8").await;
+    let (mut all, _) = Listener::begin(daemon.address, "?kind=approval").await;
+    let (mut chat, _) = Listener::begin(daemon.address, "?kind=approval&chat_id=7").await;
+    let (mut other, _) = Listener::begin(daemon.address, "?kind=approval&chat_id=8").await;
     let id = ask(&daemon, "sda1").await;
     decide(&daemon, &id, "approve", &json!({"by": "kim"})).await;
     let mut last = String::new();
@@ -533,7 +533,7 @@ async fn whoever_follows_hears_of_it() {
     }
     drop(chat);
     ask(&daemon, "sda3").await;
-    let mut resumed = SseClient::resume(daemon.address, "?kind=approval&chat_id=7", &last).await;
+    let mut resumed = Listener::resume(daemon.address, "?kind=approval&chat_id=7", &last).await;
     assert_eq!(resumed.next().await.data["state"], "waiting", "nothing is missed");
     let call = json!({"tool_name": "wipe", "arguments": {"disk": "sda2"}, "chat_id": "8"});
     assert_eq!(self::call(&daemon, &call).await.status, 202);
@@ -544,7 +544,7 @@ async fn whoever_follows_hears_of_it() {
 
 #[tokio::test]
 async fn the_page_shows_what_waits_without_running_it() {
-    let (home, callee) = (DaemonHome::new(), Callee::echo(disks()).await);
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
     let daemon = office(&home, &callee).await;
     let page = |target: &'static str| daemon.get(target);
     let empty = String::from_utf8(page("/dashboard/calls").await.body).unwrap();
@@ -553,6 +553,6 @@ async fn the_page_shows_what_waits_without_running_it() {
     let shown = String::from_utf8(page("/dashboard/calls/now").await.body).unwrap();
     assert!(shown.contains(&format!("/api/v1/approvals/{id}/approve")), "{shown}");
     assert!(shown.contains("&lt;script&gt;") && !shown.contains("<script>") && shown.contains("U+202E"), "{shown}");
-    assert!(callee.received_calls().is_empty());
+    assert!(callee.ran().is_empty());
     daemon.stop().await;
 }

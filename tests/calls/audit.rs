@@ -13,16 +13,16 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, tool, tool_with};
-use crate::support::catalog_server::{HttpAnswer, ask};
-use crate::support::embedded::{EmbeddedCallsheet, request};
+use crate::support::house::{House, request};
 use crate::support::scrape::Scrape;
+use crate::support::serving::{Answer, ask};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 /// `printf '{"path":"hunter2"}' | sha256sum`.
 const DIGEST: &str = "sha256:cb77c6b82fc3c7051120486e8c10d7fd79566fa51ac379f3d4248c6f0b024422";
 
 struct Office {
-    house: EmbeddedCallsheet,
+    house: House,
     address: SocketAddr,
     callee: Callee,
     folder: TempDir,
@@ -43,7 +43,7 @@ impl Office {
         })
         .await;
         let path = folder.path().join("audit.jsonl");
-        let house = EmbeddedCallsheet::with_config(&[("files", callee.url())], |config| {
+        let house = House::with(&[("files", callee.url())], |config| {
             config.calls.audit = Some(path);
             change(&mut config.calls, folder.path());
         })
@@ -56,7 +56,7 @@ impl Office {
         self.folder.path().join("audit.jsonl")
     }
 
-    async fn call(&self, body: &str) -> HttpAnswer {
+    async fn call(&self, body: &str) -> Answer {
         ask(self.address, "POST", "/api/v1/tools/execute", &[JSON], body).await
     }
 
@@ -182,12 +182,10 @@ async fn a_call_that_ends_while_the_daemon_stops_has_its_line() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let house =
-        EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.audit = Some(path.clone()))
-            .await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.audit = Some(path.clone())).await;
     let calls = house.app.calls().clone();
     let calling = Tasks::new().spawn(async move { calls.execute(request("read", &json!({}))).await });
-    files.until_called(1).await;
+    files.until_ran(1).await;
     // Asked in this order: it stops before the scenario answers.
     let ((), _) = tokio::join!(biased; house.finish(), async { open.send_replace(true) });
     assert!(calling.await.unwrap().is_ok());
@@ -218,7 +216,7 @@ async fn no_call_fails_with_a_log_that_cannot_be_written() {
     office.read("one").await;
     office.read("two").await;
     office.until("failed", 2).await;
-    assert_eq!(office.callee.received_calls().len(), 2);
+    assert_eq!(office.callee.ran().len(), 2);
     fs::create_dir(office.folder.path().join("missing")).unwrap();
     office.read("three").await;
     office.until("written", 1).await;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, text, tool, tool_with};
-use crate::support::embedded::{EmbeddedCallsheet, request, scenario};
+use crate::support::house::{House, request, scenario};
 
 fn tool_that(name: &str, metadata: &Value) -> Value {
     let mut all = json!({"enabled_by_default": true});
@@ -40,7 +40,7 @@ async fn a_tool_is_called_as_often_a_minute_as_it_says_in_each_scope() {
     let often = tool_that("often", &json!({"rate_limit_per_minute": 3}));
     let unset = tool_that("unset", &json!({"rate_limit_per_minute": 0}));
     let files = Callee::echo(manifest("files", &[often, unset])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     for _ in 0..3 {
         assert!(house.call("often", &json!({})).await.is_ok());
     }
@@ -52,14 +52,14 @@ async fn a_tool_is_called_as_often_a_minute_as_it_says_in_each_scope() {
     for _ in 0..10 {
         assert!(house.call("unset", &json!({})).await.is_ok());
     }
-    assert_eq!(files.received_calls().len(), 14);
+    assert_eq!(files.ran().len(), 14);
     house.finish().await;
 }
 
 #[tokio::test]
 async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later() {
     let (files, gate) = gated(&[tool("read")]).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| {
+    let house = House::with(&[("files", files.url())], |config| {
         config.calls.concurrency = 2;
         config.calls.queue = 1;
     })
@@ -69,7 +69,7 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
         Tasks::new().spawn(async move { app.call(request("read", &json!({}))).await })
     };
     let mut under_way = vec![start(), start()];
-    files.until_called(2).await;
+    files.until_ran(2).await;
     let waiting = start();
     // Whether the third waits already cannot be seen, but one of the next two is beyond.
     let fourth = start();
@@ -79,38 +79,38 @@ async fn so_many_are_under_way_so_many_wait_and_the_rest_is_told_to_come_later()
         }
     };
     assert_eq!(first.unwrap_err().kind(), "busy");
-    assert_eq!(files.received_calls().len(), 2);
+    assert_eq!(files.ran().len(), 2);
     gate.send_replace(true);
     under_way.push(other);
     for call in under_way {
         assert!(tokio::time::timeout(PATIENCE, call).await.unwrap().unwrap().is_ok());
     }
-    assert_eq!(files.received_calls().len(), 3);
+    assert_eq!(files.ran().len(), 3);
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_turn_that_does_not_come_in_time_is_given_up() {
     let (files, gate) = gated(&[tool("read")]).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| {
+    let house = House::with(&[("files", files.url())], |config| {
         config.calls.concurrency = 1;
         config.calls.queue_timeout = Duration::from_millis(50);
     })
     .await;
     let app = Arc::clone(&house.app);
     let first = Tasks::new().spawn(async move { app.call(request("read", &json!({}))).await });
-    files.until_called(1).await;
+    files.until_ran(1).await;
     assert_eq!(house.refusal(request("read", &json!({}))).await, "busy");
     gate.send_replace(true);
     assert!(first.await.unwrap().is_ok());
-    assert_eq!(files.received_calls().len(), 1);
+    assert_eq!(files.ran().len(), 1);
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_call_takes_as_long_as_its_tool_says_and_no_longer_than_any_may() {
     let (files, _gate) = gated(&[tool_that("brief", &json!({"timeout_seconds": 1})), tool("long")]).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| {
+    let house = House::with(&[("files", files.url())], |config| {
         config.calls.max_timeout = Duration::from_millis(1500);
     })
     .await;
@@ -120,7 +120,7 @@ async fn a_call_takes_as_long_as_its_tool_says_and_no_longer_than_any_may() {
         let expected = if name == "brief" { "1s" } else { "1.5s" };
         assert!(refused.to_string().contains(expected), "{refused}");
     }
-    assert_eq!(files.received_calls().len(), 2, "what may have run is not run again");
+    assert_eq!(files.ran().len(), 2, "what may have run is not run again");
     house.finish().await;
 }
 
@@ -130,23 +130,22 @@ async fn an_answer_is_read_up_to_its_limit() {
         done(&json!("x".repeat(usize::try_from(ran.arguments["size"].as_u64().unwrap()).unwrap())))
     })
     .await;
-    let house =
-        EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.max_body = 10_000).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.max_body = 10_000).await;
     assert!(house.call("read", &json!({"size": 9_000})).await.is_ok());
     assert_eq!(house.refusal(request("read", &json!({"size": 11_000}))).await, "too_large");
     house.finish().await;
 }
 
 /// Drops the connection on the first call and answers the next.
-async fn fails_once(metadata: &Value) -> (Callee, EmbeddedCallsheet) {
+async fn fails_once(metadata: &Value) -> (Callee, House) {
     let files =
         Callee::start(manifest("files", &[tool_that("read", metadata)]), |_| async { text(502, "bad gateway") }).await;
     let times = Arc::new(AtomicUsize::new(0));
-    files.set_handler(move |ran| {
+    files.runs(move |ran| {
         let first = times.fetch_add(1, Ordering::SeqCst) == 0;
         async move { if first { text(502, "bad gateway") } else { done(&ran.arguments) } }
     });
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     (files, house)
 }
 
@@ -154,12 +153,12 @@ async fn fails_once(metadata: &Value) -> (Callee, EmbeddedCallsheet) {
 async fn only_what_is_safe_to_repeat_is_repeated() {
     let (files, house) = fails_once(&json!({"idempotent": true})).await;
     let answered = house.call("read", &json!({"a": 1})).await.unwrap();
-    assert_eq!((answered.attempts, files.received_calls().len()), (2, 2));
+    assert_eq!((answered.attempts, files.ran().len()), (2, 2));
     house.finish().await;
     let (files, house) = fails_once(&json!({})).await;
     let refused = house.call("read", &json!({"a": 1})).await.unwrap_err();
     let ExecuteError::Failed { attempts: 1, error, .. } = &refused else { unreachable!("{refused}") };
-    assert_eq!((refused.kind(), error.was_sent(), files.received_calls().len()), ("bad_answer", true, 1));
+    assert_eq!((refused.kind(), error.was_sent(), files.ran().len()), ("bad_answer", true, 1));
     house.finish().await;
 }
 
@@ -170,9 +169,9 @@ async fn a_tools_own_failure_is_not_repeated() {
         answer(503, &json!({"success": false, "error": "not now", "code": "unavailable"}))
     })
     .await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let answered = house.call("read", &json!({})).await.unwrap();
-    assert_eq!((answered.outcome.success, answered.attempts, files.received_calls().len()), (false, 1, 1));
+    assert_eq!((answered.outcome.success, answered.attempts, files.ran().len()), (false, 1, 1));
     assert_eq!(house.app.calls().breaker(&scenario("files")).unwrap().failures, 0, "it works, and says no");
     house.finish().await;
 }
@@ -180,10 +179,9 @@ async fn a_tools_own_failure_is_not_repeated() {
 #[tokio::test]
 async fn a_scenario_that_moved_is_called_where_it_is_now() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house =
-        EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.reroute_wait = PATIENCE).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.reroute_wait = PATIENCE).await;
     assert!(house.call("read", &json!({})).await.is_ok());
-    let _old = files.move_to_new_port().await;
+    let _old = files.move_on().await;
     // The source hears of it only while the call waits.
     let arguments = json!({"a": 1});
     let (answered, ()) = tokio::join!(house.call("read", &arguments), async {
@@ -191,18 +189,18 @@ async fn a_scenario_that_moved_is_called_where_it_is_now() {
             snapshot.health.get(&scenario("files")).unwrap().failures_in_a_row > 0
         };
         house.until("the refused call had it asked", failed).await;
-        house.add("files", files.url(), SourceTrust::Trusted);
+        house.place("files", files.url(), SourceTrust::Trusted);
     });
     let answered = answered.unwrap();
     assert_eq!((answered.attempts, answered.url.as_str()), (2, files.url().as_str()));
-    assert_eq!(files.received_calls().len(), 2, "nothing was sent twice");
+    assert_eq!(files.ran().len(), 2, "nothing was sent twice");
     house.finish().await;
 }
 
 #[tokio::test]
 async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| {
+    let house = House::with(&[("files", files.url())], |config| {
         config.calls.reroute_wait = PATIENCE;
         config.refresh.forced_gap = Duration::from_millis(1);
         config.refresh.backoff_base = Duration::from_millis(20);
@@ -215,7 +213,7 @@ async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
             snapshot.health.get(&scenario("files")).unwrap().failures_in_a_row > 0
         };
         house.until("the refused call had it asked", failed).await;
-        files.listen_again();
+        files.revive();
     });
     assert_eq!(answered.unwrap().attempts, 2);
     house.finish().await;
@@ -224,7 +222,7 @@ async fn a_scenario_that_restarted_where_it_was_is_tried_once_more() {
 #[tokio::test]
 async fn a_scenario_that_keeps_failing_is_left_alone_until_one_call_works() {
     let files = Callee::start(manifest("files", &[tool("read")]), |_| async { text(500, "oops") }).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| {
+    let house = House::with(&[("files", files.url())], |config| {
         config.calls.breaker_failures = 2;
         config.calls.breaker_open = Duration::from_millis(300);
     })
@@ -238,25 +236,25 @@ async fn a_scenario_that_keeps_failing_is_left_alone_until_one_call_works() {
     let refused = house.call("read", &json!({})).await.unwrap_err();
     let ExecuteError::BreakerOpen { failures: 2, wait, .. } = refused else { unreachable!("{refused}") };
     assert!(wait <= Duration::from_millis(300));
-    assert_eq!(files.received_calls().len(), 2, "left alone");
-    files.set_handler(|_| async { done(&json!(1)) });
+    assert_eq!(files.ran().len(), 2, "left alone");
+    files.runs(|_| async { done(&json!(1)) });
     let works = tokio::time::timeout(PATIENCE, async {
         while house.app.call(request("read", &json!({}))).await.is_err() {
             tokio::task::yield_now().await;
         }
     });
     works.await.unwrap();
-    assert_eq!((state(), files.received_calls().len()), (Some(BreakerState::Closed), 3), "one tried, and it worked");
+    assert_eq!((state(), files.ran().len()), (Some(BreakerState::Closed), 3), "one tried, and it worked");
     house.finish().await;
 }
 
 #[tokio::test]
 async fn what_is_under_way_goes_on_when_nobody_listens_any_more() {
     let (files, gate) = gated(&[tool("write")]).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let app = Arc::clone(&house.app);
     let asker = Tasks::new().spawn(async move { app.call(request("write", &json!({}))).await });
-    files.until_called(1).await;
+    files.until_ran(1).await;
     asker.abort();
     assert!(asker.await.is_err());
     gate.send_replace(true);
@@ -267,6 +265,6 @@ async fn what_is_under_way_goes_on_when_nobody_listens_any_more() {
         }
     });
     ended.await.unwrap();
-    assert_eq!(files.received_calls().len(), 1);
+    assert_eq!(files.ran().len(), 1);
     house.finish().await;
 }

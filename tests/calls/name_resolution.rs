@@ -12,19 +12,19 @@ use callsheet::state::Decision;
 use serde_json::{Value, json};
 
 use crate::support::callee::{Callee, manifest, tool, tool_with};
-use crate::support::embedded::{EmbeddedCallsheet, called, request, scenario, switched};
+use crate::support::house::{House, called, request, scenario, switched};
 
 /// Two scenarios that both offer `read`; the first also offers `write`.
-async fn two() -> (Callee, Callee, EmbeddedCallsheet) {
+async fn two() -> (Callee, Callee, House) {
     let files = Callee::echo(manifest("files", &[tool("read"), tool("write")])).await;
     let mails = Callee::echo(manifest("mails", &[tool("read"), tool("send mail")])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url()), ("mails", mails.url())]).await;
+    let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
     (files, mails, house)
 }
 
 /// What each was asked to run, in order.
 fn ran(callee: &Callee) -> Vec<String> {
-    callee.received_calls().into_iter().map(|ran| ran.tool).collect()
+    callee.ran().into_iter().map(|ran| ran.tool).collect()
 }
 
 #[tokio::test]
@@ -64,20 +64,20 @@ async fn every_way_to_name_a_tool_leads_to_its_owner() {
 async fn a_name_of_an_older_list_means_what_it_meant_there() {
     let files = Callee::echo(manifest("files", &[tool("read"), tool("write")])).await;
     let mails = Callee::echo(manifest("mails", &[tool("send")])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url()), ("mails", mails.url())]).await;
+    let house = House::of(&[("files", files.url()), ("mails", mails.url())]).await;
     let global = ViewQuery::default();
     let first = house.revision(&global);
     let old = |name: &str, revision: &str| Request { revision: Some(revision.into()), ..request(name, &json!({})) };
     assert!(house.request(old("read", &first)).await.is_ok(), "the present list");
 
     // Somebody else offers the same name: in the old list it still means the one.
-    mails.set_manifest(manifest("mails", &[tool("read"), tool("send")]));
+    mails.lists(manifest("mails", &[tool("read"), tool("send")]));
     house.refresh("mails").await;
     assert_eq!(house.refusal(request("read", &json!({}))).await, "ambiguous");
     assert_eq!(house.request(old("read", &first)).await.unwrap().tool.id.to_string(), "files/read");
 
     // The one is gone, and the name means the other now: the old list's name leads nowhere.
-    files.set_manifest(manifest("files", &[tool("write")]));
+    files.lists(manifest("files", &[tool("write")]));
     house.refresh("files").await;
     assert_eq!(house.call("read", &json!({})).await.unwrap().tool.id.to_string(), "mails/read");
     let ExecuteError::Gone { id, revision, .. } = house.request(old("read", &first)).await.unwrap_err() else {
@@ -159,7 +159,7 @@ async fn a_profile_calls_within_its_bounds_only_and_what_is_unknown_is_out_of_th
     let odd = [asking("odd", &json!("superuser")), asking("odder", &json!(7)), asking("none", &json!(null))];
     let files = Callee::echo(manifest("files", &[&tools[..], &odd[..]].concat())).await;
     let mails = Callee::echo(manifest("mails", &[tool("send")])).await;
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url()), ("mails", mails.url())], |config| {
+    let house = House::with(&[("files", files.url()), ("mails", mails.url())], |config| {
         let scenarios = Some(BTreeSet::from([scenario("files")]));
         let bounds = Profile { scenarios, permission: Some(Permission::User), ..Profile::default() };
         config.profiles = [("clerk".to_owned(), bounds), ("anyone".to_owned(), Profile::default())].into();
@@ -181,7 +181,7 @@ async fn a_profile_calls_within_its_bounds_only_and_what_is_unknown_is_out_of_th
     assert_eq!(house.refusal(by("nobody", "free")).await, "unknown_profile", "a preference gives no bounds");
     house.finish().await;
     // Where no profile has bounds, one is known by the preferences that speak of it.
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     assert_eq!(house.refusal(by("nobody", "free")).await, "unknown_profile");
     house.prefer("profile:nobody", "tool:files/free", switched(true)).await;
     assert!(house.request(by("nobody", "free")).await.is_ok(), "somebody spoke of it");
@@ -193,7 +193,7 @@ async fn internal_tools_are_for_programs() {
     let internal = json!({"enabled_by_default": true, "internal_only": true});
     let hidden = tool_with("housekeeping", &json!({"type": "object", "properties": {}}), &internal);
     let files = Callee::echo(manifest("files", &[hidden])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     assert!(house.names().is_empty(), "no LLM sees it");
     assert!(house.call("housekeeping", &json!({})).await.is_ok());
     house.finish().await;
@@ -202,7 +202,7 @@ async fn internal_tools_are_for_programs() {
 #[tokio::test]
 async fn who_waits_for_a_yes_was_blocked_or_is_down_is_not_called() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house = EmbeddedCallsheet::with_config(&[], |config| {
+    let house = House::with(&[], |config| {
         config.health.failures = 1;
         config.health.grace = std::time::Duration::ZERO;
         config.health.isolation_max = std::time::Duration::ZERO;
@@ -210,7 +210,7 @@ async fn who_waits_for_a_yes_was_blocked_or_is_down_is_not_called() {
     })
     .await;
     let name = scenario("files");
-    house.add("files", files.url(), SourceTrust::Untrusted);
+    house.place("files", files.url(), SourceTrust::Untrusted);
     house.until("pending", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
     assert_eq!(house.refusal(request("read", &json!({}))).await, "unknown_tool");
     assert_eq!(house.refusal(request("files/read", &json!({}))).await, "not_trusted");
@@ -235,7 +235,7 @@ async fn arguments_that_do_not_fit_are_refused_with_every_place() {
     }});
     let read = tool_with("read", &parameters, &json!({"enabled_by_default": true}));
     let files = Callee::echo(manifest("files", &[read])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let refused = house.call("read", &json!({"lines": [1, "two", 3.5]})).await.unwrap_err();
     let ExecuteError::Invalid { violations, more, tool: named } = &refused else { unreachable!("{refused}") };
     let mut places: Vec<&str> = violations.iter().map(|violation| violation.pointer.as_str()).collect();
@@ -250,11 +250,11 @@ async fn arguments_that_do_not_fit_are_refused_with_every_place() {
     let refused = house.call("read", &json!({"path": "p", "lines": large})).await.unwrap_err();
     let ExecuteError::Invalid { violations, .. } = refused else { unreachable!() };
     assert_eq!(violations[0].pointer, "/lines/10000");
-    assert!(files.received_calls().is_empty());
+    assert!(files.ran().is_empty());
     assert!(house.call("read", &json!({"path": "p", "lines": [1]})).await.is_ok());
 
     // The schema in force is the one that counts.
-    files.set_manifest(manifest("files", &[tool("read")]));
+    files.lists(manifest("files", &[tool("read")]));
     house.refresh("files").await;
     assert!(house.call("read", &json!({"lines": "any"})).await.is_ok());
     house.finish().await;
@@ -265,12 +265,12 @@ async fn what_needs_a_humans_yes_is_not_run_without_it() {
     let needs = json!({"enabled_by_default": true, "requires_approval": true});
     let wipe = tool_with("wipe", &json!({"type": "object", "properties": {}}), &needs);
     let files = Callee::echo(manifest("files", &[wipe, tool("read")])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     assert!(house.call("wipe", &json!({})).await.is_err());
     let required = SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..SettingsPatch::default() };
     house.prefer("chat:7", "tool:files/read", required).await;
     assert!(house.request(Request { chat: Some("7".into()), ..request("read", &json!({})) }).await.is_err());
-    assert!(files.received_calls().is_empty());
+    assert!(files.ran().is_empty());
     let skipped = SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..SettingsPatch::default() };
     house.prefer("global", "tool:files/wipe", skipped).await;
     assert!(house.call("wipe", &json!({})).await.is_ok());

@@ -11,10 +11,10 @@ use callsheet::config::Config;
 use callsheet::runtime::Clock;
 use serde_json::{Value, json};
 
-use crate::support::callee::{Callee, ReceivedCall, answer, done, manifest, tool_with};
-use crate::support::catalog_server::HttpAnswer;
-use crate::support::daemon::{DaemonHome, PATIENCE, TestDaemon, configured};
-use crate::support::sse_client::SseClient;
+use crate::support::callee::{Callee, Ran, answer, done, manifest, tool_with};
+use crate::support::daemon::{Daemon, Home, PATIENCE, configured};
+use crate::support::listener::Listener;
+use crate::support::serving::Answer;
 
 /// How `start` says that it is followed: every 20 ms.
 fn behaviour() -> Value {
@@ -48,7 +48,7 @@ fn started(id: &Value) -> Response {
     )
 }
 
-fn config(home: &DaemonHome, callees: &[(&str, &Callee)]) -> Config {
+fn config(home: &Home, callees: &[(&str, &Callee)]) -> Config {
     let mut config = home.config(&[]);
     config.scenarios =
         callees.iter().map(|(name, callee)| configured(name, ([127, 0, 0, 1], callee.port()).into())).collect();
@@ -56,14 +56,14 @@ fn config(home: &DaemonHome, callees: &[(&str, &Callee)]) -> Config {
     config
 }
 
-async fn call(daemon: &TestDaemon, name: &str) -> HttpAnswer {
+async fn call(daemon: &Daemon, name: &str) -> Answer {
     daemon
         .send_json("POST", "/api/v1/tools/execute", &json!({"tool_name": name, "arguments": {}, "chat_id": "7"}))
         .await
 }
 
 /// Starts an operation; its id.
-async fn begin(daemon: &TestDaemon, name: &str) -> String {
+async fn begin(daemon: &Daemon, name: &str) -> String {
     let answer = call(daemon, name).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     let answer = answer.json();
@@ -71,12 +71,12 @@ async fn begin(daemon: &TestDaemon, name: &str) -> String {
     answer["operation_id"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
 }
 
-async fn shown(daemon: &TestDaemon, id: &str) -> Value {
+async fn shown(daemon: &Daemon, id: &str) -> Value {
     daemon.json(&format!("/api/v1/operations/{id}")).await
 }
 
 /// Waits until something holds of it.
-async fn until(daemon: &TestDaemon, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
+async fn until(daemon: &Daemon, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let deadline = Clock::system().now() + PATIENCE;
     loop {
         let now = shown(daemon, id).await;
@@ -88,12 +88,12 @@ async fn until(daemon: &TestDaemon, id: &str, holds: impl Fn(&Value) -> bool) ->
     }
 }
 
-async fn until_state(daemon: &TestDaemon, id: &str, state: &str) -> Value {
+async fn until_state(daemon: &Daemon, id: &str, state: &str) -> Value {
     until(daemon, id, |now| now["state"] == state).await
 }
 
 /// Answers `statuses` one after the other, the last one for ever.
-fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(ReceivedCall) -> std::future::Ready<Response> {
+fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(Ran) -> std::future::Ready<Response> {
     let asked = AtomicUsize::new(0);
     move |ran| {
         std::future::ready(match ran.tool.as_str() {
@@ -108,12 +108,12 @@ fn telling(id: Value, statuses: Vec<Value>) -> impl Fn(ReceivedCall) -> std::fut
 }
 
 fn asked_of(callee: &Callee, tool: &str) -> Vec<Value> {
-    callee.received_calls().into_iter().filter(|ran| ran.tool == tool).map(|ran| ran.arguments).collect()
+    callee.ran().into_iter().filter(|ran| ran.tool == tool).map(|ran| ran.arguments).collect()
 }
 
 #[tokio::test]
 async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let statuses = vec![
         json!({"status": "queued"}),
         json!({"status": "running", "percent": 40, "said": "at work"}),
@@ -121,8 +121,8 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
         json!({"status": "done", "percent": 100, "output": {"files": 3}}),
     ];
     let callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), statuses)).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
-    let (mut events, _) = SseClient::begin(daemon.address, "?kind=operation&chat_id=7").await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
+    let (mut events, _) = Listener::begin(daemon.address, "?kind=operation&chat_id=7").await;
     let id = begin(&daemon, "start").await;
     let over = until_state(&daemon, &id, "succeeded").await;
     assert_eq!(
@@ -150,10 +150,10 @@ async fn an_operation_is_followed_to_its_end_and_told_as_it_moves() {
 
 #[tokio::test]
 async fn a_failure_says_why_and_numbers_are_ids_too() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let failed = vec![json!({"status": "failed", "why": "no room"})];
     let callee = Callee::start(runs("builds", &behaviour(), "integer"), telling(json!(17), failed)).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     let over = until_state(&daemon, &id, "failed").await;
     assert_eq!((&over["error"], &over["reference"]), (&json!("no room"), &json!(17)));
@@ -163,11 +163,11 @@ async fn a_failure_says_why_and_numbers_are_ids_too() {
 
 #[tokio::test]
 async fn only_the_scenario_that_started_it_is_asked() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let running = || vec![json!({"status": "running"}), json!({"status": "done"})];
     let one = Callee::start(runs("one", &behaviour(), "string"), telling(json!("a"), running())).await;
     let two = Callee::start(runs("two", &behaviour(), "string"), telling(json!("b"), running())).await;
-    let daemon = TestDaemon::ready(config(&home, &[("one", &one), ("two", &two)])).await;
+    let daemon = Daemon::ready(config(&home, &[("one", &one), ("two", &two)])).await;
     let (first, second) = (begin(&daemon, "one/start").await, begin(&daemon, "two/start").await);
     until_state(&daemon, &first, "succeeded").await;
     until_state(&daemon, &second, "succeeded").await;
@@ -180,10 +180,10 @@ async fn only_the_scenario_that_started_it_is_asked() {
 
 #[tokio::test]
 async fn it_is_called_off_by_the_declared_tool_and_ends_when_the_scenario_says_so() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let stopped = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&stopped);
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: ReceivedCall| {
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: Ran| {
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&json!("r-1")),
             "stop_run" => {
@@ -197,7 +197,7 @@ async fn it_is_called_off_by_the_declared_tool_and_ends_when_the_scenario_says_s
         })
     })
     .await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     let target = format!("/api/v1/operations/{id}");
     let cancelling = daemon.send("DELETE", &target).await;
@@ -210,8 +210,8 @@ async fn it_is_called_off_by_the_declared_tool_and_ends_when_the_scenario_says_s
 
 #[tokio::test]
 async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_follows() {
-    let home = DaemonHome::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: ReceivedCall| {
+    let home = Home::new();
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: Ran| {
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&json!("r-1")),
             "stop_run" => answer(409, &json!({"success": false, "error": "not now", "code": "conflict"})),
@@ -223,7 +223,7 @@ async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_fo
     silent.as_object_mut().unwrap().remove("cancellation");
     let other =
         Callee::start(runs("other", &silent, "string"), telling(json!("x"), vec![json!({"status": "running"})])).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee), ("other", &other)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee), ("other", &other)])).await;
     let id = begin(&daemon, "builds/start").await;
     let refused = daemon.send("DELETE", &format!("/api/v1/operations/{id}")).await;
     assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("cancel_failed")));
@@ -238,40 +238,40 @@ async fn a_cancel_that_fails_changes_nothing_and_without_a_tool_for_it_nobody_fo
 
 #[tokio::test]
 async fn following_outlives_the_daemon() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let callee = Callee::start(
         runs("builds", &behaviour(), "string"),
         telling(json!("r-1"), vec![json!({"status": "running"})]),
     )
     .await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     until(&daemon, &id, |now| now["status"] == "running").await;
     daemon.stop().await;
-    callee.set_handler(telling(json!("r-2"), vec![json!({"status": "done", "output": 1})]));
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    callee.runs(telling(json!("r-2"), vec![json!({"status": "done", "output": 1})]));
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let over = until_state(&daemon, &id, "succeeded").await;
     assert_eq!((&over["result"], &over["tool"]), (&json!(1), &json!("start")));
     assert_eq!(asked_of(&callee, "start").len(), 1, "it is not started again");
     daemon.stop().await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     assert_eq!(shown(&daemon, &id).await["result"], 1);
     daemon.stop().await;
 }
 
 #[tokio::test]
 async fn nobody_else_is_asked_about_it_and_following_ends_in_time() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let mut short = behaviour();
     short["status_polling"]["max_poll_duration_seconds"] = json!(1);
     let running = || vec![json!({"status": "running"})];
     let callee = Callee::start(runs("builds", &short, "string"), telling(json!("r-1"), running())).await;
     let stranger = Callee::start(runs("builds", &short, "string"), telling(json!("r-1"), running())).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     daemon.stop().await;
     // Another program under the same name, with the same tools.
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &stranger)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &stranger)])).await;
     daemon.until_state("builds", "live").await;
     let over = until_state(&daemon, &id, "timed-out").await;
     assert!(over["note"].as_str().unwrap().contains("may run on"), "{over}");
@@ -282,7 +282,7 @@ async fn nobody_else_is_asked_about_it_and_following_ends_in_time() {
 /// A scenario without an identity that moves cannot be told from another one.
 #[tokio::test]
 async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadline() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let running = || vec![json!({"status": "running"})];
     let mut callee = Callee::start(runs("builds", &behaviour(), "string"), telling(json!("r-1"), running())).await;
     let small = |callee: &Callee| {
@@ -290,12 +290,12 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
         config.calls.poll_max = Duration::from_millis(20);
         config
     };
-    let daemon = TestDaemon::ready(small(&callee)).await;
+    let daemon = Daemon::ready(small(&callee)).await;
     let (first, second) = (begin(&daemon, "start").await, begin(&daemon, "start").await);
     daemon.stop().await;
     let asked = asked_of(&callee, "get_run").len();
-    let _old = callee.move_to_new_port().await;
-    let daemon = TestDaemon::ready(small(&callee)).await;
+    let _old = callee.move_on().await;
+    let daemon = Daemon::ready(small(&callee)).await;
     daemon.until_state("builds", "live").await;
     // Called off before that is noticed, or after: it ends either way, and nobody is told.
     let called_off = daemon.send("DELETE", &format!("/api/v1/operations/{second}")).await;
@@ -314,9 +314,9 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
 
 #[tokio::test]
 async fn failures_on_the_way_do_not_end_it() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let asked = Arc::new(AtomicUsize::new(0));
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: ReceivedCall| {
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), move |ran: Ran| {
         std::future::ready(match (ran.tool.as_str(), asked.fetch_add(1, Ordering::SeqCst)) {
             ("start", _) => started(&json!("r-1")),
             (_, 1) => answer(500, &json!({"success": false, "error": "try later"})),
@@ -326,7 +326,7 @@ async fn failures_on_the_way_do_not_end_it() {
         })
     })
     .await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let id = begin(&daemon, "start").await;
     until_state(&daemon, &id, "succeeded").await;
     daemon.stop().await;
@@ -334,8 +334,8 @@ async fn failures_on_the_way_do_not_end_it() {
 
 #[tokio::test]
 async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
-    let home = DaemonHome::new();
-    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: ReceivedCall| {
+    let home = Home::new();
+    let callee = Callee::start(runs("builds", &behaviour(), "string"), |ran: Ran| {
         std::future::ready(match ran.tool.as_str() {
             "start" => started(&json!("r-1")),
             _ => answer(404, &json!({"success": false, "error": "no such run", "code": "not_found"})),
@@ -344,7 +344,7 @@ async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
     .await;
     let mut config = config(&home, &[("builds", &callee)]);
     config.calls.poll_max = Duration::from_millis(20);
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     let id = begin(&daemon, "start").await;
     let lost = until_state(&daemon, &id, "lost").await;
     assert!(lost["note"].as_str().unwrap().contains("no such run"), "{lost}");
@@ -353,16 +353,16 @@ async fn a_scenario_that_does_not_know_it_any_more_ends_it() {
 
 /// What the answer to a call says of an operation that cannot be followed.
 async fn untracked(behaviour: &Value, kind: &str, id: &Value) -> String {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let id = id.clone();
     let callee = Callee::start(runs("builds", behaviour, kind), move |_| std::future::ready(started(&id))).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let answer = call(&daemon, "start").await;
     assert_eq!(answer.status, 202, "what was started goes on: {answer:?}");
     let answer = answer.json();
     assert_eq!((&answer["success"], answer.get("operation_id")), (&json!(true), None), "{answer}");
     assert_eq!(daemon.json("/api/v1/operations").await["operations"], json!([]));
-    assert_eq!(callee.received_calls().len(), 1);
+    assert_eq!(callee.ran().len(), 1);
     daemon.stop().await;
     answer["untracked"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
 }
@@ -403,7 +403,7 @@ async fn what_cannot_be_followed_says_why_at_once() {
 
 #[tokio::test]
 async fn a_status_tool_that_wants_more_than_the_id_or_a_humans_yes_is_not_asked() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let more =
         json!({"type": "object", "properties": {"run_id": {}, "sandbox_id": {}}, "required": ["run_id", "sandbox_id"]});
     let offers = |parameters: &Value, approval: bool| {
@@ -415,26 +415,26 @@ async fn a_status_tool_that_wants_more_than_the_id_or_a_humans_yes_is_not_asked(
     let takes = json!({"type": "object", "properties": {"run_id": {}}});
     for (offered, named) in [(offers(&more, false), "`sandbox_id`"), (offers(&takes, true), "approval")] {
         let callee = Callee::start(offered, |_| std::future::ready(started(&json!(4711)))).await;
-        let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+        let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
         daemon.until_state("builds", "live").await;
         let answer = call(&daemon, "start").await.json();
         assert!(answer["untracked"].as_str().unwrap().contains(named), "{answer}");
-        assert_eq!(callee.received_calls().len(), 1);
+        assert_eq!(callee.ran().len(), 1);
         daemon.stop().await;
     }
 }
 
 #[tokio::test]
 async fn a_tool_that_can_go_on_but_did_not_is_answered_as_any_other() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let callee =
         Callee::start(runs("builds", &behaviour(), "string"), |_| async { done(&json!({"built": true})) }).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let answer = call(&daemon, "start").await;
     assert_eq!(answer.status, 200);
     assert_eq!((answer.json().get("operation_id"), answer.json().get("untracked")), (None, None));
     // Many answer 200 and go on all the same: what names an operation is followed.
-    callee.set_handler(|ran: ReceivedCall| {
+    callee.runs(|ran: Ran| {
         std::future::ready(match ran.tool.as_str() {
             "start" => done(&json!({"run": {"id": "r-1"}})),
             _ => done(&json!({"status": "done"})),
@@ -447,7 +447,7 @@ async fn a_tool_that_can_go_on_but_did_not_is_answered_as_any_other() {
 
 #[tokio::test]
 async fn so_many_are_followed_and_no_more() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let callee = Callee::start(
         runs("builds", &behaviour(), "string"),
         telling(json!("r-1"), vec![json!({"status": "running"})]),
@@ -455,7 +455,7 @@ async fn so_many_are_followed_and_no_more() {
     .await;
     let mut config = config(&home, &[("builds", &callee)]);
     config.calls.operations_max = 1;
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     begin(&daemon, "start").await;
     let beyond = call(&daemon, "start").await.json();
     assert!(beyond["untracked"].as_str().unwrap().contains("`calls.operations_max`"), "{beyond}");
@@ -464,11 +464,11 @@ async fn so_many_are_followed_and_no_more() {
 
 #[tokio::test]
 async fn an_approved_call_that_goes_on_is_followed() {
-    let home = DaemonHome::new();
+    let home = Home::new();
     let mut offered = runs("builds", &behaviour(), "string");
     offered["tools"][0]["metadata"]["requires_approval"] = json!(true);
     let callee = Callee::start(offered, telling(json!("r-1"), vec![json!({"status": "done", "output": "x"})])).await;
-    let daemon = TestDaemon::ready(config(&home, &[("builds", &callee)])).await;
+    let daemon = Daemon::ready(config(&home, &[("builds", &callee)])).await;
     let waiting = call(&daemon, "start").await.json();
     let target = format!("/api/v1/approvals/{}/approve", waiting["approval_id"].as_str().unwrap());
     let approved = daemon.send_json("POST", &target, &json!({})).await.json();

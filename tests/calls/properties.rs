@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 
-use crate::support::callee::{Callee, PATIENCE, ReceivedCall, done, manifest, tool_with};
-use crate::support::embedded::{EmbeddedCallsheet, called, request, switched};
+use crate::support::callee::{Callee, PATIENCE, Ran, done, manifest, tool_with};
+use crate::support::house::{House, called, request, switched};
 
 const SCENARIOS: [&str; 3] = ["files", "mails", "notes"];
 /// The first of them may be called again safely.
@@ -76,7 +76,7 @@ struct List {
 }
 
 struct Play {
-    house: EmbeddedCallsheet,
+    house: House,
     callees: Vec<Callee>,
     broken: Vec<Arc<AtomicBool>>,
     /// Ports that scenarios left, where nobody may listen again.
@@ -106,7 +106,7 @@ impl Play {
         for name in SCENARIOS {
             let flag = Arc::new(AtomicBool::new(false));
             let breaks = Arc::clone(&flag);
-            let run = move |ran: ReceivedCall| {
+            let run = move |ran: Ran| {
                 let breaks = breaks.load(Ordering::SeqCst);
                 async move { if breaks { broken_off() } else { done(&json!([name, ran.tool])) } }
             };
@@ -114,7 +114,7 @@ impl Play {
             broken.push(flag);
         }
         let places: Vec<_> = SCENARIOS.iter().copied().zip(callees.iter().map(Callee::url)).collect();
-        let house = EmbeddedCallsheet::with_config(&places, |config| {
+        let house = House::with(&places, |config| {
             config.refresh.forced_gap = Duration::from_millis(1);
             config.refresh.backoff_base = Duration::from_millis(5);
             config.refresh.backoff_max = Duration::from_millis(20);
@@ -138,7 +138,7 @@ impl Play {
     async fn act(&mut self, act: Act) {
         match act {
             Act::Offer(at, tools) => {
-                self.callees[at].set_manifest(offered(SCENARIOS[at], &tools));
+                self.callees[at].lists(offered(SCENARIOS[at], &tools));
                 self.house.refresh(SCENARIOS[at]).await;
             }
             Act::Alias(at, tool, alias) => {
@@ -150,8 +150,8 @@ impl Play {
                 self.house.prefer("global", &format!("tool:{}/{tool}", SCENARIOS[at]), switched(on)).await;
             }
             Act::Move(at) => {
-                self.left.push(self.callees[at].move_to_new_port().await);
-                self.house.add(SCENARIOS[at], self.callees[at].url(), SourceTrust::Trusted);
+                self.left.push(self.callees[at].move_on().await);
+                self.house.place(SCENARIOS[at], self.callees[at].url(), SourceTrust::Trusted);
             }
             Act::Break(at, broken) => self.broken[at].store(broken, Ordering::SeqCst),
             Act::Take => self.take(),
@@ -187,7 +187,7 @@ impl Play {
         self.settle().await;
         let mut runs: BTreeMap<u64, Vec<(&str, String)>> = BTreeMap::new();
         for (callee, scenario) in self.callees.iter().zip(SCENARIOS) {
-            for ran in callee.received_calls() {
+            for ran in callee.ran() {
                 runs.entry(ran.arguments["call"].as_u64().unwrap()).or_default().push((scenario, ran.tool));
             }
         }

@@ -14,22 +14,22 @@ use callsheet::runtime::Clock;
 use callsheet::state::Decision;
 use serde_json::{Value, json};
 
+use crate::support::call_of::call_of;
 use crate::support::callee::{Callee, PATIENCE, manifest, tool};
-use crate::support::embedded::{EmbeddedCallsheet, scenario};
-use crate::support::sample_call::sample_call;
+use crate::support::house::{House, scenario};
 
 #[tokio::test]
 async fn a_listed_scenario_can_be_called_where_it_is() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let route = house.route("files").unwrap();
     assert_eq!((route.state, route.protocol), (ScenarioState::Live, "tool-discovery"));
-    let outcome = route.session.call(&sample_call("read", &json!({"a": 1})), &mut NoCaller).await.unwrap();
+    let outcome = route.session.call(&call_of("read", &json!({"a": 1})), &mut NoCaller).await.unwrap();
     assert_eq!(outcome.result.unwrap().get(), "{\"a\":1}");
     assert!(house.route("nobody").is_none());
 
-    let _old = files.move_to_new_port().await;
-    house.add("files", files.url(), SourceTrust::Trusted);
+    let _old = files.move_on().await;
+    house.place("files", files.url(), SourceTrust::Trusted);
     let shown = files.url().to_string();
     let files_name = scenario("files");
     house
@@ -43,8 +43,8 @@ async fn a_listed_scenario_can_be_called_where_it_is() {
 #[tokio::test]
 async fn who_waits_for_a_yes_or_got_a_no_cannot_be_called() {
     let files = Callee::echo(manifest("files", &[tool("read")])).await;
-    let house = EmbeddedCallsheet::with_scenarios(&[]).await;
-    house.add("files", files.url(), SourceTrust::Untrusted);
+    let house = House::of(&[]).await;
+    house.place("files", files.url(), SourceTrust::Untrusted);
     let name = scenario("files");
     house.until("pending", |snapshot| snapshot.catalog.entry(&name).is_some()).await;
     assert!(house.route("files").is_none());
@@ -52,7 +52,7 @@ async fn who_waits_for_a_yes_or_got_a_no_cannot_be_called() {
     assert!(house.route("files").is_some(), "there when the decision is acknowledged");
     house.app.engine().decide(name.clone(), Some(Decision::Blocked)).await.unwrap();
     assert!(house.route("files").is_none());
-    assert!(files.received_calls().is_empty());
+    assert!(files.ran().is_empty());
     house.finish().await;
 }
 
@@ -60,17 +60,17 @@ async fn who_waits_for_a_yes_or_got_a_no_cannot_be_called() {
 async fn a_refused_call_has_the_scenario_asked_at_once() {
     let mut files = Callee::echo(manifest("files", &[tool("read")])).await;
     // Nobody asks by schedule here.
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let route = house.route("files").unwrap();
     files.kill().await;
-    let error = route.session.call(&sample_call("read", &json!({})), &mut NoCaller).await.unwrap_err();
+    let error = route.session.call(&call_of("read", &json!({})), &mut NoCaller).await.unwrap_err();
     assert_eq!((error.kind(), error.was_sent()), ("refused", false));
     let name = scenario("files");
     house.app.engine().report_call(&name, &route, CallReport::Refused);
     let failed = |snapshot: &callsheet::catalog::Snapshot| snapshot.health.get(&name).unwrap().failures_in_a_row > 0;
     house.until("asked at once", failed).await;
     assert!(!house.names().is_empty(), "one refused ask takes nothing away");
-    files.listen_again();
+    files.revive();
     house
         .until("back, as a restart", |snapshot| {
             let health = snapshot.health.get(&name).unwrap();
@@ -101,13 +101,13 @@ async fn tools_inside_the_program_are_called_in_the_same_way() {
         }
     };
     let call = async |call: Call| route.session.call(&call, &mut NoCaller).await;
-    let outcome = call(sample_call("throw", &json!({"sides": 6}))).await.unwrap();
+    let outcome = call(call_of("throw", &json!({"sides": 6}))).await.unwrap();
     assert_eq!((outcome.success, outcome.result.unwrap().get()), (true, "6"));
-    let outcome = call(sample_call("throw", &json!({}))).await.unwrap();
+    let outcome = call(call_of("throw", &json!({}))).await.unwrap();
     assert_eq!((outcome.success, outcome.error.as_deref()), (false, Some("`sides` is no number")));
-    let outcome = call(sample_call("roll", &json!({}))).await.unwrap();
+    let outcome = call(call_of("roll", &json!({}))).await.unwrap();
     assert_eq!((outcome.success, outcome.code.as_deref()), (false, Some("unknown_tool")));
-    let brief = Call { timeout: Some(std::time::Duration::from_millis(20)), ..sample_call("wait", &json!({})) };
+    let brief = Call { timeout: Some(std::time::Duration::from_millis(20)), ..call_of("wait", &json!({})) };
     let error = call(brief).await.unwrap_err();
     assert_eq!((error.kind(), error.was_sent()), ("timeout", true));
     app.finish().await;

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::support::callee::{Callee, PATIENCE, answer, done, manifest, tool, tool_with};
-use crate::support::catalog_server::{HttpAnswer, ask};
-use crate::support::embedded::{EmbeddedCallsheet, request, switched};
+use crate::support::house::{House, request, switched};
 use crate::support::scrape::Scrape;
+use crate::support::serving::{Answer, ask};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -27,7 +27,7 @@ fn id(text: &str) -> ToolId {
     text.parse().unwrap()
 }
 
-async fn execute(address: SocketAddr, body: &Value) -> HttpAnswer {
+async fn execute(address: SocketAddr, body: &Value) -> Answer {
     ask(address, "POST", "/api/v1/tools/execute", &[JSON], &body.to_string()).await
 }
 
@@ -46,7 +46,7 @@ async fn page(address: SocketAddr, id: &str) -> String {
 }
 
 /// Waits until something was counted of a tool.
-async fn until(house: &EmbeddedCallsheet, tool: &str, holds: impl Fn(&ToolUsage) -> bool) -> ToolUsage {
+async fn until(house: &House, tool: &str, holds: impl Fn(&ToolUsage) -> bool) -> ToolUsage {
     let deadline = Clock::system().now() + PATIENCE;
     loop {
         let usage = house.app.calls().usage(&id(tool));
@@ -77,7 +77,7 @@ async fn files() -> Callee {
 #[tokio::test]
 async fn calls_failures_durations_and_the_last_call_are_counted_and_shown() {
     let files = files().await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let address = house.serve().await;
     let before = Clock::system().wall();
     let read = |path: &Value| json!({"tool_name": "read", "arguments": {"path": path}});
@@ -112,7 +112,7 @@ async fn calls_failures_durations_and_the_last_call_are_counted_and_shown() {
 #[tokio::test]
 async fn a_call_that_waits_for_a_yes_counts_when_it_is_made() {
     let files = files().await;
-    let house = EmbeddedCallsheet::with_scenarios(&[("files", files.url())]).await;
+    let house = House::of(&[("files", files.url())]).await;
     let address = house.serve().await;
     let waiting = execute(address, &json!({"tool_name": "wipe"})).await.json();
     assert_eq!(house.app.calls().usage(&id("files/wipe")), None);
@@ -126,21 +126,21 @@ async fn a_call_that_waits_for_a_yes_counts_when_it_is_made() {
 async fn a_call_counts_also_when_nobody_waits_for_it_any_more() {
     let files = files().await;
     let (open, gate) = watch::channel(false);
-    files.set_handler(move |ran| {
+    files.runs(move |ran| {
         let mut gate = gate.clone();
         async move {
             gate.wait_for(|open| *open).await.unwrap();
             done(&ran.arguments)
         }
     });
-    let house = EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.concurrency = 1).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.concurrency = 1).await;
     let call = || {
         let app = Arc::clone(&house.app);
         Tasks::new().spawn(async move { app.call(request("idle", &json!({}))).await })
     };
     // One is sent, the other waits for its turn; nobody hears of either.
     let sent = call();
-    files.until_called(1).await;
+    files.until_ran(1).await;
     let queued = call();
     let deadline = Clock::system().now() + PATIENCE;
     while house.app.calls().waiting() == 0 && Clock::system().now() < deadline {
@@ -153,15 +153,14 @@ async fn a_call_counts_also_when_nobody_waits_for_it_any_more() {
     assert!(sent.await.unwrap_err().is_cancelled());
     open.send_replace(true);
     let usage = until(&house, "files/idle", |usage| usage.calls == 2).await;
-    assert_eq!((usage.sent, usage.failed(), files.received_calls().len()), (1, 1, 1));
+    assert_eq!((usage.sent, usage.failed(), files.ran().len()), (1, 1, 1));
     house.finish().await;
 }
 
 #[tokio::test]
 async fn metrics_tell_tools_apart_where_that_is_asked_for_while_they_are_listed() {
     let files = files().await;
-    let house =
-        EmbeddedCallsheet::with_config(&[("files", files.url())], |config| config.calls.tool_metrics = true).await;
+    let house = House::with(&[("files", files.url())], |config| config.calls.tool_metrics = true).await;
     let address = house.serve().await;
     for path in ["a", "missing"] {
         execute(address, &json!({"tool_name": "read", "arguments": {"path": path}})).await;

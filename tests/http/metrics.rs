@@ -19,7 +19,7 @@ use crate::support::scrape::Scrape;
 use crate::support::serving::{self, health, serve, snapshot};
 
 async fn scrape(daemon: &Daemon) -> Scrape {
-    Scrape::read(&daemon.get("/metrics").await)
+    Scrape::parse(&daemon.get("/metrics").await)
 }
 
 /// A daemon that asks `notes` only when it is told to.
@@ -68,7 +68,7 @@ async fn a_confirmed_manifest_and_a_lost_scenario_are_told_apart() {
     config.health.grace = std::time::Duration::ZERO;
     let daemon = Daemon::ready(config).await;
     let not_modified = "callsheet_fetches_total{outcome=\"not-modified\"}";
-    daemon.until("/metrics", |answer| Scrape::read(answer).value(not_modified) >= 1.0).await;
+    daemon.until("/metrics", |answer| Scrape::parse(answer).value(not_modified) >= 1.0).await;
     notes.stop().await;
     daemon.until_state("notes", "down").await;
     let lost = scrape(&daemon).await;
@@ -178,7 +178,7 @@ async fn what_a_snapshot_shows_is_derived_from_it() {
     let window = std::time::Duration::from_secs(15);
     first.isolated = Some(Isolated { since: at, until: at, lost: 2, of: 3, window });
     let server = serve(first).await;
-    let scraped = Scrape::read(&server.get("/metrics").await);
+    let scraped = Scrape::parse(&server.get("/metrics").await);
     for (sample, value) in [
         ("callsheet_tools_published", 2.0),
         ("callsheet_tools_withheld{reason=\"disabled\"}", 1.0),
@@ -223,7 +223,7 @@ async fn the_format_is_the_one_that_is_liked_better() {
     assert_eq!(plain.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let text = String::from_utf8(plain.body.clone()).unwrap();
     assert!(!text.contains("# EOF") && text.contains("\n# TYPE callsheet_fetches_total counter\n"), "{text}");
-    assert_eq!(Scrape::read(&open).names(), Scrape::read(&plain).names());
+    assert_eq!(Scrape::parse(&open).names(), Scrape::parse(&plain).names());
     for foreign in [("host", "evil.example"), ("host", "127.0.0.1@evil")] {
         let refused = serving::ask(server.address, "GET", "/metrics", &[foreign], "").await;
         assert!([400, 403].contains(&refused.status), "{refused:?}");

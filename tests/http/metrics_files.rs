@@ -57,7 +57,7 @@ fn expressions(document: &Value, found: &mut Vec<String>) {
 #[tokio::test]
 async fn every_metric_that_is_used_exists() {
     let answer = scraped("text/plain").await;
-    let scrape = Scrape::read(&answer);
+    let scrape = Scrape::parse(&answer);
     let names = scrape.names();
     let dashboard: Value =
         serde_json::from_str(&fs::read_to_string(config("grafana/callsheet.json")).unwrap()).unwrap();

@@ -437,7 +437,7 @@ async fn calls_beyond_those_that_wait_for_a_session_are_refused_at_once() {
         config.calls.concurrency = 1;
     });
     let house = house.await;
-    house.place("actor", place("actor"), Trust::Trusted);
+    house.place("actor", place("actor"), SourceTrust::Trusted);
     until_names(&house, &["read"]).await;
     script.end("the process exited with status 1");
     house.until("ended", |_| house.route("actor").is_some_and(|route| route.ended)).await;

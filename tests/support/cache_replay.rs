@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(3);
 
 /// What came of a case.
 #[derive(Debug)]
-pub(crate) struct ReplayReport {
+pub(crate) struct Report {
     /// What was not as expected; the first thing only.
     pub(crate) wrong: Option<String>,
     /// How many expectations were not looked at.
@@ -31,7 +31,7 @@ pub(crate) struct ReplayReport {
 
 /// What the reader gets.
 #[derive(Debug, Clone)]
-struct ReplayAnswer {
+struct Seen {
     status: u16,
     /// How many requests the origin had had when it made this answer.
     asked: usize,
@@ -39,7 +39,7 @@ struct ReplayAnswer {
     made_for: usize,
 }
 
-struct ReplayOrigin<'a> {
+struct Origin<'a> {
     requests: &'a [Value],
     clock: Clock,
     asked: usize,
@@ -50,18 +50,18 @@ struct ReplayOrigin<'a> {
 }
 
 struct Reader<'a> {
-    origin: ReplayOrigin<'a>,
+    origin: Origin<'a>,
     rules: CacheRules,
     clock: Clock,
-    stored: Option<(HttpFreshness, ReplayAnswer)>,
+    stored: Option<(HttpFreshness, Seen)>,
 }
 
 /// Runs a case under these rules.
-pub(crate) async fn replay(case: &Value, rules: CacheRules, clock: Clock) -> ReplayReport {
+pub(crate) async fn replay(case: &Value, rules: CacheRules, clock: Clock) -> Report {
     let requests = case["requests"].as_array().unwrap();
-    let origin = ReplayOrigin { requests, clock, asked: 0, sent: HttpValidators::default(), last: None };
+    let origin = Origin { requests, clock, asked: 0, sent: HttpValidators::default(), last: None };
     let mut reader = Reader { origin, rules, clock, stored: None };
-    let mut report = ReplayReport { wrong: None, left_out: 0 };
+    let mut report = Report { wrong: None, left_out: 0 };
     for (number, request) in (1..).zip(requests) {
         let seen = reader.get(number).await;
         let wrong = wrong(request, number, seen.as_ref(), &reader.origin, &mut report.left_out);
@@ -75,7 +75,7 @@ pub(crate) async fn replay(case: &Value, rules: CacheRules, clock: Clock) -> Rep
 
 impl Reader<'_> {
     /// What whoever wants the answer gets; `None` is an error.
-    async fn get(&mut self, number: usize) -> Option<ReplayAnswer> {
+    async fn get(&mut self, number: usize) -> Option<Seen> {
         let (fresh, old) = self.stored.clone().unzip();
         let (conditions, meanwhile) = match before_request(fresh.as_ref(), self.clock.now()) {
             Plan::Reuse => return old,
@@ -86,7 +86,7 @@ impl Reader<'_> {
         if meanwhile == Meanwhile::Serve { old } else { answered }
     }
 
-    async fn ask(&mut self, number: usize, conditions: HttpValidators) -> Option<ReplayAnswer> {
+    async fn ask(&mut self, number: usize, conditions: HttpValidators) -> Option<Seen> {
         let (fresh, old) = self.stored.clone().unzip();
         for interim in self.origin.interim(number) {
             assert!(matches!(after_response(fresh.as_ref(), &interim, self.rules), Verdict::Keep(_)), "{interim:?}");
@@ -94,7 +94,7 @@ impl Reader<'_> {
         let Some(head) = self.origin.answer(number, conditions).await else {
             return old.filter(|_| after_failure(fresh.as_ref(), self.clock.now()) == Stale::Allowed);
         };
-        let new = ReplayAnswer { status: head.status.as_u16(), asked: self.origin.asked, made_for: number };
+        let new = Seen { status: head.status.as_u16(), asked: self.origin.asked, made_for: number };
         match after_response(fresh.as_ref(), &head, self.rules) {
             Verdict::Replace(fresh) => {
                 self.stored = Some((fresh, new.clone()));
@@ -111,7 +111,7 @@ impl Reader<'_> {
     }
 }
 
-impl ReplayOrigin<'_> {
+impl Origin<'_> {
     fn interim(&self, number: usize) -> Vec<ResponseHead> {
         let all = self.requests[number - 1]["interim_responses"].as_array().cloned().unwrap_or_default();
         all.iter().map(|interim| self.head(interim[0].as_u64().unwrap(), &interim[1])).collect()
@@ -169,8 +169,8 @@ impl ReplayOrigin<'_> {
 fn wrong(
     request: &Value,
     number: usize,
-    seen: Option<&ReplayAnswer>,
-    origin: &ReplayOrigin<'_>,
+    seen: Option<&Seen>,
+    origin: &Origin<'_>,
     left_out: &mut usize,
 ) -> Option<String> {
     if request.get("expected_status").is_some_and(Value::is_null) {
@@ -221,7 +221,7 @@ fn conditions(request: &Value, asked: Option<&HttpValidators>, left_out: &mut us
 }
 
 /// Checks for which request the answer was made, the one header that belongs to the cases themselves.
-fn made_for(request: &Value, seen: &ReplayAnswer, left_out: &mut usize) -> Option<String> {
+fn made_for(request: &Value, seen: &Seen, left_out: &mut usize) -> Option<String> {
     *left_out += request["expected_response_headers_missing"].as_array().map_or(0, Vec::len);
     let mut wrong = None;
     for expected in request["expected_response_headers"].as_array().into_iter().flatten() {

@@ -29,24 +29,24 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs tools. Stopped when it is dropped.
 pub(crate) struct Callee {
-    stage: Arc<CalleeState>,
+    stage: Arc<Stage>,
     address: SocketAddr,
     serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     /// Holds the port while nobody listens there: connections to it are refused.
     held: Option<TcpSocket>,
 }
 
-struct CalleeState {
+struct Stage {
     manifest: Mutex<Value>,
-    run: Mutex<ToolHandler>,
-    ran: watch::Sender<Vec<ReceivedCall>>,
+    run: Mutex<Run>,
+    ran: watch::Sender<Vec<Ran>>,
 }
 
-type ToolHandler = Arc<dyn Fn(ReceivedCall) -> BoxFuture<'static, Response> + Send + Sync>;
+type Run = Arc<dyn Fn(Ran) -> BoxFuture<'static, Response> + Send + Sync>;
 
 /// One call as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct ReceivedCall {
+pub(crate) struct Ran {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) headers: HeaderMap,
@@ -61,11 +61,11 @@ impl Callee {
     /// Serves this manifest at a free port and runs tools so.
     pub(crate) async fn start<F, A>(manifest: Value, run: F) -> Self
     where
-        F: Fn(ReceivedCall) -> A + Send + Sync + 'static,
+        F: Fn(Ran) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
-        let run: ToolHandler = Arc::new(move |ran| Box::pin(run(ran)));
-        let stage = CalleeState { manifest: Mutex::new(manifest), run: Mutex::new(run), ran: watch::Sender::default() };
+        let run: Run = Arc::new(move |ran| Box::pin(run(ran)));
+        let stage = Stage { manifest: Mutex::new(manifest), run: Mutex::new(run), ran: watch::Sender::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut callee = Self { stage: Arc::new(stage), address, serving: None, held: None };
@@ -83,16 +83,16 @@ impl Callee {
     }
 
     /// Runs tools otherwise from now on.
-    pub(crate) fn set_handler<F, A>(&self, run: F)
+    pub(crate) fn runs<F, A>(&self, run: F)
     where
-        F: Fn(ReceivedCall) -> A + Send + Sync + 'static,
+        F: Fn(Ran) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
         *self.stage.run.lock().unwrap() = Arc::new(move |ran| Box::pin(run(ran)));
     }
 
     /// Lists other tools from now on.
-    pub(crate) fn set_manifest(&self, manifest: Value) {
+    pub(crate) fn lists(&self, manifest: Value) {
         *self.stage.manifest.lock().unwrap() = manifest;
     }
 
@@ -105,15 +105,15 @@ impl Callee {
     }
 
     /// Every call so far.
-    pub(crate) fn received_calls(&self) -> Vec<ReceivedCall> {
+    pub(crate) fn ran(&self) -> Vec<Ran> {
         self.stage.ran.borrow().clone()
     }
 
     /// Waits until it was called so many times in all.
-    pub(crate) async fn until_called(&self, times: usize) {
+    pub(crate) async fn until_ran(&self, times: usize) {
         let mut ran = self.stage.ran.subscribe();
         let waited = tokio::time::timeout(PATIENCE, ran.wait_for(|ran| ran.len() >= times)).await.is_ok();
-        assert!(waited, "called {} times, not {times}", self.received_calls().len());
+        assert!(waited, "called {} times, not {times}", self.ran().len());
     }
 
     /// Ends at once, as a killed process does: nobody listens at the port, which nobody else gets.
@@ -134,13 +134,13 @@ impl Callee {
     }
 
     /// Listens at its port again.
-    pub(crate) fn listen_again(&mut self) {
+    pub(crate) fn revive(&mut self) {
         let listener = self.held.take().expect("it is dead").listen(1024).unwrap();
         self.serve(listener);
     }
 
     /// Ends where it is, and listens at another port. The old port stays held, so that connections to it are refused.
-    pub(crate) async fn move_to_new_port(&mut self) -> TcpSocket {
+    pub(crate) async fn move_on(&mut self) -> TcpSocket {
         self.kill().await;
         let old = self.held.take().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -168,15 +168,15 @@ async fn accept(listener: TcpListener, app: Router, stop: oneshot::Receiver<()>)
     connections.shutdown().await;
 }
 
-async fn list(State(stage): State<Arc<CalleeState>>) -> Response {
+async fn list(State(stage): State<Arc<Stage>>) -> Response {
     let manifest = stage.manifest.lock().unwrap().to_string();
     ([("content-type", "application/json")], manifest).into_response()
 }
 
-async fn execute(State(stage): State<Arc<CalleeState>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn execute(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let tool = body["tool_name"].as_str().unwrap().to_owned();
-    let ran = ReceivedCall { tool, arguments: body["arguments"].clone(), headers };
+    let ran = Ran { tool, arguments: body["arguments"].clone(), headers };
     stage.ran.send_modify(|all| all.push(ran.clone()));
     let run = Arc::clone(&*stage.run.lock().unwrap());
     run(ran).await

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::support::catalog_server::{HttpAnswer, ask};
+use crate::support::serving::{Answer, ask};
 
 /// No condition of these tests takes this long unless it never comes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,12 +27,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// What outlives one run of a daemon: its folder with the state and the Vrooli process files.
-pub(crate) struct DaemonHome {
+pub(crate) struct Home {
     folder: TempDir,
 }
 
 /// A daemon that serves on a free port.
-pub(crate) struct TestDaemon {
+pub(crate) struct Daemon {
     app: Arc<Callsheet>,
     reader: CatalogReader,
     pub(crate) address: SocketAddr,
@@ -40,14 +40,14 @@ pub(crate) struct TestDaemon {
 }
 
 /// A scenario made with [`callsheet::provide`], which can go and come back.
-pub(crate) struct TestScenario {
+pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     registry: Registry,
     running: Option<(StopTrigger, JoinHandle<std::io::Result<()>>)>,
 }
 
-impl DaemonHome {
+impl Home {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -57,7 +57,7 @@ impl DaemonHome {
     }
 
     /// A configuration that touches nothing outside this folder, asks often and gives up soon; what may fail is waited for patiently.
-    pub(crate) fn config(&self, scenarios: &[&TestScenario]) -> Config {
+    pub(crate) fn config(&self, scenarios: &[&Scenario]) -> Config {
         let mut config = Config::for_state(self.state());
         config.server.ready_timeout = PATIENCE;
         config.server.stop_timeout = Duration::from_secs(5);
@@ -94,8 +94,8 @@ impl DaemonHome {
     }
 
     /// Starts a daemon with [`config`](Self::config).
-    pub(crate) async fn start(&self, scenarios: &[&TestScenario]) -> TestDaemon {
-        TestDaemon::start(self.config(scenarios)).await
+    pub(crate) async fn start(&self, scenarios: &[&Scenario]) -> Daemon {
+        Daemon::start(self.config(scenarios)).await
     }
 }
 
@@ -105,14 +105,14 @@ pub(crate) fn configured(name: &str, address: SocketAddr) -> StaticScenario {
     StaticScenario { name: name.parse().unwrap(), url, protocol: None }
 }
 
-impl TestDaemon {
+impl Daemon {
     /// Starts and serves at once: what is published now may be no more than what the store remembered.
     pub(crate) async fn start(config: Config) -> Self {
-        Self::start_with_clock(config, Clock::system()).await
+        Self::at(config, Clock::system()).await
     }
 
     /// The same with a clock of the test's own.
-    pub(crate) async fn start_with_clock(config: Config, clock: Clock) -> Self {
+    pub(crate) async fn at(config: Config, clock: Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Arc::new(Callsheet::start(config, clock).await.unwrap());
@@ -146,7 +146,7 @@ impl TestDaemon {
     }
 
     /// Asks after each change of what is published until `condition` holds of the answer, which is returned.
-    pub(crate) async fn until(&self, target: &str, condition: impl Fn(&HttpAnswer) -> bool) -> HttpAnswer {
+    pub(crate) async fn until(&self, target: &str, condition: impl Fn(&Answer) -> bool) -> Answer {
         let mut reader = self.reader.clone();
         let deadline = Clock::system().now() + PATIENCE;
         loop {
@@ -170,7 +170,7 @@ impl TestDaemon {
         self.until("/api/v1/tools", |answer| names_of(&answer.json()) == names).await;
     }
 
-    pub(crate) async fn get(&self, target: &str) -> HttpAnswer {
+    pub(crate) async fn get(&self, target: &str) -> Answer {
         ask(self.address, "GET", target, &[], "").await
     }
 
@@ -182,12 +182,12 @@ impl TestDaemon {
     }
 
     /// Any method without a body.
-    pub(crate) async fn send(&self, method: &str, target: &str) -> HttpAnswer {
+    pub(crate) async fn send(&self, method: &str, target: &str) -> Answer {
         ask(self.address, method, target, &[], "").await
     }
 
     /// Any method with a JSON body.
-    pub(crate) async fn send_json(&self, method: &str, target: &str, body: &Value) -> HttpAnswer {
+    pub(crate) async fn send_json(&self, method: &str, target: &str, body: &Value) -> Answer {
         ask(self.address, method, target, &[("content-type", "application/json")], &body.to_string()).await
     }
 
@@ -229,7 +229,7 @@ pub(crate) fn tool(name: &str) -> ToolDefinition {
     ToolDefinition::new(name, format!("What {name} does")).unwrap()
 }
 
-impl TestScenario {
+impl Scenario {
     /// Starts one on a free port.
     pub(crate) async fn start(name: &str, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         let config = RegistryConfig { scenario_name: name.to_owned(), ..RegistryConfig::default() };
@@ -242,7 +242,7 @@ impl TestScenario {
     }
 
     /// Starts one with tools of these names that take nothing.
-    pub(crate) async fn with_tools(name: &str, tools: &[&str]) -> Self {
+    pub(crate) async fn of(name: &str, tools: &[&str]) -> Self {
         Self::start(name, tools.iter().map(|name| tool(name))).await
     }
 

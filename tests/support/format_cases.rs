@@ -8,7 +8,7 @@ use callsheet::model::{PreferenceTarget, Provenance, PublishedName, Scope};
 
 use serde_json::Value;
 
-use super::handmade_views::{category, extra, offered, part, raw, tool, view};
+use super::view_tools::{category, extra, offered, part, raw, tool, view};
 
 /// Every case by name.
 pub(crate) fn cases() -> Vec<(&'static str, View)> {

@@ -36,11 +36,11 @@ pub(crate) struct Host {
 }
 
 /// A program on a host; killed when dropped.
-pub(crate) struct LabProcess(Child);
+pub(crate) struct Running(Child);
 
 /// A daemon on a host.
-pub(crate) struct LabDaemon {
-    pub(crate) running: LabProcess,
+pub(crate) struct Daemon {
+    pub(crate) running: Running,
     host: Host,
     url: String,
 }
@@ -97,7 +97,7 @@ impl Lab {
     }
 
     /// Starts a daemon on a host with this configuration besides its own; it listens on the host's loopback.
-    pub(crate) fn daemon(&self, host: &Host, config: &str) -> LabDaemon {
+    pub(crate) fn daemon(&self, host: &Host, config: &str) -> Daemon {
         let home = self.path(&host.namespace);
         std::fs::create_dir_all(&home).unwrap();
         let file = home.join("callsheet.toml");
@@ -105,22 +105,22 @@ impl Lab {
         let mut command = host.command(env!("CARGO_BIN_EXE_callsheet"));
         command.arg("serve").arg("--config").arg(&file).arg("--state").arg(home.join("state.db"));
         command.env("HOME", &home);
-        let (running, line) = LabProcess::start(&mut command);
+        let (running, line) = Running::start(&mut command);
         let url = line.rsplit(' ').next().unwrap().to_owned();
-        LabDaemon { running, host: host.clone(), url }
+        Daemon { running, host: host.clone(), url }
     }
 
     /// Announces one scenario of a host with python-zeroconf, its records living for so many seconds.
-    pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> LabProcess {
+    pub(crate) fn zeroconf(&self, host: &Host, name: &str, port: u16, id: &str, ttl: u32) -> Running {
         let publisher = self.write("publish.py", PUBLISH);
         let mut command = python(host);
         let address = host.address.to_string();
         command.arg(&publisher).args([&address, name, &port.to_string(), id, &ttl.to_string()]);
-        LabProcess::start(&mut command).0
+        Running::start(&mut command).0
     }
 
     /// Starts avahi on a host without a message bus: it announces what stands in the service files of `services`.
-    pub(crate) fn avahi(&self, host: &Host, services: &Path) -> LabProcess {
+    pub(crate) fn avahi(&self, host: &Host, services: &Path) -> Running {
         let config = self.write(
             &format!("{}.conf", host.namespace),
             "[server]\nenable-dbus=no\nallow-interfaces=e0\nhost-name=avahi-host\n[publish]\npublish-hinfo=no\npublish-workstation=no\n[rlimits]\n",
@@ -133,7 +133,7 @@ impl Lab {
         let mut command = host.command("unshare");
         command.args(["--mount", "--propagation", "private", "bash", "-c", &script]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
-        LabProcess(command.spawn().unwrap())
+        Running(command.spawn().unwrap())
     }
 }
 
@@ -157,17 +157,17 @@ impl Host {
     }
 
     /// Starts the example scenario here, announced by itself when it has an `id`.
-    pub(crate) fn scenario(&self, name: &str, port: u16, id: Option<&str>) -> LabProcess {
+    pub(crate) fn scenario(&self, name: &str, port: u16, id: Option<&str>) -> Running {
         let mut command = self.command(example("scenario").to_str().unwrap());
         command.arg(name).arg(format!("{}:{port}", self.address)).args(id);
-        LabProcess::start(&mut command).0
+        Running::start(&mut command).0
     }
 
     /// Starts the example crowd here: so many scenarios, and so many announcements behind which nothing is.
-    pub(crate) fn crowd(&self, served: usize, empty: usize) -> LabProcess {
+    pub(crate) fn crowd(&self, served: usize, empty: usize) -> Running {
         let mut command = self.command(example("crowd").to_str().unwrap());
         command.arg(self.address.to_string()).args([served, empty].map(|count| count.to_string()));
-        LabProcess::start(&mut command).0
+        Running::start(&mut command).0
     }
 
     /// Takes this host's interface down, or up again: the host knows.
@@ -180,7 +180,7 @@ impl Host {
     }
 }
 
-impl LabProcess {
+impl Running {
     /// Starts a program and waits for its first line.
     pub(crate) fn start(command: &mut Command) -> (Self, String) {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -209,14 +209,14 @@ impl LabProcess {
     }
 }
 
-impl Drop for LabProcess {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl LabDaemon {
+impl Daemon {
     /// Runs a command of the command line against it.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.host.command(env!("CARGO_BIN_EXE_callsheet"));

@@ -13,16 +13,16 @@ use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One network.
-pub(crate) struct TestNetwork {
+pub(crate) struct Network {
     pub(crate) port: u16,
 }
 
 /// Somebody on it, who announces whatever he is told to.
-pub(crate) struct Announcer {
+pub(crate) struct Neighbour {
     daemon: ServiceDaemon,
 }
 
-impl TestNetwork {
+impl Network {
     pub(crate) fn new() -> Self {
         let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
         Self { port }
@@ -49,15 +49,15 @@ impl TestNetwork {
         Box::new(MdnsSource::new(section, Clock::system()))
     }
 
-    pub(crate) fn neighbour(&self) -> Announcer {
+    pub(crate) fn neighbour(&self) -> Neighbour {
         let daemon = ServiceDaemon::new_with_port(self.port).unwrap();
         daemon.disable_interface(IfKind::All).unwrap();
         daemon.enable_interface(IfKind::LoopbackV4).unwrap();
-        Announcer { daemon }
+        Neighbour { daemon }
     }
 }
 
-impl Announcer {
+impl Neighbour {
     /// Announces a scenario on a port of this machine.
     pub(crate) fn announce(&self, instance: &str, port: u16, txt: &[(&str, &str)]) {
         self.announce_as(SERVICE_TYPE, instance, port, txt);
@@ -76,13 +76,13 @@ impl Announcer {
     }
 
     /// Says goodbye for one.
-    pub(crate) fn goodbye(&self, instance: &str) {
+    pub(crate) fn take_back(&self, instance: &str) {
         let ended = self.daemon.unregister(&format!("{instance}.{SERVICE_TYPE}.local.")).unwrap();
         ended.recv_timeout(PATIENCE).unwrap();
     }
 }
 
-impl Drop for Announcer {
+impl Drop for Neighbour {
     fn drop(&mut self) {
         if let Ok(ended) = self.daemon.shutdown() {
             let _ = ended.recv_timeout(PATIENCE);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One module. Ended when it is dropped.
-pub(crate) struct PythonModule {
+pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     folder: TempDir,
@@ -25,14 +25,14 @@ pub(crate) struct PythonModule {
     running: Option<Child>,
 }
 
-impl PythonModule {
+impl Module {
     /// Starts one with these tools.
     pub(crate) async fn start(name: &str, tools: &[Value]) -> Self {
-        Self::start_with_token(name, tools, None).await
+        Self::guarded(name, tools, None).await
     }
 
     /// The same, which wants a token.
-    pub(crate) async fn start_with_token(name: &str, tools: &[Value], token: Option<&str>) -> Self {
+    pub(crate) async fn guarded(name: &str, tools: &[Value], token: Option<&str>) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let folder = tempfile::tempdir().unwrap();
         let mut module =
@@ -87,7 +87,7 @@ impl PythonModule {
     }
 }
 
-impl Drop for PythonModule {
+impl Drop for Module {
     fn drop(&mut self) {
         self.stop();
     }
@@ -107,10 +107,10 @@ pub(crate) const EXAMPLE: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 /// Starts them.
-pub(crate) async fn example() -> Vec<PythonModule> {
+pub(crate) async fn example() -> Vec<Module> {
     let start = EXAMPLE.iter().map(|(name, tools)| async move {
         let tools: Vec<Value> = tools.iter().map(|(name, permission)| tool(name, permission)).collect();
-        PythonModule::start(name, &tools).await
+        Module::start(name, &tools).await
     });
     futures_util::future::join_all(start).await
 }

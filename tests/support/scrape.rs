@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::catalog_server::HttpAnswer;
+use crate::support::serving::Answer;
 
 /// Every sample by its name and labels as they are written, such as `callsheet_scenarios{state="live"}`.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Scrape {
 
 impl Scrape {
     /// Reads an answer in either format.
-    pub(crate) fn parse(answer: &HttpAnswer) -> Self {
+    pub(crate) fn parse(answer: &Answer) -> Self {
         assert_eq!(answer.status, 200, "{answer:?}");
         let text = String::from_utf8(answer.body.clone()).unwrap();
         let mut samples = BTreeMap::new();

@@ -22,9 +22,9 @@ use super::callee::PATIENCE;
 
 /// What is played. Clones play the same.
 #[derive(Clone)]
-pub(crate) struct SessionScript(Arc<SessionScriptState>);
+pub(crate) struct Script(Arc<Inner>);
 
-struct SessionScriptState {
+struct Inner {
     tools: Mutex<Vec<String>>,
     /// How long a list counts as fresh.
     fresh_for: Mutex<Duration>,
@@ -34,14 +34,14 @@ struct SessionScriptState {
     refusing: Mutex<bool>,
     /// What happened, in order.
     happened: watch::Sender<Vec<String>>,
-    hints: watch::Sender<HintMode>,
+    hints: watch::Sender<Hints>,
     end: watch::Sender<Option<String>>,
     open: watch::Sender<usize>,
 }
 
 /// What the stream of hints does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HintMode {
+enum Hints {
     /// There is none, or it ends.
     Off,
     /// It stands, and this many changes were signalled.
@@ -51,25 +51,25 @@ enum HintMode {
 }
 
 /// The protocol that is registered.
-pub(crate) struct ScriptedProtocol(SessionScript);
+pub(crate) struct ScriptedProtocol(Script);
 
 /// One session.
 struct ScriptedSession {
-    script: SessionScript,
+    script: Script,
     clock: Clock,
     end: watch::Receiver<Option<String>>,
 }
 
-impl SessionScript {
+impl Script {
     /// A scenario with these tools, whose list is fresh for an hour, without hints.
-    pub(crate) fn with_tools(tools: &[&str]) -> Self {
-        let script = Self(Arc::new(SessionScriptState {
+    pub(crate) fn of(tools: &[&str]) -> Self {
+        let script = Self(Arc::new(Inner {
             tools: Mutex::default(),
             fresh_for: Mutex::new(Duration::from_secs(3600)),
             busy: Mutex::default(),
             refusing: Mutex::default(),
             happened: watch::Sender::default(),
-            hints: watch::Sender::new(HintMode::Off),
+            hints: watch::Sender::new(Hints::Off),
             end: watch::Sender::default(),
             open: watch::Sender::default(),
         }));
@@ -104,25 +104,25 @@ impl SessionScript {
 
     /// Opens a stream of hints when it is wanted next.
     pub(crate) fn hints(&self) {
-        self.0.hints.send_replace(HintMode::On(0));
+        self.0.hints.send_replace(Hints::On(0));
     }
 
     /// Signals a change.
     pub(crate) fn hint(&self) {
         self.0.hints.send_modify(|hints| {
-            let HintMode::On(count) = hints else { panic!("no stream of hints: {hints:?}") };
+            let Hints::On(count) = hints else { panic!("no stream of hints: {hints:?}") };
             *count += 1;
         });
     }
 
     /// Signals changes without end.
     pub(crate) fn flood(&self) {
-        self.0.hints.send_replace(HintMode::Flood);
+        self.0.hints.send_replace(Hints::Flood);
     }
 
     /// Ends the stream of hints.
     pub(crate) fn end_hints(&self) {
-        self.0.hints.send_replace(HintMode::Off);
+        self.0.hints.send_replace(Hints::Off);
     }
 
     /// Ends the session that there is.
@@ -256,15 +256,15 @@ impl Session for ScriptedSession {
 
     fn hints(&self) -> Option<BoxStream<'static, Hint>> {
         let mut hints = self.script.0.hints.subscribe();
-        if *hints.borrow_and_update() == HintMode::Off {
+        if *hints.borrow_and_update() == Hints::Off {
             return None;
         }
         self.script.happens("hints");
         let changes = stream::unfold(hints, |mut hints| async move {
-            if *hints.borrow() != HintMode::Flood {
+            if *hints.borrow() != Hints::Flood {
                 hints.changed().await.ok()?;
             }
-            let goes_on = *hints.borrow() != HintMode::Off;
+            let goes_on = *hints.borrow() != Hints::Off;
             goes_on.then_some((Hint::Changed, hints))
         });
         Some(stream::iter([Hint::Following]).chain(changes).boxed())

@@ -22,13 +22,13 @@ pub(crate) const OFTEN: Duration = Duration::from_millis(100);
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// A source under test.
-pub(crate) struct SourceUnderTest {
+pub(crate) struct Running {
     pub(crate) sets: watch::Receiver<EndpointSet>,
     stop: StopTrigger,
     ended: JoinHandle<Result<(), SourceError>>,
 }
 
-impl SourceUnderTest {
+impl Running {
     pub(crate) fn start(source: Box<dyn Source>) -> Self {
         let (out, sets) = watch::channel(EndpointSet::default());
         let (trigger, stop) = StopTrigger::new();
@@ -55,9 +55,9 @@ impl SourceUnderTest {
 }
 
 /// A source that tells what the test says.
-pub(crate) struct ScriptedSource(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
+pub(crate) struct Told(pub(crate) SourceId, pub(crate) watch::Receiver<EndpointSet>);
 
-impl Source for ScriptedSource {
+impl Source for Told {
     fn id(&self) -> SourceId {
         self.0
     }
@@ -127,8 +127,8 @@ impl Processes {
         VrooliFiles::new(section, Clock::system())
     }
 
-    pub(crate) fn start(&self, rescan_interval: Duration) -> SourceUnderTest {
-        SourceUnderTest::start(Box::new(self.source(rescan_interval)))
+    pub(crate) fn start(&self, rescan_interval: Duration) -> Running {
+        Running::start(Box::new(self.source(rescan_interval)))
     }
 
     pub(crate) fn write(&self, scenario: &str, file: &str, text: &str) {

@@ -22,32 +22,30 @@ pub(crate) const MIB: usize = 1024 * 1024;
 /// Listens on a free port of this machine, reads one request per connection, and hands both to a closure. Everything ends when it is dropped.
 pub(crate) struct UpstreamServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
+    seen: Arc<Mutex<Vec<Request>>>,
     _accepting: JoinSet<()>,
 }
 
 /// The head of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct ReceivedRequest {
+pub(crate) struct Request {
     /// Which connection it came on, from 1.
     pub(crate) number: usize,
     head: String,
 }
 
-pub(crate) type ServeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl UpstreamServer {
     /// Lets `serve` answer every connection as it likes; the connection is closed when its future ends.
-    pub(crate) async fn serving(
-        serve: impl Fn(ReceivedRequest, TcpStream) -> ServeFuture + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) async fn serving(serve: impl Fn(Request, TcpStream) -> Served + Send + Sync + 'static) -> Self {
         Self::bound(TcpListener::bind("127.0.0.1:0").await.unwrap(), serve)
     }
 
     /// The same on a listener that stands already.
     pub(crate) fn bound(
         listener: TcpListener,
-        serve: impl Fn(ReceivedRequest, TcpStream) -> ServeFuture + Send + Sync + 'static,
+        serve: impl Fn(Request, TcpStream) -> Served + Send + Sync + 'static,
     ) -> Self {
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -57,7 +55,7 @@ impl UpstreamServer {
     }
 
     /// Answers every request with the bytes that `answer` makes of it.
-    pub(crate) async fn answering(answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn answering(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::serving(move |request, mut stream| {
             let bytes = answer(&request);
             // A client that has seen enough closes early, which is no failure here.
@@ -77,12 +75,12 @@ impl UpstreamServer {
     }
 
     /// Every request so far, in the order of their connections.
-    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 }
 
-impl ReceivedRequest {
+impl Request {
     pub(crate) fn target(&self) -> &str {
         self.head.split(' ').nth(1).unwrap()
     }
@@ -113,7 +111,7 @@ pub(crate) fn answer(status: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
 }
 
 /// Never answers and never closes.
-pub(crate) fn hang(stream: TcpStream) -> ServeFuture {
+pub(crate) fn hang(stream: TcpStream) -> Served {
     Box::pin(async move {
         let _open = stream;
         std::future::pending::<()>().await;
@@ -141,9 +139,9 @@ pub(crate) fn upstream(url: Url) -> Upstream {
     client(limits(), 4).upstream(url).unwrap()
 }
 
-async fn accept<S>(listener: TcpListener, seen: Arc<Mutex<Vec<ReceivedRequest>>>, serve: Arc<S>)
+async fn accept<S>(listener: TcpListener, seen: Arc<Mutex<Vec<Request>>>, serve: Arc<S>)
 where
-    S: Fn(ReceivedRequest, TcpStream) -> ServeFuture + Send + Sync + 'static,
+    S: Fn(Request, TcpStream) -> Served + Send + Sync + 'static,
 {
     let mut connections = JoinSet::new();
     for number in 1.. {
@@ -151,7 +149,7 @@ where
         let (seen, serve) = (Arc::clone(&seen), Arc::clone(&serve));
         connections.spawn(async move {
             if let Some(head) = read_head(&mut stream).await {
-                let request = ReceivedRequest { number, head };
+                let request = Request { number, head };
                 seen.lock().unwrap().push(request.clone());
                 serve(request, stream).await;
             }

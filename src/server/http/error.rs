@@ -246,7 +246,7 @@ mod tests {
     async fn a_failure_of_ours_tells_no_details() {
         let store = |place: &str, trouble| {
             let (place, message) = (place.into(), "it cannot be".into());
-            EngineError::State(StateError { what: "cannot save", place, message, kind })
+            EngineError::State(StateError { what: "cannot save", place, message, kind: trouble })
         };
         for (trouble, expected) in [
             (StateErrorKind::Full, StatusCode::INSUFFICIENT_STORAGE),

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A server under test.
-pub(crate) struct CatalogServer {
+pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) readiness: Readiness,
     pub(crate) writer: CatalogWriter,
@@ -35,7 +35,7 @@ pub(crate) struct CatalogServer {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct HttpAnswer {
+pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -99,12 +99,12 @@ pub(crate) fn health(name: &str, state: ScenarioState) -> Health {
 }
 
 /// Serves a snapshot.
-pub(crate) async fn serve(first: Snapshot) -> CatalogServer {
+pub(crate) async fn serve(first: Snapshot) -> Served {
     serve_keeping(first, 10_000_000).await
 }
 
 /// Serves a snapshot; of prepared bodies so many bytes are kept.
-pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> CatalogServer {
+pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (writer, reader) = catalog_store(first);
@@ -127,15 +127,15 @@ pub(crate) async fn serve_keeping(first: Snapshot, most: u64) -> CatalogServer {
         tasks: tasks.clone(),
     };
     let ended = tasks.spawn(server::run(listener, parts, stopping));
-    CatalogServer { address, readiness, writer, stop, ended }
+    Served { address, readiness, writer, stop, ended }
 }
 
 /// Serves `inputs` without any health or findings.
-pub(crate) async fn serve_inputs(inputs: &Inputs) -> CatalogServer {
+pub(crate) async fn serve_inputs(inputs: &Inputs) -> Served {
     serve(snapshot(inputs, Vec::new(), Vec::new())).await
 }
 
-impl CatalogServer {
+impl Served {
     /// A connection on which this was asked for, and whose answer has begun. Little of it fits into the socket, and its client takes no more for now.
     pub(crate) async fn begun(&self, target: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
@@ -150,16 +150,16 @@ impl CatalogServer {
     }
 
     /// See [`ask`].
-    pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
+    pub(crate) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         ask(self.address, method, target, headers, body).await
     }
 
     /// See [`ask_raw`].
-    pub(crate) async fn ask_raw(&self, method: &str, target: &str, headers: &[(&str, &str)], rest: &str) -> HttpAnswer {
+    pub(crate) async fn ask_raw(&self, method: &str, target: &str, headers: &[(&str, &str)], rest: &str) -> Answer {
         ask_raw(self.address, method, target, headers, rest).await
     }
 
-    pub(crate) async fn get(&self, target: &str) -> HttpAnswer {
+    pub(crate) async fn get(&self, target: &str) -> Answer {
         self.ask("GET", target, &[], "").await
     }
 }
@@ -171,7 +171,7 @@ pub(crate) async fn ask(
     target: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> HttpAnswer {
+) -> Answer {
     let length = body.len().to_string();
     let mut headers = headers.to_vec();
     if !body.is_empty() {
@@ -187,7 +187,7 @@ pub(crate) async fn ask_raw(
     target: &str,
     headers: &[(&str, &str)],
     rest: &str,
-) -> HttpAnswer {
+) -> Answer {
     let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {
         write!(head, "Host: {address}\r\n").unwrap();
@@ -199,10 +199,10 @@ pub(crate) async fn ask_raw(
     stream.write_all(format!("{head}\r\n{rest}").as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
-    HttpAnswer::parse(&bytes)
+    Answer::parse(&bytes)
 }
 
-impl HttpAnswer {
+impl Answer {
     fn parse(bytes: &[u8]) -> Self {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a whole head");
         let head = std::str::from_utf8(&bytes[..end]).unwrap();

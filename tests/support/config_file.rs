@@ -9,15 +9,15 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use super::binary::{CliHome, DaemonProcess, json as read, until};
+use super::command::{Home, Running, json as read, until};
 
 /// A scenario that counts who asks it.
-pub(crate) struct CountingScenario {
+pub(crate) struct Counted {
     pub(crate) url: String,
     asked: Arc<AtomicUsize>,
 }
 
-impl CountingScenario {
+impl Counted {
     /// Offers tools of these names for an hour.
     pub(crate) fn offering(scenario: &str, tools: &[&str]) -> Self {
         let tools: Vec<Value> = tools
@@ -82,15 +82,15 @@ pub(crate) fn replace(path: &Path, text: &str) {
 }
 
 /// A daemon over a configuration file of its own.
-pub(crate) struct ReloadingDaemon {
-    pub(crate) home: CliHome,
+pub(crate) struct Following {
+    pub(crate) home: Home,
     pub(crate) path: PathBuf,
-    pub(crate) daemon: DaemonProcess,
+    pub(crate) daemon: Running,
 }
 
-impl ReloadingDaemon {
+impl Following {
     pub(crate) fn start(text: &str) -> Self {
-        let home = CliHome::new();
+        let home = Home::new();
         let path = home.write("callsheet.toml", text);
         let following = Self { daemon: home.serve(&[]), home, path };
         // It answers before it begins to follow the file.

@@ -23,17 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOKS: u32 = 1_500;
 
 /// A home folder, which is the working folder too.
-pub(crate) struct CliHome(TempDir);
+pub(crate) struct Home(TempDir);
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) struct CommandResult {
+pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl CliHome {
+impl Home {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -77,26 +77,26 @@ impl CliHome {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> CommandResult {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         run(&mut self.command(args))
     }
 
     /// A daemon on this home, once it has asked every scenario of its configuration.
-    pub(crate) fn serve(&self, args: &[&str]) -> DaemonProcess {
-        let running = DaemonProcess::start(self.command(&[&["serve"], args].concat()), "callsheet listens on ");
+    pub(crate) fn serve(&self, args: &[&str]) -> Running {
+        let running = Running::start(self.command(&[&["serve"], args].concat()), "callsheet listens on ");
         until("the daemon is ready", || running.get("/readyz").0 == 200);
         running
     }
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(command: &mut Command) -> CommandResult {
+pub(crate) fn run(command: &mut Command) -> Ran {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-impl CommandResult {
+impl Ran {
     /// What it printed, when all went well.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
@@ -114,14 +114,14 @@ impl CommandResult {
 }
 
 /// A process that runs until it is told to stop; killed when dropped.
-pub(crate) struct DaemonProcess {
+pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
     log: Option<JoinHandle<String>>,
     pub(crate) url: String,
 }
 
-impl DaemonProcess {
+impl Running {
     /// Starts it and waits for the line with its address.
     pub(crate) fn start(mut command: Command, before_address: &str) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -194,7 +194,7 @@ impl DaemonProcess {
     }
 }
 
-impl Drop for DaemonProcess {
+impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -215,13 +215,13 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A scenario: a real server that offers what it is given until it is dropped.
-pub(crate) struct BlockingScenario {
+pub(crate) struct Scenario {
     pub(crate) url: String,
     stop: StopTrigger,
     _runtime: Runtime,
 }
 
-impl BlockingScenario {
+impl Scenario {
     pub(crate) fn start(name: &str, tools: Vec<ToolDefinition>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let config = RegistryConfig {
@@ -260,8 +260,8 @@ pub(crate) fn nobody() -> String {
 }
 
 /// Two scenarios with a tool of the same name, one that is switched off, and one that needs approval, and their daemon.
-pub(crate) fn office() -> (CliHome, DaemonProcess, [BlockingScenario; 2]) {
-    let notes = BlockingScenario::start(
+pub(crate) fn office() -> (Home, Running, [Scenario; 2]) {
+    let notes = Scenario::start(
         "notes",
         vec![
             tool("add_note", "Writes a note down", "writing"),
@@ -269,14 +269,14 @@ pub(crate) fn office() -> (CliHome, DaemonProcess, [BlockingScenario; 2]) {
             tool("wipe", "Deletes every note", "writing").enabled_by_default(false).requires_approval(true),
         ],
     );
-    let mail = BlockingScenario::start(
+    let mail = Scenario::start(
         "mail",
         vec![
             tool("search", "Finds letters", "reading").tags(["letters"]),
             tool("send_mail", "Sends a letter", "writing").requires_approval(true).tags(["letters"]),
         ],
     );
-    let home = CliHome::naming(&[("notes", &notes.url), ("mail", &mail.url)]);
+    let home = Home::naming(&[("notes", &notes.url), ("mail", &mail.url)]);
     let daemon = home.serve(&[]);
     (home, daemon, [notes, mail])
 }

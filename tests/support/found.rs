@@ -28,18 +28,18 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
-use super::catalog_server::{HttpAnswer, ask};
-use super::scripted_server::PATIENCE;
-use super::sources::ScriptedSource;
+use super::scripted::PATIENCE;
+use super::serving::{Answer, ask};
+use super::sources::Told;
 
 /// What outlives one run, and what the next one is configured with.
-pub(crate) struct NetworkHome {
+pub(crate) struct Home {
     folder: TempDir,
     pub(crate) config: Config,
 }
 
 /// A running daemon.
-pub(crate) struct NetworkDaemon {
+pub(crate) struct Found {
     pub(crate) engine: EngineHandle,
     pub(crate) address: SocketAddr,
     reader: CatalogReader,
@@ -57,7 +57,7 @@ pub(crate) fn announced(name: &str, url: &Url, identity: Option<&str>) -> Endpoi
     }
 }
 
-impl NetworkHome {
+impl Home {
     /// Asks who is trusted often, and who waits for a yes once an hour.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ impl NetworkHome {
     }
 
     /// Starts a daemon that hears these announcements first.
-    pub(crate) async fn start(&self, endpoints: impl IntoIterator<Item = Endpoint>) -> NetworkDaemon {
+    pub(crate) async fn start(&self, endpoints: impl IntoIterator<Item = Endpoint>) -> Found {
         let config = Arc::new(self.config.clone());
         let (clock, tasks, readiness) = (Clock::system(), Tasks::new(), Readiness::new());
         let (trigger, stop) = StopTrigger::new();
@@ -96,7 +96,7 @@ impl NetworkHome {
         let client = Client::new(limits, refresh.concurrency, refresh.default_lifetime, clock, tasks.clone());
         let network = watch::Sender::new(set(endpoints));
         let mut sources: Vec<Box<dyn callsheet::discovery::Source>> =
-            vec![Box::new(ScriptedSource(SourceId::Mdns, network.subscribe()))];
+            vec![Box::new(Told(SourceId::Mdns, network.subscribe()))];
         sources.extend(static_list::make(&config, clock));
         let setup = Setup {
             config: Arc::clone(&config),
@@ -128,7 +128,7 @@ impl NetworkHome {
         tasks.spawn(async move {
             let _ = server::run(listener, parts, stop).await;
         });
-        NetworkDaemon { engine, address, reader, network, stop: trigger, tasks }
+        Found { engine, address, reader, network, stop: trigger, tasks }
     }
 }
 
@@ -141,9 +141,9 @@ fn set(endpoints: impl IntoIterator<Item = Endpoint>) -> EndpointSet {
     }
 }
 
-impl NetworkDaemon {
+impl Found {
     /// From now on this is announced, and nothing else.
-    pub(crate) fn set_announcements(&self, endpoints: impl IntoIterator<Item = Endpoint>) {
+    pub(crate) fn hears(&self, endpoints: impl IntoIterator<Item = Endpoint>) {
         self.network.send_replace(set(endpoints));
     }
 
@@ -208,7 +208,7 @@ impl NetworkDaemon {
         self.now().health.keys().map(ToString::to_string).collect()
     }
 
-    pub(crate) async fn send(&self, method: &str, target: &str) -> HttpAnswer {
+    pub(crate) async fn send(&self, method: &str, target: &str) -> Answer {
         ask(self.address, method, target, &[], "").await
     }
 

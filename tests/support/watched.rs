@@ -16,27 +16,27 @@ use callsheet::state::{Restored, sqlite};
 use tempfile::TempDir;
 use url::Url;
 
-use super::scripted_server::{PATIENCE, ScriptedServer};
+use super::scripted::{PATIENCE, Scripted};
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A running callsheet.
-pub(crate) struct TestCallsheet {
+pub(crate) struct Watched {
     pub(crate) callsheet: Callsheet,
     reader: CatalogReader,
-    place: StateFolder,
+    place: Place,
 }
 
 /// Where it keeps its state.
-pub(crate) struct StateFolder {
+pub(crate) struct Place {
     _folder: TempDir,
     path: PathBuf,
 }
 
 /// A configuration in the making: these scenarios, nothing else, and everything soon.
-pub(crate) struct TestConfig {
+pub(crate) struct Setting {
     pub(crate) config: Config,
-    place: StateFolder,
+    place: Place,
 }
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
@@ -48,20 +48,20 @@ pub(crate) fn name(text: &str) -> ScenarioName {
 }
 
 /// Scenarios by name and address.
-pub(crate) fn test_config<'a>(scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> TestConfig {
+pub(crate) fn setting<'a>(scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
     let folder = tempfile::tempdir().unwrap();
-    let place = StateFolder { path: folder.path().join("state.db"), _folder: folder };
-    place.test_config(scenarios)
+    let place = Place { path: folder.path().join("state.db"), _folder: folder };
+    place.setting(scenarios)
 }
 
 /// One scenario, asked every 60 to 120 ms.
-pub(crate) fn one(scenario: &str, server: &ScriptedServer) -> TestConfig {
-    test_config([(scenario, server.url())])
+pub(crate) fn one(scenario: &str, server: &Scripted) -> Setting {
+    setting([(scenario, server.url())])
 }
 
-impl StateFolder {
+impl Place {
     /// The same folder for another run.
-    pub(crate) fn test_config<'a>(self, scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> TestConfig {
+    pub(crate) fn setting<'a>(self, scenarios: impl IntoIterator<Item = (&'a str, Url)>) -> Setting {
         let mut config = Config::for_state(self.path.clone());
         let entry = |(scenario, url)| StaticScenario { name: name(scenario), url, protocol: None };
         config.scenarios = scenarios.into_iter().map(entry).collect();
@@ -75,7 +75,7 @@ impl StateFolder {
         config.refresh.connect_timeout = PATIENCE;
         config.refresh.backoff_base = ms(20);
         config.refresh.backoff_max = ms(60);
-        TestConfig { config, place: self }
+        Setting { config, place: self }
     }
 
     /// What is stored.
@@ -84,28 +84,28 @@ impl StateFolder {
     }
 }
 
-impl TestConfig {
+impl Setting {
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
     }
 
     /// Asks on schedule only once an hour, so that every further request has another reason.
-    pub(crate) fn polling_hourly(self) -> Self {
+    pub(crate) fn seldom(self) -> Self {
         self.with(|config| (config.refresh.min_interval, config.refresh.max_interval) = (HOUR, HOUR))
     }
 
-    pub(crate) async fn start(self) -> TestCallsheet {
+    pub(crate) async fn start(self) -> Watched {
         self.start_at(Clock::system()).await
     }
 
-    pub(crate) async fn start_at(self, clock: Clock) -> TestCallsheet {
+    pub(crate) async fn start_at(self, clock: Clock) -> Watched {
         let callsheet = Callsheet::start(self.config, clock).await.unwrap();
-        TestCallsheet { reader: callsheet.reader(), callsheet, place: self.place }
+        Watched { reader: callsheet.reader(), callsheet, place: self.place }
     }
 }
 
-impl TestCallsheet {
+impl Watched {
     /// The first snapshot for which `condition` holds, now or later.
     pub(crate) async fn until(&mut self, what: &str, mut condition: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
         let waiting = async {
@@ -158,7 +158,7 @@ impl TestCallsheet {
     }
 
     /// Stops it; how that went, and where it kept its state.
-    pub(crate) async fn stop(self) -> (Finish, StateFolder) {
+    pub(crate) async fn stop(self) -> (Finish, Place) {
         (self.callsheet.finish().await, self.place)
     }
 }

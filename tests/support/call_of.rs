@@ -9,7 +9,7 @@ use callsheet::protocols::Call;
 use serde_json::Value;
 
 /// A call without limits that a test would meet.
-pub(crate) fn sample_call(tool: &str, arguments: &Value) -> Call {
+pub(crate) fn call_of(tool: &str, arguments: &Value) -> Call {
     Call {
         tool: tool.into(),
         arguments: JsonText::parse(&arguments.to_string()).unwrap(),

@@ -8,9 +8,9 @@ use callsheet::model::ViewTool;
 
 /// Native, but it counts the tools it encodes.
 #[derive(Debug, Default)]
-pub(crate) struct CountingFormat(AtomicUsize);
+pub(crate) struct Counting(AtomicUsize);
 
-impl CountingFormat {
+impl Counting {
     pub(crate) fn leaked() -> &'static Self {
         Box::leak(Box::default())
     }
@@ -21,7 +21,7 @@ impl CountingFormat {
     }
 }
 
-impl Format for CountingFormat {
+impl Format for Counting {
     fn id(&self) -> &'static str {
         "counting"
     }

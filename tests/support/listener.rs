@@ -11,7 +11,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open stream.
-pub(crate) struct SseClient {
+pub(crate) struct Listener {
     response: reqwest::Response,
     buffer: String,
     /// Comments that came so far.
@@ -20,7 +20,7 @@ pub(crate) struct SseClient {
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ReceivedEvent {
+pub(crate) struct Told {
     pub(crate) id: String,
     pub(crate) event: String,
     pub(crate) data: Value,
@@ -38,44 +38,44 @@ pub(crate) async fn ask(address: SocketAddr, query: &str, headers: &[(&str, &str
     tokio::time::timeout(PATIENCE, request.send()).await.expect("an answer in time").unwrap()
 }
 
-impl SseClient {
+impl Listener {
     /// Begins to follow.
     pub(crate) async fn open(address: SocketAddr, query: &str) -> Self {
-        Self::from_response(ask(address, query, &[]).await)
+        Self::of(ask(address, query, &[]).await)
     }
 
     /// Goes on behind an event.
     pub(crate) async fn resume(address: SocketAddr, query: &str, last: &str) -> Self {
-        Self::from_response(ask(address, query, &[("last-event-id", last)]).await)
+        Self::of(ask(address, query, &[("last-event-id", last)]).await)
     }
 
     /// Begins to follow, with the snapshot that comes first.
-    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, ReceivedEvent) {
+    pub(crate) async fn begin(address: SocketAddr, query: &str) -> (Self, Told) {
         let mut listener = Self::open(address, query).await;
         let snapshot = listener.next().await;
         assert_eq!(snapshot.event, "snapshot");
         (listener, snapshot)
     }
 
-    pub(crate) fn from_response(response: reqwest::Response) -> Self {
+    pub(crate) fn of(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200);
         Self { response, buffer: String::new(), comments: 0 }
     }
 
     /// The next event. Fails the test when none comes.
-    pub(crate) async fn next(&mut self) -> ReceivedEvent {
-        self.next_or_end().await.expect("the stream goes on")
+    pub(crate) async fn next(&mut self) -> Told {
+        self.maybe().await.expect("the stream goes on")
     }
 
     /// The next event; nothing when the stream ended.
-    pub(crate) async fn next_or_end(&mut self) -> Option<ReceivedEvent> {
+    pub(crate) async fn maybe(&mut self) -> Option<Told> {
         loop {
             while let Some(frame) = self.frame() {
                 self.comments += usize::from(frame.starts_with(": "));
                 let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
                 if let Some(data) = field("data: ") {
                     let data = serde_json::from_str(&data).unwrap();
-                    return Some(ReceivedEvent {
+                    return Some(Told {
                         id: field("id: ").unwrap_or_default(),
                         event: field("event: ").unwrap(),
                         data,
@@ -97,7 +97,7 @@ impl SseClient {
     }
 
     /// The next event of this name; others are passed over.
-    pub(crate) async fn next_of(&mut self, event: &str) -> ReceivedEvent {
+    pub(crate) async fn next_of(&mut self, event: &str) -> Told {
         loop {
             let told = self.next().await;
             if told.event == event {
@@ -119,7 +119,7 @@ impl SseClient {
     }
 }
 
-impl ReceivedEvent {
+impl Told {
     /// The texts of a list.
     pub(crate) fn texts(&self, member: &str) -> Vec<&str> {
         self.data[member].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()

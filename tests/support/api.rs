@@ -3,14 +3,14 @@
 use callsheet::provide::{Parameter, ToolDefinition};
 use serde_json::Value;
 
-use crate::support::daemon::{DaemonHome, NEVER, TestDaemon, TestScenario};
+use crate::support::daemon::{Daemon, Home, NEVER, Scenario};
 
 /// A daemon that asks only when it is told to, with two scenarios that both offer a `search_text`.
-pub(crate) async fn start_documented_daemon() -> (DaemonHome, TestDaemon, TestScenario, TestScenario) {
-    let home = DaemonHome::new();
+pub(crate) async fn described() -> (Home, Daemon, Scenario, Scenario) {
+    let home = Home::new();
     let offered = |name: &str, about: &str| ToolDefinition::new(name, about).unwrap();
     let path = || Parameter::string("Where it is, below the shared folder").required();
-    let files = TestScenario::start(
+    let files = Scenario::start(
         "files",
         [
             offered("read_text", "Reads a text file").category("disk").parameter("path", path()),
@@ -18,7 +18,7 @@ pub(crate) async fn start_documented_daemon() -> (DaemonHome, TestDaemon, TestSc
             offered("search_text", "Searches the text of all files").category("disk").parameter("words", path()),
         ],
     );
-    let notes = TestScenario::start(
+    let notes = Scenario::start(
         "notes",
         [
             offered("add_note", "Writes a note down").parameter("text", Parameter::string("What it says").required()),
@@ -29,7 +29,7 @@ pub(crate) async fn start_documented_daemon() -> (DaemonHome, TestDaemon, TestSc
     let mut config = home.config(&[&files, &notes]);
     config.refresh.min_interval = NEVER;
     config.refresh.max_interval = NEVER;
-    let daemon = TestDaemon::ready(config).await;
+    let daemon = Daemon::ready(config).await;
     (home, daemon, files, notes)
 }
 
@@ -40,26 +40,26 @@ pub(crate) fn set(object: &mut Value, member: &str, value: Value) {
 
 /// One operation of the description.
 #[derive(Debug)]
-pub(crate) struct DocumentedOperation<'a> {
+pub(crate) struct Operation<'a> {
     pub(crate) method: String,
     pub(crate) path: &'a str,
-    pub(crate) spec: &'a Value,
+    pub(crate) told: &'a Value,
 }
 
 /// Every operation of the description.
-pub(crate) fn operations(document: &Value) -> Vec<DocumentedOperation<'_>> {
+pub(crate) fn operations(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().unwrap();
     let all = paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
-    all.map(|(path, (method, told))| DocumentedOperation { method: method.to_uppercase(), path, spec: told }).collect()
+    all.map(|(path, (method, told))| Operation { method: method.to_uppercase(), path, told }).collect()
 }
 
-impl DocumentedOperation<'_> {
+impl Operation<'_> {
     pub(crate) fn id(&self) -> &str {
-        self.spec["operationId"].as_str().unwrap()
+        self.told["operationId"].as_str().unwrap()
     }
 
     pub(crate) fn params(&self, place: &str) -> Vec<&Value> {
-        self.spec["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
+        self.told["parameters"].as_array().unwrap().iter().filter(|param| param["in"] == place).collect()
     }
 
     /// A target made of the examples of its parameters: those of the path, and those of the query that are required or `wanted`.
@@ -84,7 +84,7 @@ impl DocumentedOperation<'_> {
 
     /// What a status is answered with, looked up if it is one of the common parts.
     pub(crate) fn response<'a>(&'a self, document: &'a Value, status: u16) -> Option<&'a Value> {
-        let response = self.spec["responses"].get(status.to_string())?;
+        let response = self.told["responses"].get(status.to_string())?;
         Some(match response["$ref"].as_str() {
             Some(to) => document.pointer(to.trim_start_matches('#')).unwrap(),
             None => response,
@@ -93,7 +93,7 @@ impl DocumentedOperation<'_> {
 }
 
 /// What a value lacks of a schema of the description; nothing when it fits.
-pub(crate) fn schema_mismatches(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
+pub(crate) fn lacks(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let whole = serde_json::json!({"components": document["components"], "allOf": [schema]});
     let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole).unwrap();
     validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()

@@ -13,20 +13,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An answer that came whole.
 #[derive(Debug)]
-pub(crate) struct CompleteAnswer {
+pub(crate) struct Whole {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl CompleteAnswer {
+impl Whole {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
 /// Sends a request with a JSON body, if there is one, to `url` (`http://host:port`). Fails when no whole answer comes.
-pub(crate) fn send(url: &str, method: &str, target: &str, body: Option<&Value>) -> io::Result<CompleteAnswer> {
+pub(crate) fn send(url: &str, method: &str, target: &str, body: Option<&Value>) -> io::Result<Whole> {
     let address = url.strip_prefix("http://").unwrap();
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut stream = TcpStream::connect(address)?;
@@ -47,5 +47,5 @@ pub(crate) fn send(url: &str, method: &str, target: &str, body: Option<&Value>) 
         return Err(cut());
     }
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
-    Ok(CompleteAnswer { status, head, body })
+    Ok(Whole { status, head, body })
 }

@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// The system's allocator with counters.
-pub(crate) struct CountingAllocator;
+pub(crate) struct Counted;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -15,7 +15,7 @@ static TOTAL: AtomicUsize = AtomicUsize::new(0);
 
 /// What some work took.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Allocations {
+pub(crate) struct Took {
     /// Bytes that were in use at once, beyond those before.
     pub(crate) peak: usize,
     /// Bytes that were asked for, given back or not.
@@ -23,12 +23,12 @@ pub(crate) struct Allocations {
 }
 
 /// Does some work and counts what it takes.
-pub(crate) fn measure_allocations<T>(work: impl FnOnce() -> T) -> (T, Allocations) {
+pub(crate) fn took<T>(work: impl FnOnce() -> T) -> (T, Took) {
     let (live, total) = (LIVE.load(SeqCst), TOTAL.load(SeqCst));
     PEAK.store(live, SeqCst);
     let done = work();
     let peak = PEAK.load(SeqCst).saturating_sub(live);
-    (done, Allocations { peak, total: TOTAL.load(SeqCst) - total })
+    (done, Took { peak, total: TOTAL.load(SeqCst) - total })
 }
 
 fn take(bytes: usize) {
@@ -37,7 +37,7 @@ fn take(bytes: usize) {
 }
 
 // SAFETY: everything is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for CountingAllocator {
+unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
         // SAFETY: the caller's promise.

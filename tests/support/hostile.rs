@@ -20,7 +20,7 @@ pub(crate) struct Hostile {
     pub(crate) name: &'static str,
     pub(crate) kind: &'static str,
     /// Stands in the message of its last error.
-    pub(crate) expected_error: &'static str,
+    pub(crate) told: &'static str,
     pub(crate) server: UpstreamServer,
     /// Bytes that the server could send, over all connections.
     pub(crate) sent: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ pub(crate) struct Hostile {
 
 impl Hostile {
     fn new(name: &'static str, kind: &'static str, told: &'static str, server: UpstreamServer) -> Self {
-        Self { name, kind, expected_error: told, server, sent: Arc::default() }
+        Self { name, kind, told, server, sent: Arc::default() }
     }
 
     /// Sends `head` once and then `piece` for ever, `pause` apart.

@@ -16,34 +16,34 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
 
-use super::upstream_server::{ReceivedRequest, UpstreamServer, answer};
+use super::upstream_server::{Request, UpstreamServer, answer};
 
 /// No condition of these tests takes this long unless it never comes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers as its script says. Stopped when it is dropped.
-pub(crate) struct ScriptedServer {
+pub(crate) struct Scripted {
     server: Option<UpstreamServer>,
     /// Holds the port while nobody listens there: connections to it are refused.
     held: Option<TcpSocket>,
     address: SocketAddr,
-    stage: Arc<ServerScript>,
+    stage: Arc<Stage>,
 }
 
-struct ServerScript {
-    script: Mutex<ScriptFn>,
-    seen: watch::Sender<Vec<TimedRequest>>,
+struct Stage {
+    script: Mutex<Script>,
+    seen: watch::Sender<Vec<Seen>>,
     open: AtomicUsize,
     most: watch::Sender<usize>,
     left: watch::Sender<usize>,
 }
 
-type ScriptFn = Box<dyn FnMut(&ReceivedRequest) -> ScriptedReply + Send>;
+type Script = Box<dyn FnMut(&Request) -> Reply + Send>;
 
 /// A request and when it came.
 #[derive(Debug, Clone)]
-pub(crate) struct TimedRequest {
-    pub(crate) request: ReceivedRequest,
+pub(crate) struct Seen {
+    pub(crate) request: Request,
     pub(crate) at: Instant,
 }
 
@@ -53,16 +53,16 @@ pub(crate) struct Gate(watch::Sender<bool>);
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub(crate) struct ScriptedReply {
+pub(crate) struct Reply {
     status: &'static str,
     headers: Vec<String>,
     body: Vec<u8>,
     gate: Option<Gate>,
 }
 
-impl ScriptedServer {
+impl Scripted {
     /// Starts on a free port.
-    pub(crate) fn start(script: impl FnMut(&ReceivedRequest) -> ScriptedReply + Send + 'static) -> Self {
+    pub(crate) fn start(script: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
         let mut scripted = Self::absent();
         scripted.script(script);
         scripted.open();
@@ -70,7 +70,7 @@ impl ScriptedServer {
     }
 
     /// Gives the same answer to everyone.
-    pub(crate) fn saying(reply: ScriptedReply) -> Self {
+    pub(crate) fn saying(reply: Reply) -> Self {
         Self::start(move |_| reply.clone())
     }
 
@@ -80,7 +80,7 @@ impl ScriptedServer {
     }
 
     /// On another of this machine's loopback addresses, which stands for another host.
-    pub(crate) fn on(host: [u8; 4], reply: ScriptedReply) -> Self {
+    pub(crate) fn on(host: [u8; 4], reply: Reply) -> Self {
         let mut scripted = Self::absent_at(host);
         scripted.say(reply);
         scripted.open();
@@ -89,8 +89,8 @@ impl ScriptedServer {
 
     fn absent_at(host: [u8; 4]) -> Self {
         let held = hold(SocketAddr::from((host, 0))).unwrap();
-        let stage = ServerScript {
-            script: Mutex::new(Box::new(|_| ScriptedReply::status("500 Internal Server Error"))),
+        let stage = Stage {
+            script: Mutex::new(Box::new(|_| Reply::status("500 Internal Server Error"))),
             seen: watch::Sender::default(),
             open: AtomicUsize::new(0),
             most: watch::Sender::new(0),
@@ -100,12 +100,12 @@ impl ScriptedServer {
     }
 
     /// Answers by another script from now on.
-    pub(crate) fn script(&self, script: impl FnMut(&ReceivedRequest) -> ScriptedReply + Send + 'static) {
+    pub(crate) fn script(&self, script: impl FnMut(&Request) -> Reply + Send + 'static) {
         *self.stage.script.lock().unwrap() = Box::new(script);
     }
 
     /// Gives the same answer to everyone from now on.
-    pub(crate) fn say(&self, reply: ScriptedReply) {
+    pub(crate) fn say(&self, reply: Reply) {
         self.script(move |_| reply.clone());
     }
 
@@ -151,7 +151,7 @@ impl ScriptedServer {
     }
 
     /// Every request so far.
-    pub(crate) fn seen(&self) -> Vec<TimedRequest> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.stage.seen.borrow().clone()
     }
 
@@ -160,7 +160,7 @@ impl ScriptedServer {
     }
 
     /// The latest request.
-    pub(crate) fn last(&self) -> ReceivedRequest {
+    pub(crate) fn last(&self) -> Request {
         self.seen().pop().expect("a request").request
     }
 
@@ -190,13 +190,13 @@ impl ScriptedServer {
     }
 }
 
-impl ServerScript {
-    async fn serve(&self, request: ReceivedRequest, mut stream: TcpStream) {
+impl Stage {
+    async fn serve(&self, request: Request, mut stream: TcpStream) {
         let reply = (self.script.lock().unwrap())(&request);
         let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.send_modify(|most| *most = (*most).max(open));
         let at = Clock::system().now();
-        self.seen.send_modify(|seen| seen.push(TimedRequest { request, at }));
+        self.seen.send_modify(|seen| seen.push(Seen { request, at }));
         let mut stays = true;
         if let Some(gate) = &reply.gate {
             let mut gate = gate.0.subscribe();
@@ -229,7 +229,7 @@ impl Gate {
     }
 }
 
-impl ScriptedReply {
+impl Reply {
     pub(crate) fn status(status: &'static str) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new(), gate: None }
     }

@@ -25,26 +25,26 @@ use url::Url;
 
 use super::callee::PATIENCE;
 
-pub(crate) struct EmbeddedCallsheet {
+pub(crate) struct House {
     pub(crate) app: Arc<Callsheet>,
-    endpoints: watch::Sender<EndpointSet>,
+    places: watch::Sender<EndpointSet>,
     folder: TempDir,
 }
 
 /// Tells what the test says.
-struct EmbeddedSource(watch::Receiver<EndpointSet>);
+struct Told(watch::Receiver<EndpointSet>);
 
-impl EmbeddedCallsheet {
+impl House {
     /// With these scenarios, all of them vouched for.
-    pub(crate) async fn with_scenarios(scenarios: &[(&str, Url)]) -> Self {
-        Self::with_config(scenarios, |_| ()).await
+    pub(crate) async fn of(scenarios: &[(&str, Url)]) -> Self {
+        Self::with(scenarios, |_| ()).await
     }
 
     /// The same with another configuration.
-    pub(crate) async fn with_config(scenarios: &[(&str, Url)], change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn with(scenarios: &[(&str, Url)], change: impl FnOnce(&mut Config)) -> Self {
         let house = Self::built(change, |builder| builder).await;
         for (name, url) in scenarios {
-            house.add(name, url.clone(), SourceTrust::Trusted);
+            house.place(name, url.clone(), SourceTrust::Trusted);
         }
         for (name, _) in scenarios {
             let name = scenario(name);
@@ -54,7 +54,7 @@ impl EmbeddedCallsheet {
     }
 
     /// Without scenarios yet, and with a protocol of the test's own.
-    pub(crate) async fn with_protocol(protocol: impl Protocol + 'static, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn speaking(protocol: impl Protocol + 'static, change: impl FnOnce(&mut Config)) -> Self {
         Self::built(change, |builder| builder.protocol(protocol)).await
     }
 
@@ -63,19 +63,19 @@ impl EmbeddedCallsheet {
         let mut config = Config::for_state(folder.path().join("state.db"));
         change(&mut config);
         let (places, told) = watch::channel(EndpointSet { initial_scan_done: true, ..EndpointSet::default() });
-        let builder = add(Callsheet::builder(config).source(EmbeddedSource(told)));
-        Self { app: Arc::new(builder.start().await.unwrap()), endpoints: places, folder }
+        let builder = add(Callsheet::builder(config).source(Told(told)));
+        Self { app: Arc::new(builder.start().await.unwrap()), places, folder }
     }
 
     /// A scenario is there no more.
     pub(crate) fn remove(&self, name: &str) {
-        self.endpoints.send_modify(|set| _ = set.endpoints.remove(&EndpointId(name.into())));
+        self.places.send_modify(|set| _ = set.endpoints.remove(&EndpointId(name.into())));
     }
 
     /// A scenario is there now.
-    pub(crate) fn add(&self, name: &str, url: Url, trust: SourceTrust) {
+    pub(crate) fn place(&self, name: &str, url: Url, trust: SourceTrust) {
         let endpoint = Endpoint { name: name.parse().ok(), ..Endpoint::at(url, trust) };
-        self.endpoints.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
+        self.places.send_modify(|set| _ = set.endpoints.insert(EndpointId(name.into()), endpoint));
     }
 
     /// Waits for a snapshot in which something holds.
@@ -173,7 +173,7 @@ pub(crate) fn scenario(name: &str) -> ScenarioName {
     name.parse().unwrap()
 }
 
-impl Source for EmbeddedSource {
+impl Source for Told {
     fn id(&self) -> SourceId {
         SourceId::Embedded
     }
