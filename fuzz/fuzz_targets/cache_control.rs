@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callsheet::runtime::Clock;
 use callsheet::transports::http::cache_policy::{Plan, after_failure, before_request, freshness};
-use callsheet::transports::http::{CacheScope, ResponseHead, Rules};
+use callsheet::transports::http::{CacheScope, ResponseHead, CacheRules};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     };
     for scope in [CacheScope::Private, CacheScope::Shared] {
         for last_good in [false, true] {
-            let rules = Rules { scope, default_lifetime: DEFAULT, last_good };
+            let rules = CacheRules { scope, default_lifetime: DEFAULT, last_good };
             let fresh = freshness(&head, rules);
             assert!(fresh.lifetime <= LONGEST, "{fresh:?}");
             assert!(fresh.fresh_until() >= now);

@@ -7,7 +7,7 @@
 #[path = "../../tests/support/allocated.rs"]
 mod allocated;
 
-use callsheet::calls::validate::{MOST_VIOLATIONS, Verdict, check};
+use callsheet::calls::validate::{MOST_VIOLATIONS, ArgumentVerdict, check};
 use callsheet::model::JsonText;
 use libfuzzer_sys::fuzz_target;
 
@@ -21,11 +21,11 @@ const ANSWER: usize = 20_000;
 
 fuzz_target!(|text: &str| {
     let Some((schema, arguments)) = text.split_once('\n') else { return };
-    let (Ok(schema), Ok(arguments)) = (JsonText::read(schema), JsonText::read(arguments)) else { return };
+    let (Ok(schema), Ok(arguments)) = (JsonText::parse(schema), JsonText::parse(arguments)) else { return };
     let (verdict, took) = allocated::took(|| check(&schema, &arguments));
     assert!(took.peak <= MEMORY, "{} bytes at once: {text}", took.peak);
     assert!(took.total <= 16 * MEMORY, "{} bytes in all: {text}", took.total);
-    if let Verdict::Unfit(violations, _) = verdict {
+    if let ArgumentVerdict::Unfit(violations, _) = verdict {
         assert!((1..=MOST_VIOLATIONS).contains(&violations.len()), "{violations:?}");
         let bytes: usize = violations.iter().map(|one| one.pointer.len() + one.message.len()).sum();
         assert!(bytes <= ANSWER, "{bytes} bytes of violations");

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use callsheet::model::{Accept, Bounds};
+use callsheet::model::{AcceptedVersions, Bounds};
 use callsheet::protocols::tool_discovery::{decode, decode_within};
 use callsheet::state;
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 const BOUNDS: Bounds = Bounds { tools: 4, part: 2048 };
 
 fuzz_target!(|body: &[u8]| {
-    let accept = Accept::default();
+    let accept = AcceptedVersions::default();
     let Ok(decoded) = decode_within(body, &accept, BOUNDS) else { return };
     let tools = &decoded.manifest.tools;
     assert!(tools.len() <= BOUNDS.tools);

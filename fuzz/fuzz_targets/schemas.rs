@@ -11,7 +11,7 @@ mod allocated;
 
 use std::sync::Arc;
 
-use callsheet::formats::{FORMATS, Format, Options, schema, with_options};
+use callsheet::formats::{FORMATS, Format, FormatOptions, schema, with_options};
 use callsheet::model::{
     Effective, Extra, Facts, FindingCode, JsonText, Provenance, PublishedName, Tool, ToolId, ViewTool,
 };
@@ -30,7 +30,7 @@ const MEMORY: (usize, usize) = (36 * 40, 2 << 20);
 const OUTPUT: (usize, usize) = (36 * 13, 64 << 10);
 
 fuzz_target!(|text: &str| {
-    let Ok(parameters) = JsonText::read(text) else { return };
+    let Ok(parameters) = JsonText::parse(text) else { return };
     let bytes = parameters.get().len();
     let within = |(each, free): (usize, usize), took: usize, what: &str| {
         assert!(took <= each * bytes + free, "{what}: {took} for {bytes} bytes: {text}");
@@ -47,7 +47,7 @@ fuzz_target!(|text: &str| {
             Some(json) => {
                 within(OUTPUT, json.len(), format.id());
                 let json = String::from_utf8(json).expect("a list is text");
-                JsonText::read(&json).unwrap_or_else(|error| panic!("{}: {error}: {json}", format.id()));
+                JsonText::parse(&json).unwrap_or_else(|error| panic!("{}: {error}: {json}", format.id()));
             }
             None => {
                 let told = |code| encoded.findings.iter().any(|finding| finding.code == code);
@@ -63,7 +63,7 @@ fuzz_target!(|text: &str| {
 
 /// Every format, plain and strict.
 fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    let options = [false, true].map(|strict| Options { strict, cache: false, deferring: false });
+    let options = [false, true].map(|strict| FormatOptions { strict, cache: false, deferring: false });
     FORMATS.iter().flat_map(move |format| options.into_iter().filter_map(|options| with_options(*format, options)))
 }
 
@@ -73,7 +73,7 @@ fn tool(parameters: JsonText) -> ViewTool {
         description: "Tries a schema.".into(),
         category: None,
         parameters,
-        metadata: JsonText::read("{}").expect("an object"),
+        metadata: JsonText::parse("{}").expect("an object"),
         facts: Arc::default(),
         extra: Extra::default(),
     };

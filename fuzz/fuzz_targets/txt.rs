@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use callsheet::discovery::mdns::heard::{Heard, HeardAddress};
+use callsheet::discovery::mdns::received::{ReceivedAddress, ReceivedAnnouncement};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -17,12 +17,12 @@ fuzz_target!(|text: &str| {
         .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let ip = address.parse().unwrap_or([10, 0, 0, 7].into());
-    let heard = Heard {
+    let heard = ReceivedAnnouncement {
         fullname: format!("{instance}._agent-tools._tcp.local."),
         instance,
         host,
         port: 15_000,
-        addresses: [HeardAddress { ip, scope: 2 }].into(),
+        addresses: [ReceivedAddress { ip, scope: 2 }].into(),
         txt,
     };
     let Ok(claim) = heard.claim() else { return };

@@ -2,15 +2,15 @@
 
 #![no_main]
 
-use callsheet::model::{Accept, ProtocolVersion, VersionVerdict};
+use callsheet::model::{AcceptedVersions, ProtocolVersion, VersionVerdict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let verdict = Accept::default().judge(text);
-    match ProtocolVersion::read(text) {
+    let verdict = AcceptedVersions::default().judge(text);
+    match ProtocolVersion::parse(text) {
         Ok(version) => {
             assert_ne!(verdict, VersionVerdict::Unreadable);
-            let again = ProtocolVersion::read(&version.to_string()).expect("what it writes it reads");
+            let again = ProtocolVersion::parse(&version.to_string()).expect("what it writes it reads");
             assert_eq!(
                 (&again.base.major, &again.base.minor, &again.prerelease),
                 (&version.base.major, &version.base.minor, &version.prerelease)
