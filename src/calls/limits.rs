@@ -214,7 +214,7 @@ impl ScenarioLimiter {
         memory.would_pass(generation, self.now()).map_err(|wait| open(scenario, &memory, wait))
     }
 
-    /// Lets a call pass the breaker. What comes of it must be told by [`Lane::ended`].
+    /// Lets a call pass the breaker. What comes of it must be told by [`ScenarioLimiter::ended`].
     pub(super) fn pass(
         &self,
         scenario: &ScenarioName,

@@ -2,7 +2,7 @@
 //!
 //! The steps are one file each, in this order: [`resolve`] finds the tool, [`allow`] asks whether this asker may call it, [`validate`] checks
 //! the arguments, [`approval`] asks whether a human must say yes, [`limits`] gives it its turn, `routing` finds its session,
-//! [`send`] sends it. Every step refuses with a [`Refused`] that says why and what to do.
+//! [`send`] sends it. Every step refuses with a [`ExecuteError`] that says why and what to do.
 //!
 //! A call that is under way goes on to its end when whoever made it goes away: what a tool has begun cannot be taken back by not listening,
 //! and its outcome is counted. One that still waits for its turn is given up then.

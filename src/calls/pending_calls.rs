@@ -96,7 +96,7 @@ impl Calls {
         approvals.reject(id, by, reason).await
     }
 
-    /// Calls an operation off ([`Tracker::cancel`]).
+    /// Calls an operation off ([`OperationTracker::cancel`]).
     pub async fn cancel(&self, id: &str) -> Result<Arc<Operation>, CancelError> {
         self.operations().ok_or(CancelError::Unknown)?.cancel(self, id).await
     }

@@ -2,7 +2,7 @@
 //!
 //! Counted in memory, for a bounded number of tools: those that were called least recently are forgotten first. A call takes the lock of its
 //! share of them for one look into a map, when it is over. Serving lists never comes here. What was counted before the daemon started stands
-//! beside that, so that metrics begin anew with it; [`keep`](super::keep) stores the sum, behind the calls.
+//! beside that, so that metrics begin anew with it; [`usage_store`](super::usage_store) stores the sum, behind the calls.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

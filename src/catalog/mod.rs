@@ -134,13 +134,13 @@ pub struct CatalogEntry {
     pub listed: Arc<[Arc<ViewTool>]>,
     /// Over everything of it that shows in a list: names, effective settings, definitions.
     pub digest: Digest,
-    /// Kept by [`Entry::lint`].
+    /// Kept by [`CatalogEntry::lint`].
     pub linted: Linted,
     /// Made by the first search.
     pub indexed: search::Indexed,
 }
 
-/// What [`Entry::lint`] found, once it was asked.
+/// What [`CatalogEntry::lint`] found, once it was asked.
 #[derive(Debug, Default)]
 pub struct Linted(OnceLock<Vec<Finding>>);
 

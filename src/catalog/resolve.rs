@@ -14,7 +14,7 @@
 //!
 //! So names are unique. A newcomer can make others fall back, but never gets a name that another tool
 //! had, not even by being called such that its qualified name is another tool's own. A published name
-//! is never parsed: [`Names::claimants`] looks it up. Examples, lookups and findings are in
+//! is never parsed: [`NameResolver::claimants`] looks it up. Examples, lookups and findings are in
 //! `docs/design/naming.md`.
 
 use super::NamingStyle;

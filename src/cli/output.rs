@@ -1,6 +1,6 @@
 //! All printing: lines for people, colour only where it is wanted (anstream knows), answers for machines as they came.
 //!
-//! What scenarios wrote passes through [`plain`], so that none of them can steer an operator's terminal.
+//! What scenarios wrote passes through [`sanitize`], so that none of them can steer an operator's terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};

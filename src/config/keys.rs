@@ -48,7 +48,7 @@ const MAX_BODY: u64 = 1024 * 1024 * 1024;
 /// The largest size that the database can hold.
 const MAX_STORED_SIZE: u64 = i64::MAX.unsigned_abs();
 
-/// Writes [`KEYS`]. Each row names a method of [`Reader`], which gets the field and what stands in
+/// Writes [`KEYS`]. Each row names a method of [`ValueReader`], which gets the field and what stands in
 /// the brackets; a `custom` row names its shape and a function instead.
 macro_rules! keys {
     ($($path:literal $reload:ident $kind:ident($($rule:expr),*) $($field:ident).+;)+) => {

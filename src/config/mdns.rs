@@ -35,7 +35,7 @@ pub struct MdnsConfig {
     pub id: Option<String>,
 }
 
-/// Whose announcements are trusted. Anything else is [untrusted](crate::discovery::Trust::Untrusted).
+/// Whose announcements are trusted. Anything else is [untrusted](crate::discovery::SourceTrust::Untrusted).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MdnsTrust {
     /// Nobody's.

@@ -1,4 +1,4 @@
-//! Everything that may reach the loop: what happened in the world ([`Event`]), and what somebody wants ([`Command`]).
+//! Everything that may reach the loop: what happened in the world ([`EngineEvent`]), and what somebody wants ([`EngineCommand`]).
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The owner of all state: one loop that hears of endpoints, asks when it is time, and publishes.
 //!
-//! Everything that changes the world comes to the loop as one [`Event`](message::Event) or [`Command`]; nothing else writes. It never waits for the
+//! Everything that changes the world comes to the loop as one [`EngineEvent`](message::EngineEvent) or [`EngineCommand`]; nothing else writes. It never waits for the
 //! network or the disk: asks, saves and operators' changes run beside it and come back as events. It decodes nothing and renders
 //! nothing.
 

@@ -31,7 +31,7 @@ pub struct FormatLimits {
     pub max_depth: Option<usize>,
     /// Which keywords for alternatives it takes.
     pub unions: Unions,
-    /// Tenths of a byte of an encoded tool that make a token; see [`Limits::tokens`].
+    /// Tenths of a byte of an encoded tool that make a token; see [`FormatLimits::tokens`].
     pub token_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
 //! What a provider got wrong, found without running anything: rules over a manifest and over how it is served.
 //!
 //! Every rule is pure and gives findings with a JSON pointer and a next step; nothing here changes, hides or refuses what is published.
-//! [`content`] judges what a manifest says, [`behaviour`] what several answers of one scenario show. The cost is linear in the size of
+//! [`check_manifest`] judges what a manifest says, [`serving::check_list`] what several answers of one scenario show. The cost is linear in the size of
 //! the manifest: what would be more (an example against a long list of allowed values) is judged within a budget.
 //!
 //! Where a rule's severity is an error, somebody who follows the manifest fails; a warning works, but someone should look; the rest is

@@ -15,7 +15,7 @@ pub struct ToolUsage {
     /// Those of them that its scenario was asked to run; the others were refused or given up before.
     pub sent: u64,
     /// Those that came to nothing, by the word under which metrics count them: `failed` is the tool's own failure, the others are the
-    /// kinds of [`Refused`](crate::calls::Refused), and `given_up` when nobody waited any more for its turn.
+    /// kinds of [`ExecuteError`](crate::calls::ExecuteError), and `given_up` when nobody waited any more for its turn.
     pub failures: BTreeMap<Cow<'static, str>, u64>,
     /// How long those that were sent took together, waiting for their turns included.
     pub total: Duration,

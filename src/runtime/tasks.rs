@@ -88,7 +88,7 @@ pub enum Finish {
     Cut(usize),
 }
 
-/// See [`Tasks::to_the_end`].
+/// See [`Tasks::run_to_completion`].
 #[must_use = "nothing is done before it is waited for or dropped"]
 pub struct RunToCompletion<F>
 where

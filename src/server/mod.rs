@@ -1,6 +1,6 @@
 //! The HTTP face: what the daemon knows, for programs and people, and the actions that operators and users take.
 //!
-//! A request passes the [`guard`](http::guard) first. The list is then answered by [`front`], before the router; everything else
+//! A request passes the [`guard`](http::guard) first. The list is then answered by [`http_service`], before the router; everything else
 //! goes through the table in [`routes`], where the right of its operation is checked ([`auth`]). Each
 //! request is answered from one snapshot. Nothing here decides anything about tools: reading goes to
 //! `catalog` and `views`, changing goes to the engine, calling to `calls`.

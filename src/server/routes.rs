@@ -306,7 +306,7 @@ async fn root(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> R
     dashboard::home(state, query, &asked).unwrap_or_else(route_index)
 }
 
-/// Not async itself: the table holds [`front`], whose type would depend on itself.
+/// Not async itself: the table holds [`root`], whose type would depend on itself.
 fn route_index() -> Response {
     let routes = ROUTES.iter().map(|route| (route.methods(), route.path, route.answers()));
     let mut answer = shared_json::json(&health::index(routes)).into_response();

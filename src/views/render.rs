@@ -17,10 +17,10 @@ pub struct Rendered {
     pub tools: usize,
     /// Those of them that are deferred.
     pub deferred: usize,
-    /// Tokens of a prompt that the others take, as [`crate::formats::Limits::tokens`] estimates them.
+    /// Tokens of a prompt that the others take, as [`crate::formats::FormatLimits::tokens`] estimates them.
     pub tokens: usize,
     /// What a conversation that carries this list hands back as [`crate::catalog::ViewQuery::sticky`]: its tools that are not deferred.
-    /// Nothing when there are more than [`Carried::MOST`].
+    /// Nothing when there are more than [`StickyTools::MOST`].
     pub selection: Option<String>,
     /// Tools that a limit or the format left out.
     pub left_out: usize,

@@ -354,7 +354,7 @@ async fn the_environment_has_no_say() {
     let proxy = UpstreamServer::answering(|_| answer("200 OK", &[], b"by proxy")).await;
     let no_certificates = tempfile::tempdir().unwrap();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "asking::the_environment_has_no_say"]).env(TARGET, server.url().as_str());
+    child.args(["--exact", "polling::the_environment_has_no_say"]).env(TARGET, server.url().as_str());
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         child.env(name, proxy.url().as_str());
     }

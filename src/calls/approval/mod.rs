@@ -6,7 +6,7 @@
 //! that was under way when the daemon ended is shown as `unknown-outcome`, and runs again only if its
 //! tool is idempotent.
 //!
-//! Never done here: sending, which is the business of a [`Run`]. States, a picture and the errors are
+//! Never done here: sending, which is the business of a [`ApprovedCallRunner`]. States, a picture and the errors are
 //! in `docs/design/approvals.md`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@
 //! its tool declared when it was called ([`behaviour`]). Every wait has its bounds, and following ends in any case. What is followed
 //! outlives the daemon; what cannot be followed is said to be so at once.
 //!
-//! Never done here: sending. Whoever can ask scenarios is a [`Side`].
+//! Never done here: sending. Whoever can ask scenarios is a [`ToolCaller`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! One compiled schema, and what it says of arguments.
 //!
 //! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list of errors may cost, which the
-//! validator keeps in memory whole. Runs on the threads of [`super::pool`], but for [`Schema::plainly_fits`].
+//! validator keeps in memory whole. Runs on the threads of [`super::pool`], but for [`CompiledSchema::plainly_fits`].
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ pub struct Part {
     pub entry: Arc<CatalogEntry>,
     /// Its tools in the view, sorted by original name unless a conversation carries some of them. Shared with the entry when `whole`.
     pub tools: Arc<[Arc<ViewTool>]>,
-    /// Whether `tools` is exactly [`Entry::listed`]: the entry's tools that are enabled and not internal, with global settings and
+    /// Whether `tools` is exactly [`CatalogEntry::listed`]: the entry's tools that are enabled and not internal, with global settings and
     /// names, all of them loaded. Such parts can be rendered once per entry. This is judged by the outcome, not by the query: a filter
     /// that takes all of them, a limit that cuts none of them, a scope that changes none of them or an `include_*` that adds none
     /// leaves a part whole.

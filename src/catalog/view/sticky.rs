@@ -51,7 +51,7 @@ impl StickyTools {
     /// Most tools that are carried. The text of more would be longer than what servers and proxies take as a header.
     pub const MOST: usize = 400;
 
-    /// The text of what was written; nothing of more tools than [`Carried::MOST`].
+    /// The text of what was written; nothing of more tools than [`StickyTools::MOST`].
     pub fn text(marks: &[ToolMark]) -> Option<String> {
         let mut text = String::with_capacity(marks.len() * DIGITS);
         for ToolMark { tool, content } in marks {

@@ -1,6 +1,6 @@
 //! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
 //!
-//! One file per check; each adds what it found to the [`Report`], well or not. It looks only: it makes no file, sends nothing to the local
+//! One file per check; each adds what it found to the [`DoctorReport`], well or not. It looks only: it makes no file, sends nothing to the local
 //! network and asks scenarios for nothing but their tools. What a check needs and is not there is told as skipped.
 
 use std::path::{Path, PathBuf};

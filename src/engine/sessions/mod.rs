@@ -6,7 +6,7 @@
 //! listing waits is decided here. A hint only ever triggers a listing.
 //!
 //! It starts no listing, changes no scenario and judges no health: what follows from what a session
-//! says is given as an [`Effect`]. Invariants, an example and the errors are in
+//! says is given as an [`SessionEffect`]. Invariants, an example and the errors are in
 //! `docs/design/sessions.md`.
 //!
 //! ```text

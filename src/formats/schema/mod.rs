@@ -52,7 +52,7 @@ pub struct Applied<'a> {
     pub notes: Vec<TransformNote>,
     /// The steps that changed something, in the order they ran.
     pub by: Vec<Transform>,
-    /// Bytes that the steps read, copied and wrote; a [`budget::Budget`] bounds them.
+    /// Bytes that the steps read, copied and wrote; a [`budget::TransformBudget`] bounds them.
     pub work: usize,
 }
 

@@ -109,7 +109,7 @@ fn tiers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["prefix", "word", "fuzzy", "recent", null]})
 }
 
-/// `GET /api/v1/tools/search`: parameters as in [`KNOWN`].
+/// `GET /api/v1/tools/search`: parameters as in [`PARAMS`].
 pub(in crate::server) async fn search(
     State(shared): State<SharedState>,
     uri: Uri,
@@ -208,7 +208,7 @@ impl SearchRequest {
     }
 }
 
-/// 1 to [`MOST`].
+/// 1 to [`MAX_LIMIT`].
 fn limit(query: &QueryParams) -> Result<usize, Problem> {
     let Some(text) = query.optional("limit") else { return Ok(DEFAULT_LIMIT) };
     let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));

@@ -99,7 +99,7 @@ type ToolHttpResponse = http::Response<Full<Bytes>>;
 
 /// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
 /// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
-/// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::Views::prepare_report`].
+/// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::ViewCache::prepare_report`].
 pub(in crate::server) async fn list(
     shared: &ServerState,
     query: Option<&str>,

@@ -1,6 +1,6 @@
 //! Rights: what an operation needs, and what the caller of a request may do.
 //!
-//! Every row of the tables of routes names its [`Right`]. [`guarded`] puts one middleware in front
+//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in front
 //! of the handler: it refuses a caller without the right before the handler or the body is looked
 //! at, and gives the handler the caller's [`Access`]. Every caller has every right, unless
 //! `server.operator_token` is configured: then some need that token (see [`Right::reserved`]).

@@ -2,7 +2,7 @@
 //!
 //! Only carries what [`crate::events`] tells: one socket is one subscription, a message is one text frame. A client says nothing but
 //! pings, pongs and its goodbye; whoever wants to follow something else opens another socket. So nothing that a client sends is kept, and
-//! a frame of it is at most [`HEARD`] bytes. Browsers let pages of any site open sockets, so [`crate::server::http::guard`] looks at the `Origin` first.
+//! a frame of it is at most [`MAX_CLIENT_FRAME`] bytes. Browsers let pages of any site open sockets, so [`crate::server::http::guard`] looks at the `Origin` first.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! How long an answer may be used (RFC 9111, RFC 5861). Pure: time is an argument.
 //!
 //! It knows one stored answer per scenario and never fetches, stores or publishes. [`before_request`] says whether to ask and how,
-//! [`after_response`] and [`after_failure`] what came of it; [`freshness`] and [`Freshness::renewing`] are their parts, for those who hold
+//! [`after_response`] and [`after_failure`] what came of it; [`freshness`] and [`HttpFreshness::renewing`] are their parts, for those who hold
 //! only the answer or only what is stored. The engine's schedule uses these same functions.
 //!
-//! The product's own rules on top of the RFCs are told apart from them: [`Rules`] has those that are judged here, each of which can be
+//! The product's own rules on top of the RFCs are told apart from them: [`CacheRules`] has those that are judged here, each of which can be
 //! off; the floor between two asks is the schedule's, and that `no-store` never reaches the disk the archive's.
 //!
 //! Left out on purpose: heuristic lifetimes (RFC 9111 section 4.2.2; the protocol's default lifetime stands in their place), the
@@ -105,7 +105,7 @@ pub struct HttpFreshness {
     pub stale_if_error: Option<Duration>,
     /// For the next request. Empty with `no-store`.
     pub validators: HttpValidators,
-    /// What it was judged by, for [`Freshness::renewing`].
+    /// What it was judged by, for [`HttpFreshness::renewing`].
     pub basis: Basis,
 }
 

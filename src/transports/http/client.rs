@@ -304,7 +304,7 @@ impl Upstream {
         &self.client.tasks
     }
 
-    /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`Freshness::renewing`] add what it left out.
+    /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`HttpFreshness::renewing`] add what it left out.
     pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
         cache_policy::freshness(&answer.head, self.client.settings.load().rules)
     }

@@ -29,7 +29,7 @@ pub enum Meanwhile {
 /// What an answer means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// A whole new answer, which takes the place of what is stored. With [`Freshness::no_store`] it is kept in memory at most.
+    /// A whole new answer, which takes the place of what is stored. With [`HttpFreshness::no_store`] it is kept in memory at most.
     Replace(HttpFreshness),
     /// What is stored still stands, with this freshness (RFC 9111 section 4.3.4).
     Renew(HttpFreshness),
