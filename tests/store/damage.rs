@@ -185,7 +185,7 @@ async fn a_stored_manifest_that_cannot_be_read_costs_its_scenario_alone() {
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0]["scenario"], "kitchen");
     let message = findings[0]["message"].as_str().unwrap();
-    assert!(message.contains("`metadata`: invalid type: string"), "{message}");
+    assert!(message.contains("`metadata`: `enabled_by_default`: invalid type: string"), "{message}");
     assert!(message.len() < 500, "the value is not quoted whole: {} bytes", message.len());
     daemon.stop().await;
 }
