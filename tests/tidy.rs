@@ -84,6 +84,30 @@ fn functions_stay_small() {
     assert_none(&problems, "no function has more than 60 lines");
 }
 
+/// Type names that several types have all the same: a schema of the API that is called like a type of the catalog, and helpers inside of
+/// test functions.
+const SHARED_TYPE_NAMES: [&str; 2] = ["Offer", "Endless"];
+
+#[test]
+fn a_type_name_means_one_thing() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in [files("src", "rs"), files("crates", "rs")].iter().flatten() {
+        for line in fs::read_to_string(path).unwrap().lines() {
+            // A visibility such as `pub(in crate::engine)` has blanks.
+            let mut words =
+                line.split_whitespace().filter(|word| !word.starts_with("pub") && !word.starts_with("crate"));
+            let is_type = words.next().is_some_and(|word| matches!(word, "struct" | "enum" | "trait" | "union"));
+            let Some(name) = words.next().filter(|_| is_type) else { continue };
+            let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            places.entry(name.to_owned()).or_default().push(shown(path));
+        }
+    }
+    assert!(places.len() > 500, "only {} types were found", places.len());
+    let shared = places.iter().filter(|(name, places)| places.len() > 1 && !SHARED_TYPE_NAMES.contains(&name.as_str()));
+    let problems: Vec<_> = shared.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect();
+    assert_none(&problems, "each type of the crate has a name of its own");
+}
+
 /// The modules each module may use, besides itself. What is not listed here may use everything.
 fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([

@@ -7,7 +7,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::message::EngineEvent;
 use super::poll_task::{PollMode, PollRequest, poll};
-use super::scenario::poll::Due;
+use super::scenario::poll::DuePoll;
 use super::scenario::schedule::untrusted_permits;
 use crate::config::RefreshConfig;
 use crate::metrics::Listings;
@@ -54,11 +54,11 @@ impl Poller {
     /// Starts a poll, through the session that there is with its scenario, if there is one.
     pub(super) fn start(
         &self,
-        due: Due,
+        due: DuePoll,
         session: Option<Arc<dyn Session>>,
         refresh: &RefreshConfig,
     ) -> AbortOnDropHandle<()> {
-        let Due { name, generation, target, protocol, request, is_stranger } = due;
+        let DuePoll { name, generation, target, protocol, request, is_stranger } = due;
         let way = match (session, protocol) {
             (Some(session), Some(protocol)) => PollMode::Session(protocol, session),
             (None, Some(protocol)) => PollMode::Connect(protocol),

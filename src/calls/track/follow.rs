@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::behaviour::Behaviour;
-use super::poll_schedule::{Due, PollFailure, PollSchedule};
+use super::poll_schedule::{PollAction, PollFailure, PollSchedule};
 use super::reading::{OperationEnd, StatusReading};
 use super::{
     CompanionCall, CompanionError, CompanionReply, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool,
@@ -68,13 +68,13 @@ impl<S: ToolCaller> OperationFollower<S> {
                 self.watch.cancelling(clock.now(), self.cancel_by(&operation));
             }
             match self.watch.due(clock.now()) {
-                Due::Over(state, note) => return self.tracker.end(&self.id, state, note).await,
-                Due::At(then) => tokio::select! {
+                PollAction::Over(state, note) => return self.tracker.end(&self.id, state, note).await,
+                PollAction::At(then) => tokio::select! {
                     () = stop.wait() => return,
                     () = poke.notified() => {}
                     () = clock.sleep_until(then) => {}
                 },
-                Due::Poll => tokio::select! {
+                PollAction::Poll => tokio::select! {
                     () = stop.wait() => return,
                     () = self.poll(&operation) => {}
                 },

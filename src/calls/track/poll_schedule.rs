@@ -31,7 +31,7 @@ pub(super) struct PollSchedule {
 
 /// What is to be done now.
 #[derive(Debug, PartialEq)]
-pub(super) enum Due {
+pub(super) enum PollAction {
     /// Ask.
     Poll,
     /// Nothing until then.
@@ -71,19 +71,21 @@ impl PollSchedule {
     }
 
     /// What is to be done.
-    pub(super) fn due(&self, now: Instant) -> Due {
+    pub(super) fn due(&self, now: Instant) -> PollAction {
         if self.cancel_by.is_some_and(|by| now >= by) {
             let note = "the scenario took the wish to call it off, and did not say in time that it ended".to_owned();
-            return Due::Over(OperationState::Cancelled, note);
+            return PollAction::Over(OperationState::Cancelled, note);
         }
         if now >= self.deadline {
             let note = "it was not over when following it had to end; it may run on".to_owned();
-            return Due::Over(OperationState::TimedOut, note);
+            return PollAction::Over(OperationState::TimedOut, note);
         }
         if now >= self.next {
-            return Due::Poll;
+            return PollAction::Poll;
         }
-        Due::At([Some(self.next), Some(self.deadline), self.cancel_by].into_iter().flatten().min().unwrap_or(self.next))
+        PollAction::At(
+            [Some(self.next), Some(self.deadline), self.cancel_by].into_iter().flatten().min().unwrap_or(self.next),
+        )
     }
 
     /// It answered that the operation goes on.
@@ -160,15 +162,15 @@ mod tests {
         let (mut now, mut asked) = (begun, Vec::new());
         while asked.len() < times {
             match watch.due(now) {
-                Due::Poll => {
+                PollAction::Poll => {
                     asked.push((now - begun).as_secs());
                     watch.answered(now);
                 }
-                Due::At(then) => {
+                PollAction::At(then) => {
                     assert!(then > now, "time goes on");
                     now = then;
                 }
-                Due::Over(state, _) => panic!("over: {state}"),
+                PollAction::Over(state, _) => panic!("over: {state}"),
             }
         }
         asked
@@ -204,13 +206,13 @@ mod tests {
         let mut now = begun + seconds(2);
         for wait in [4, 8, 16, 32, 60, 60] {
             assert_eq!(watch.failed(PollFailure::NoAnswer(None), now), None);
-            assert_eq!(watch.due(now), Due::At(now + seconds(wait)));
+            assert_eq!(watch.due(now), PollAction::At(now + seconds(wait)));
             now += seconds(wait);
         }
         watch.answered(now);
-        assert_eq!(watch.due(now), Due::At(now + seconds(2)));
+        assert_eq!(watch.due(now), PollAction::At(now + seconds(2)));
         watch.failed(PollFailure::NoAnswer(Some(seconds(30))), now);
-        assert_eq!(watch.due(now), Due::At(now + seconds(30)), "as it asked for");
+        assert_eq!(watch.due(now), PollAction::At(now + seconds(30)), "as it asked for");
     }
 
     #[tokio::test(start_paused = true)]
@@ -219,8 +221,8 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(watch.failed(PollFailure::NoAnswer(None), begun + seconds(599)), None);
         }
-        assert_eq!(watch.due(begun + seconds(599)), Due::At(begun + seconds(600)));
-        assert!(matches!(watch.due(begun + seconds(600)), Due::Over(OperationState::TimedOut, _)));
+        assert_eq!(watch.due(begun + seconds(599)), PollAction::At(begun + seconds(600)));
+        assert!(matches!(watch.due(begun + seconds(600)), PollAction::Over(OperationState::TimedOut, _)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -256,7 +258,7 @@ mod tests {
         let (mut watch, now) = begin(&full());
         watch.cancelling(now, now + seconds(7));
         watch.cancelling(now, now + seconds(100));
-        assert_eq!(watch.due(now), Due::At(now + seconds(1)), "looked after soon");
-        assert!(matches!(watch.due(now + seconds(7)), Due::Over(OperationState::Cancelled, _)));
+        assert_eq!(watch.due(now), PollAction::At(now + seconds(1)), "looked after soon");
+        assert!(matches!(watch.due(now + seconds(7)), PollAction::Over(OperationState::Cancelled, _)));
     }
 }

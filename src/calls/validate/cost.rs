@@ -18,7 +18,7 @@ use super::weight::{self, Weights};
 
 /// How much a check may cost, and counting that.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct CheckBounds {
     /// A unit is about one keyword applied to one value, or a few bytes compared.
     work: u64,
     /// Pairs of a schema and a value that are looked at while counting.
@@ -28,10 +28,10 @@ struct Bounds {
 }
 
 /// The bounds of any check.
-const ANY: Bounds = Bounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
+const ANY: CheckBounds = CheckBounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
 /// The bounds of a check that takes no longer than handing it to another thread and back, which is some 50 microseconds where the thread
 /// sleeps, and needs no larger stack than any thread has.
-const BRIEF: Bounds = Bounds { work: 1_000, visits: 1_000, depth: 32 };
+const BRIEF: CheckBounds = CheckBounds { work: 1_000, visits: 1_000, depth: 32 };
 /// The work of dividing two numbers of which one is a fraction.
 const FRACTION: u64 = 100;
 /// Schemas around a reference that are compared with its target in one unit of work, to see that it does not lead back.
@@ -76,7 +76,7 @@ enum CostKind {
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     references: References<'a>,
-    bounds: Bounds,
+    bounds: CheckBounds,
     counts: CostKind,
     /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
     counted: HashMap<(usize, usize), Option<u64>>,

@@ -16,7 +16,7 @@ use crate::protocols::{Known, ListRequest, Protocol};
 use crate::transports::TransportError;
 
 /// A poll that is due.
-pub(in crate::engine) struct Due {
+pub(in crate::engine) struct DuePoll {
     pub(in crate::engine) name: ScenarioName,
     pub(in crate::engine) generation: u64,
     pub(in crate::engine) target: Target,
@@ -29,7 +29,7 @@ pub(in crate::engine) struct Due {
 
 impl Scenario {
     /// The poll that is due now, if one is. It counts as begun.
-    pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<Due> {
+    pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<DuePoll> {
         let is_due = self.polls.next.is_some_and(|(at, _)| at <= now.mono);
         if !is_due || self.polls.under_way.is_some() || !self.may_be_polled() {
             return None;
@@ -45,7 +45,7 @@ impl Scenario {
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
         };
         let (name, protocol) = (self.name.clone(), self.protocol.clone());
-        Some(Due { name, generation: self.polls.generation, target, protocol, request, is_stranger })
+        Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })
     }
 
     /// The poll that was due is under way.

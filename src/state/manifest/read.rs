@@ -13,7 +13,7 @@ use crate::model::{Category, Digest, Extra, Facts, JsonText, Manifest, Permissio
 
 /// Reads a stored manifest. Fails with what is wrong when it is not one that [`super::write()`] made.
 pub fn read(document: &str) -> Result<Manifest, Error> {
-    let mut members: Members<'_> = serde_json::from_str(document)?;
+    let mut members: StoredMembers<'_> = serde_json::from_str(document)?;
     let mut shared = Shared::default();
     let tools = members.need::<Vec<_>>("tools")?.into_iter().map(|members| tool(members, &mut shared).map(Arc::new));
     let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
@@ -40,7 +40,7 @@ pub fn read(document: &str) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-fn scenario(mut members: Members<'_>) -> Result<ScenarioInfo, Error> {
+fn scenario(mut members: StoredMembers<'_>) -> Result<ScenarioInfo, Error> {
     Ok(ScenarioInfo {
         name: members.need("name")?,
         version: members.need("version")?,
@@ -50,7 +50,7 @@ fn scenario(mut members: Members<'_>) -> Result<ScenarioInfo, Error> {
     })
 }
 
-fn tool(mut members: Members<'_>, shared: &mut Shared) -> Result<Tool, Error> {
+fn tool(mut members: StoredMembers<'_>, shared: &mut Shared) -> Result<Tool, Error> {
     let metadata = members.need::<&RawValue>("metadata")?;
     Ok(Tool {
         name: members.need("name")?,
@@ -65,7 +65,7 @@ fn tool(mut members: Members<'_>, shared: &mut Shared) -> Result<Tool, Error> {
 
 /// The facts of a tool, which are stored as part of its metadata only.
 fn facts(metadata: &RawValue, shared: &mut Shared) -> Result<Arc<Facts>, Error> {
-    let mut members: Members<'_> = serde_json::from_str(metadata.get())?;
+    let mut members: StoredMembers<'_> = serde_json::from_str(metadata.get())?;
     let tags = members.take::<Box<[Arc<str>]>>("tags")?.unwrap_or_default();
     let facts = Facts {
         enabled_by_default: members.need("enabled_by_default")?,
@@ -89,7 +89,7 @@ fn permission(value: &RawValue) -> Permission {
     }
 }
 
-fn category(mut members: Members<'_>) -> Result<Category, Error> {
+fn category(mut members: StoredMembers<'_>) -> Result<Category, Error> {
     Ok(Category {
         id: members.need("id")?,
         name: members.need("name")?,
@@ -135,9 +135,9 @@ impl Shared {
 }
 
 /// The members of one object that have not been taken yet, in the order in which they were written.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct StoredMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Members<'a> {
+impl<'a> StoredMembers<'a> {
     /// Takes a member out, if it is there. Of several with one name the last one counts.
     fn take<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
         let Some(at) = self.0.iter().rposition(|(own, _)| own == name) else { return Ok(None) };
@@ -164,9 +164,9 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for StoredMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(StoredMembersVisitor)
     }
 }
 
@@ -174,10 +174,10 @@ impl<'de> Deserialize<'de> for Members<'de> {
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct MembersVisitor;
+struct StoredMembersVisitor;
 
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+impl<'de> Visitor<'de> for StoredMembersVisitor {
+    type Value = StoredMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -188,6 +188,6 @@ impl<'de> Visitor<'de> for MembersVisitor {
         while let Some((Name(name), value)) = map.next_entry()? {
             members.push((name, value));
         }
-        Ok(Members(members))
+        Ok(StoredMembers(members))
     }
 }
