@@ -36,6 +36,7 @@ mod scenarios;
 mod search;
 mod serve;
 mod sse;
+mod state;
 mod table;
 mod tools;
 mod watch;
@@ -88,6 +89,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force.
     Config(config::ConfigArgs),
+    /// Back up the stored state, or put a backup in its place.
+    State(state::StateArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
     /// Print manual pages.
@@ -161,6 +164,7 @@ impl Command {
             Self::Check(command) => command.run().await,
             Self::Doctor(command) => command.run().await,
             Self::Config(command) => command.run(),
+            Self::State(command) => command.run(),
             Self::Man(command) => command.run(),
             Self::Completions(command) => {
                 command.run();

@@ -19,5 +19,6 @@ mod operator_commands;
 mod search;
 mod serve;
 mod service_manager;
+mod state;
 mod unreachable;
 mod watch;

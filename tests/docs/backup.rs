@@ -1,25 +1,28 @@
-//! The backup that `docs/operations.md` describes: a copy of the state file of a stopped daemon.
+//! The backup that `docs/operations.md` describes, by the commands that it prints.
 
 use std::fs;
 
+use crate::markdown::Document;
 use crate::support::command::{Home, json};
 
-/// Where the state file is below a home folder.
-const STATE: &str = ".state/callsheet/state.db";
+/// Runs a command as the page prints it, on a line of its own.
+fn run_printed(home: &Home, command: &str) {
+    let page = Document::read("docs/operations.md").text;
+    assert!(page.lines().any(|line| line == command), "docs/operations.md does not print `{command}`");
+    home.run(&command.split(' ').skip(1).collect::<Vec<_>>()).ok();
+}
 
 #[test]
-fn a_copied_state_file_restores_preferences() {
+fn a_backup_of_a_running_daemon_restores_preferences_elsewhere() {
     let home = Home::with("");
-    let mut daemon = home.serve(&[]);
+    let daemon = home.serve(&[]);
     let target = "tool:notes/add_note";
     home.run(&["prefs", "set", target, "--enabled", "false", "--url", &daemon.url]).ok();
-    daemon.signal("TERM");
-    assert_eq!(daemon.ended().0, Some(0));
-    assert!(!home.path(&format!("{STATE}-wal")).exists(), "after a clean stop one file has everything");
+    run_printed(&home, "callsheet state export backup.db");
 
     let restored = Home::with("");
-    fs::create_dir_all(restored.path(STATE).parent().unwrap()).unwrap();
-    fs::copy(home.path(STATE), restored.path(STATE)).unwrap();
+    fs::copy(home.path("backup.db"), restored.path("backup.db")).unwrap();
+    run_printed(&restored, "callsheet state import backup.db");
     let daemon = restored.serve(&[]);
     let listed = json(&restored.run(&["prefs", "list", "--json", "--url", &daemon.url]).ok());
     let preference = &listed["preferences"][0];

@@ -9,6 +9,8 @@ use crate::state::{StateError, StateErrorKind};
 pub(super) const OPEN: &str = "cannot open the stored state";
 pub(super) const LOAD: &str = "cannot read the stored state";
 pub(super) const SAVE: &str = "cannot store a change";
+pub(super) const EXPORT: &str = "cannot export the state";
+pub(super) const IMPORT: &str = "cannot import the state";
 
 /// Says what SQLite said, and the next step for that kind of failure.
 pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {

@@ -16,7 +16,7 @@ use crate::runtime::Clock;
 use crate::state::StateError;
 
 /// How long a write waits for another program, such as a `sqlite3` shell, that has the file locked.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// SQLite keeps these beside the file; they belong to it.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
 /// Earlier versions kept prepared lists in these files beside the database. They are not read any more.
@@ -133,7 +133,7 @@ pub(super) fn open_or_replace(
             Checked::Damaged(damage) => damage,
         },
     };
-    let aside = move_aside(path, clock)?;
+    let aside = move_aside(path, "damaged", clock)?;
     let finding = Finding::new(
         FindingCode::StateRepaired,
         format!(
@@ -198,7 +198,7 @@ fn open_checked(path: &Path) -> Result<Checked, StateError> {
     }
 }
 
-enum Opened {
+pub(super) enum Opened {
     Usable(Connection),
     /// The check found this.
     Unsound(String),
@@ -206,7 +206,7 @@ enum Opened {
     NotOurs(String),
 }
 
-fn try_open(path: &Path) -> rusqlite::Result<Opened> {
+pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     // No URI: a path that happens to begin with `file:` is a path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
@@ -245,18 +245,18 @@ fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     Ok(Opened::Usable(connection))
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
 }
 
-/// Renames the file and its companions so that they still belong together, and returns the new place.
-fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
+/// Renames the file and its companions so that they still belong together, to `<file>.<label>-<UTC time>`, and returns the new place.
+pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathBuf, StateError> {
     let stamp = clock.wall().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let mut aside = beside(path, &format!(".damaged-{stamp}"));
+    let mut aside = beside(path, &format!(".{label}-{stamp}"));
     let mut others = 1;
     while COMPANIONS.iter().any(|companion| beside(&aside, companion).exists()) {
         others += 1;
-        aside = beside(path, &format!(".damaged-{stamp}-{others}"));
+        aside = beside(path, &format!(".{label}-{stamp}-{others}"));
     }
     for companion in COMPANIONS {
         match fs::rename(beside(path, companion), beside(&aside, companion)) {
@@ -264,7 +264,7 @@ fn move_aside(path: &Path, clock: Clock) -> Result<PathBuf, StateError> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let message = format!(
-                    "the file is damaged and cannot be moved to `{}`: {error}; move it away yourself and start again",
+                    "the file is {label} and cannot be moved to `{}`: {error}; move it away yourself and try again",
                     aside.display()
                 );
                 return Err(StateError::new(OPEN, path, message));
@@ -280,7 +280,7 @@ pub(super) fn has_log(path: &Path) -> bool {
 }
 
 /// The path with `ending` added to its file name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path.as_os_str());
     name.push(ending);
     name.into()
@@ -295,7 +295,7 @@ fn private_folder() -> DirBuilder {
 }
 
 /// Opens for reading and writing; what is not there is made for this user only.
-fn private_file() -> OpenOptions {
+pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

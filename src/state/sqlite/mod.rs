@@ -4,6 +4,7 @@
 //! commit has reached the disk (WAL with `synchronous=FULL`). A lock on `<file>.lock` keeps a second daemon away. The store never
 //! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
 
+mod backup;
 mod calls;
 mod columns;
 mod failure;
@@ -26,6 +27,7 @@ use crate::runtime::{Clock, tasks};
 use failure::{LOAD, OPEN, SAVE};
 use writer::{Job, StoreWriter};
 
+pub use backup::{export, import};
 pub use file::LockHolder;
 
 /// Saves and loads that may wait for the writer; further ones wait to be queued.

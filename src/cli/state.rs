@@ -1,0 +1,89 @@
+//! `callsheet state export` and `callsheet state import`: a copy of what outlives the daemon, and the way back.
+//!
+//! Works on the files themselves, so that it needs no daemon. An export may be made beside a running one.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::{CommandError, output};
+use crate::config::{self, LoadOptions};
+use crate::runtime::Clock;
+use crate::state::{StateError, sqlite};
+
+/// Arguments of `state`.
+#[derive(Debug, Args)]
+pub(super) struct StateArgs {
+    #[command(subcommand)]
+    command: StateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StateCommand {
+    /// Write a copy of the state to a new file. A daemon may be running.
+    Export(CopyArgs),
+    /// Replace the state by an exported copy. The daemon must be stopped; the replaced state is kept beside the new one.
+    Import(CopyArgs),
+}
+
+#[derive(Debug, Args)]
+struct CopyArgs {
+    /// The exported file. The daemon's identity is kept beside it in `FILE.id`.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Configuration file to take `state.path` from, as `serve` takes it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Database file (`state.path`).
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    state: Option<PathBuf>,
+}
+
+impl StateArgs {
+    pub(super) fn run(self) -> Result<(), CommandError> {
+        match self.command {
+            StateCommand::Export(copy) => copy.export(),
+            StateCommand::Import(copy) => copy.import(),
+        }
+    }
+}
+
+impl CopyArgs {
+    fn export(&self) -> Result<(), CommandError> {
+        let state = self.state()?;
+        sqlite::export(&state, &self.file).map_err(|error| refused(&error))?;
+        output::line(&format!("exported `{}` to `{}`", shown(&state), shown(&self.file)));
+        Ok(())
+    }
+
+    fn import(&self) -> Result<(), CommandError> {
+        let state = self.state()?;
+        let replaced = sqlite::import(&state, &self.file, Clock::system()).map_err(|error| refused(&error))?;
+        output::line(&format!("imported `{}` into `{}`", shown(&self.file), shown(&state)));
+        if let Some(replaced) = replaced {
+            output::note(&format!("the state that was there before is `{}`", shown(&replaced)));
+        }
+        Ok(())
+    }
+
+    /// The database that `serve` would use.
+    fn state(&self) -> Result<PathBuf, CommandError> {
+        if let Some(state) = &self.state {
+            return Ok(state.clone());
+        }
+        let mut options = LoadOptions::from_process();
+        options.file.clone_from(&self.config);
+        Ok(config::load(&options)?.config.state.path)
+    }
+}
+
+/// The error as the command line prints it: what happened, and the next step as the hint.
+fn refused(error: &StateError) -> CommandError {
+    let text = error.to_string();
+    let (message, hint) = output::next_step(&text);
+    CommandError::Refused { message: message.into(), hint: hint.map(str::to_owned) }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,124 @@
+//! `callsheet state export` and `import`: a copy beside a running daemon, its way back, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+
+use crate::support::command::Home;
+
+const TARGET: &str = "tool:notes/find_notes";
+
+/// Has a daemon make and leave a state.
+fn used(home: &Home) {
+    let mut running = home.serve(&["--state", "state.db"]);
+    running.signal("TERM");
+    assert_eq!(running.ended().0, Some(0));
+}
+
+/// The preferences as the daemon on this home has them.
+fn preferences(home: &Home) -> String {
+    let running = home.serve(&["--state", "state.db"]);
+    home.run(&["prefs", "list", "--url", &running.url, "--json"]).ok()
+}
+
+#[test]
+fn an_export_beside_a_running_daemon_brings_its_preferences_to_another_home() {
+    let home = Home::with("");
+    let running = home.serve(&["--state", "state.db"]);
+    home.run(&["prefs", "set", TARGET, "--enabled", "false", "--url", &running.url]).ok();
+
+    let said = home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
+
+    assert_eq!(said, "exported `state.db` to `copy.db`\n");
+    let other = Home::with("");
+    fs::copy(home.path("copy.db"), other.path("copy.db")).unwrap();
+    assert_eq!(
+        other.run(&["state", "import", "copy.db", "--state", "state.db"]).ok(),
+        "imported `copy.db` into `state.db`\n"
+    );
+    let kept = preferences(&other);
+    assert!(kept.contains(TARGET), "the preferences after the import: {kept}");
+}
+
+#[test]
+fn an_import_keeps_the_state_that_was_there_before() {
+    let home = Home::with("");
+    used(&home);
+    home.run(&["state", "export", "empty.db", "--state", "state.db"]).ok();
+    let mut running = home.serve(&["--state", "state.db"]);
+    home.run(&["prefs", "set", TARGET, "--enabled", "false", "--url", &running.url]).ok();
+    running.signal("TERM");
+    running.ended();
+
+    let ran = home.run(&["state", "import", "empty.db", "--state", "state.db"]);
+
+    let aside = ran.err.split('`').nth(1).unwrap_or_default().to_owned();
+    assert!(aside.starts_with("state.db.replaced-"), "{ran:?}");
+    assert!(!preferences(&home).contains(TARGET), "the imported state has no preference");
+}
+
+#[test]
+fn an_import_is_refused_while_a_daemon_runs_on_the_state() {
+    let home = Home::with("");
+    let running = home.serve(&["--state", "state.db"]);
+    home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
+
+    let said = home.run(&["state", "import", "copy.db", "--state", "state.db"]).failed(1);
+
+    assert!(said.contains("another daemon") && said.contains("hint: stop that one"), "{said}");
+    drop(running);
+}
+
+#[test]
+fn what_is_no_export_is_refused_and_the_state_stays() {
+    let home = Home::with("");
+    used(&home);
+    let before = fs::read(home.path("state.db")).unwrap();
+    home.write("text.db", "this is a text and no database, and it is long enough to have a header of its own");
+    home.write("empty.db", "");
+    fs::write(home.path("half.db"), &before[..before.len() / 2]).unwrap();
+    rusqlite::Connection::open(home.path("other.db")).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+
+    for (file, why) in [
+        ("text.db", "damaged or no database"),
+        ("empty.db", "it is empty"),
+        ("half.db", "damaged"),
+        ("other.db", "another program's database"),
+        ("missing.db", "no such file"),
+    ] {
+        let said = home.run(&["state", "import", file, "--state", "state.db"]).failed(1);
+        assert!(said.contains(why) && said.contains(file) && said.contains("hint: "), "{file}: {said}");
+        assert_eq!(fs::read(home.path("state.db")).unwrap(), before, "the state after {file}");
+    }
+}
+
+#[test]
+fn an_export_writes_over_no_file_and_leaves_none_behind_when_it_fails() {
+    let home = Home::with("");
+    used(&home);
+    home.write("taken.db", "mine");
+    home.write("damaged.db", "this is a text and no database, and it is long enough to have a header of its own");
+
+    let taken = home.run(&["state", "export", "taken.db", "--state", "state.db"]).failed(1);
+    let damaged = home.run(&["state", "export", "new.db", "--state", "damaged.db"]).failed(1);
+    let missing = home.run(&["state", "export", "new.db", "--state", "missing.db"]).failed(1);
+
+    assert!(taken.contains("exists already"), "{taken}");
+    assert_eq!(fs::read_to_string(home.path("taken.db")).unwrap(), "mine");
+    assert!(damaged.contains("not a database"), "{damaged}");
+    assert!(missing.contains("no such file"), "{missing}");
+    assert!(!home.path("new.db").exists(), "a failed export leaves no file");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_is_readable_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::with("");
+    used(&home);
+    home.run(&["state", "export", "copy.db", "--state", "state.db"]).ok();
+
+    let mode = fs::metadata(home.path("copy.db")).unwrap().permissions().mode();
+
+    assert_eq!(mode & 0o777, 0o600, "mode {mode:o}");
+}
