@@ -1,7 +1,8 @@
 //! How good search is, and how fast: on the corpus when it is there, and on generated catalogs.
 //!
-//! The corpus is the in-domain part of Seal-Tools: `search/sealtools-tools.jsonl` and `search/sealtools-in-domain.jsonl` below
-//! `CALLSHEET_CORPUS`. The weights were chosen by every other query (the even ones), with the odd ones in sight.
+//! The corpus is in `search/` below `CALLSHEET_CORPUS`: the in-domain part of Seal-Tools (`sealtools-*.jsonl`), and everyday questions of
+//! MetaTool that are answered by one tool or by two (`metatool-*.jsonl`). The weights were chosen by every other query of the first (the
+//! even ones), with the odd ones in sight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
@@ -27,6 +28,7 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     if let Some(corpus) = std::env::var_os("CALLSHEET_CORPUS") {
         rows.extend(quality(Path::new(&corpus))?);
+        rows.extend(everyday_quality(Path::new(&corpus))?);
     }
     for (tools, most) in [(10_000, 1.0), (100_000, 10.0)] {
         rows.extend(speed(tools, most)?);
@@ -34,18 +36,45 @@ pub(crate) fn run(_: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The lines of a file of the corpus.
+fn read(corpus: &Path, name: &str) -> Result<Vec<Value>> {
+    let path = corpus.join("search").join(name);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+/// Recall among the first five for everyday questions, of which many are made of small words.
+fn everyday_quality(corpus: &Path) -> Result<Vec<Row>> {
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let tools = read(corpus, "metatool-tools.jsonl")?;
+    let tools = tools.iter().map(|tool| plain(&text(tool, "name"), &text(tool, "description"), &json!({})));
+    let tools = tools.collect::<Result<Vec<_>>>()?;
+    let count = tools.len();
+    let catalog = build(&Inputs { offers: BTreeMap::from([offer("meta", tools, Vec::new())?]), ..Inputs::default() });
+    let view = View::select(&catalog, &ViewQuery::default());
+    let queries = read(corpus, "metatool-queries.jsonl")?;
+    let row = |kind: &str| {
+        let asked: Vec<&Value> = queries.iter().filter(|query| text(query, "id").starts_with(kind)).collect();
+        let found = asked.iter().map(|query| {
+            let right: BTreeSet<&str> =
+                query["tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let hits = view.rank(&text(query, "query"), 5);
+            share(hits.iter().filter(|hit| right.contains(&*hit.tool.id.tool)).count(), right.len())
+        });
+        let recall = found.sum::<f64>() / share(asked.len(), 1);
+        let name = format!("search, {count} tools, {} {kind} questions: right tools among the first five", asked.len());
+        Row::new(format!("search.everyday.{kind}"), name, recall, "").at_least(0.61)
+    };
+    Ok(vec![row("single"), row("multi")])
+}
+
 /// Recall among the first five and precision of the first.
 fn quality(corpus: &Path) -> Result<Vec<Row>> {
-    let read = |name: &str| -> Result<Vec<Value>> {
-        let path = corpus.join("search").join(name);
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
-    };
-    let tools = read("sealtools-tools.jsonl")?.iter().map(seal_tool).collect::<Result<Vec<_>>>()?;
+    let tools = read(corpus, "sealtools-tools.jsonl")?.iter().map(seal_tool).collect::<Result<Vec<_>>>()?;
     let count = tools.len();
     let catalog = build(&Inputs { offers: BTreeMap::from([offer("seal", tools, Vec::new())?]), ..Inputs::default() });
     let view = View::select(&catalog, &ViewQuery::default());
-    let queries = read("sealtools-in-domain.jsonl")?;
+    let queries = read(corpus, "sealtools-in-domain.jsonl")?;
     let mut scores = Vec::new();
     for query in &queries {
         let right: BTreeSet<&str> =

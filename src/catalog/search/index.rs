@@ -54,7 +54,7 @@ struct Maker {
 impl Maker {
     fn new(scenario: &ScenarioName) -> Self {
         let (mut splitter, mut terms) = (Splitter::default(), Vec::new());
-        splitter.split(scenario.as_str(), |word| terms.push(TermHash::from_word(stem(word))));
+        splitter.split(scenario.as_str(), |word| terms.push(TermHash::from_word(&stem(word))));
         Self {
             splitter,
             scenario: terms,
@@ -83,7 +83,7 @@ impl Maker {
             let terms = &mut fields[field as usize];
             splitter.split(text, |word| {
                 if terms.len() < bm25f::FIELD_WORDS {
-                    terms.push(TermHash::from_word(stem(word)));
+                    terms.push(TermHash::from_word(&stem(word)));
                 }
             });
         });

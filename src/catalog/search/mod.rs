@@ -22,6 +22,7 @@ mod names;
 mod palette;
 mod query;
 mod rank;
+mod stop_words;
 mod tokenizer;
 
 pub use fields::{Field, Fields};

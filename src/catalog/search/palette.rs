@@ -71,7 +71,7 @@ impl Typed {
             }
         });
         let letters = words.iter().map(|word| word.chars().collect()).collect();
-        let terms = words.iter().map(|word| TermHash::from_word(stem(word))).collect();
+        let terms = words.iter().map(|word| TermHash::from_word(&stem(word))).collect();
         Self { whole, words, letters, terms }
     }
 }

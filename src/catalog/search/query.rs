@@ -1,6 +1,7 @@
 //! What a search asks for: its words, and which of them stand in one sentence.
 
 use super::leaf::TermHash;
+use super::stop_words::is_stop_word;
 use super::tokenizer::{Splitter, is_data, stem};
 
 /// Different words of a search that are looked up; further ones do not count.
@@ -18,12 +19,26 @@ pub(super) struct SearchQuery {
 }
 
 impl SearchQuery {
+    /// Reads a question. Words that say little of what is wanted, such as `the` and `please`, count only where there is no other word.
     pub(super) fn parse(text: &str) -> Self {
+        let query = Self::of_words(text, |word| !is_stop_word(word));
+        if query.terms.is_empty() { Self::of_words(text, |_| true) } else { query }
+    }
+
+    fn of_words(text: &str, counts: impl Fn(&str) -> bool) -> Self {
         let (mut query, mut splitter) = (Self::default(), Splitter::default());
         for sentence in sentences(text) {
             let mut places = Vec::new();
             for run in sentence.split_whitespace() {
-                splitter.split_unless(run, is_data, |word| query.put(TermHash::from_word(stem(word)), &mut places));
+                splitter.split_unless(
+                    run,
+                    |word| is_data(word) || is_stop_word(word.text()),
+                    |word| {
+                        if counts(word) {
+                            query.put(TermHash::from_word(&stem(word)), &mut places);
+                        }
+                    },
+                );
             }
             if !places.is_empty() {
                 query.sentences.push(places);
@@ -88,6 +103,16 @@ mod tests {
         assert_eq!((query.terms.len(), query.sentences.len()), (2, 0));
         let query = SearchQuery::parse("read files. Send files.");
         assert_eq!((query.terms.len(), query.sentences), (3, vec![vec![0, 1], vec![2, 1]]));
+    }
+
+    #[test]
+    fn stop_words_count_only_where_there_is_no_other_word() {
+        assert_eq!(
+            SearchQuery::parse("how do I get the weather in Paris").terms,
+            SearchQuery::parse("weather Paris").terms
+        );
+        assert_eq!(SearchQuery::parse("What's on? Please tell me").terms.len(), 6);
+        assert_eq!(SearchQuery::parse("the").terms.len(), 1);
     }
 
     #[test]

@@ -20,10 +20,8 @@ use crate::server::api::lookup;
 use crate::server::http::error::Problem;
 use crate::server::http::params;
 use crate::server::http::params::ParamType;
-use crate::server::http::query::{Param, QueryParams, bad_value, many, once};
+use crate::server::http::query::{Param, QueryParams, bad_value, many, once, question};
 
-/// Characters of `q`: a page of text.
-const MAX_QUERY_LENGTH: usize = 4_000;
 /// Answers when `limit` is not given.
 const DEFAULT_LIMIT: usize = 20;
 /// Answers at most.
@@ -33,8 +31,9 @@ const MOST_RECENT: usize = 100;
 
 /// What may be asked with.
 pub(in crate::server) const PARAMS: &[Param] = &[
-    once("q").takes(ParamType::Text(MAX_QUERY_LENGTH)).about(
-        "What the tool is to do, or in `mode=palette` what was typed; only there it may be empty.",
+    once("q").about(
+        "What the tool is to do, or in `mode=palette` what was typed; only there it may be empty. What follows the first 4,000 characters \
+         does not count.",
         "read a file",
     ),
     once("mode")
@@ -131,10 +130,7 @@ pub(in crate::server) async fn search(
 impl SearchRequest {
     fn parse(raw: Option<&str>) -> Result<Self, Problem> {
         let query = QueryParams::parse(raw, PARAMS)?;
-        let text = query.optional("q").unwrap_or_default();
-        if text.chars().nth(MAX_QUERY_LENGTH).is_some() {
-            return Err(bad_value("q", text, &format!("at most {MAX_QUERY_LENGTH} characters")));
-        }
+        let text = question(query.optional("q").unwrap_or_default());
         let palette = match query.optional("mode") {
             None | Some("rank") => false,
             Some("palette") => true,

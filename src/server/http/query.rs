@@ -103,8 +103,8 @@ impl QueryParams {
 }
 
 const FREE_TEXT: &str = "1 to 200 characters without control characters";
-/// Characters of `q`: each word is looked for in every tool.
-const LONGEST_SEARCH: usize = 1_000;
+/// Characters of `q` that count, about a page of text: each word is looked for in every tool.
+const QUESTION_LENGTH: usize = 4_000;
 /// Characters of `sticky`: nothing that was handed out is as long.
 const LONGEST_STICKY: usize = 8_000;
 
@@ -140,9 +140,10 @@ impl ListQuery {
         params::SCENARIOS,
         params::CATEGORIES,
         params::TAGS,
-        once("q")
-            .takes(ParamType::Text(LONGEST_SEARCH))
-            .about("Only tools that fit these words, the best first.", "read a file"),
+        once("q").about(
+            "Only tools that fit these words, the best first. What follows the first 4,000 characters does not count.",
+            "read a file",
+        ),
         once("max_tools")
             .takes(ParamType::Count(0, u32::MAX))
             .about("So many tools at most; 0 lifts the limit of the format, too.", "20"),
@@ -186,7 +187,7 @@ impl ListQuery {
             scenarios: scenarios.collect::<Result<_, _>>()?,
             categories: texts("category")?,
             tags: texts("tag")?,
-            q: search(query.optional("q"))?,
+            q: search(query.optional("q")),
             max_tools: max_tools(query.optional("max_tools"))?,
             max_tokens: max_tokens(query.optional("max_tokens"))?,
             defer: defer(query)?,
@@ -224,14 +225,17 @@ fn with_options(
     })
 }
 
-/// The text of a search, in one spelling for equal ones, so that they share a prepared answer; nothing when it has no words.
-fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
-    let text = text.unwrap_or_default();
-    if text.chars().nth(LONGEST_SEARCH).is_some() {
-        return Err(bad_value("q", text, &format!("at most {LONGEST_SEARCH} characters")));
-    }
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    Ok((!words.is_empty()).then(|| words.join(" ")))
+/// The part of a question that counts: its first [`QUESTION_LENGTH`] characters. A longer one is cut and not refused, because clients
+/// send what their users wrote.
+pub(in crate::server) fn question(text: &str) -> &str {
+    text.char_indices().nth(QUESTION_LENGTH).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The text of a search with single blanks, so that equal ones share a prepared answer; `None` when it has no words. Letters keep their
+/// case: `createDirectory` is two words only as it is written.
+fn search(text: Option<&str>) -> Option<String> {
+    let words: Vec<&str> = question(text.unwrap_or_default()).split_whitespace().collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 fn max_tokens(text: Option<&str>) -> Result<Option<usize>, Problem> {
