@@ -509,6 +509,49 @@ async fn there_is_room_for_so_many_and_what_waits_is_not_pushed_out() {
     daemon.stop().await;
 }
 
+/// Has the store refuse every change of approvals, until it is given back with `DROP TRIGGER`.
+fn refusing_store(home: &Home) -> rusqlite::Connection {
+    let store = rusqlite::Connection::open(home.state()).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON approvals BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    store.execute_batch(refuse).unwrap();
+    store
+}
+
+#[tokio::test]
+async fn an_approval_that_cannot_be_stored_sends_no_call() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let daemon = office(&home, &callee).await;
+    let id = ask(&daemon, "sda1").await;
+    let store = refusing_store(&home);
+
+    let refused = decide(&daemon, &id, "approve", &json!({})).await;
+
+    assert!(refused.status >= 500, "{refused:?}");
+    assert_eq!(callee.ran().len(), 0, "calls that reached the scenario");
+    assert_eq!(shown(&daemon, &id).await["state"], "waiting");
+    store.execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(decide(&daemon, &id, "approve", &json!({})).await.status, 200);
+    assert_eq!(callee.ran().len(), 1, "calls that reached the scenario");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_stored_takes_no_place() {
+    let (home, callee) = (Home::new(), Callee::echo(disks()).await);
+    let mut config = config(&home, &callee);
+    config.calls.approvals_max = 1;
+    let daemon = Daemon::ready(config).await;
+    let store = refusing_store(&home);
+    for disk in ["sda1", "sda2", "sda3"] {
+        let refused = call(&daemon, &json!({"tool_name": "wipe", "arguments": {"disk": disk}})).await;
+        assert_eq!(refused.json()["code"], "approval_not_stored", "{disk}: {refused:?}");
+    }
+    store.execute_batch("DROP TRIGGER refuse").unwrap();
+    ask(&daemon, "sda4").await;
+    assert_eq!(callee.ran().len(), 0, "calls that reached the scenario");
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn whoever_follows_hears_of_it() {
     let home = Home::new();

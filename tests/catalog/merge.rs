@@ -172,7 +172,7 @@ fn the_narrower_target_wins_setting_by_setting() {
         (true, "global scenario:files", true, "global scenario:files", 1),
         (false, "global category:io", true, "global scenario:files", 2),
         (true, "global tag:a", true, "global scenario:files", 2),
-        // The tags disagree: the safer one holds, though it comes later.
+        // The tags disagree: the safer one holds.
         (false, "global tag:z", false, "global tag:z", 2),
         (true, "global tool:files/read", false, "global tag:z", 2),
     ];
@@ -185,6 +185,22 @@ fn the_narrower_target_wins_setting_by_setting() {
         let source = effective.approval_source.to_string();
         assert_eq!((effective.requires_approval, &*source), (approval, approval_source), "{target}");
         assert_eq!(effective.priority, priority, "{target}");
+    }
+}
+
+#[test]
+fn of_two_tags_that_disagree_the_safer_one_holds_in_every_order() {
+    let off = Settings { enabled: Some(false), approval: Some(ApprovalPolicy::Require), ..inherit() };
+    let on = Settings { enabled: Some(true), approval: Some(ApprovalPolicy::Skip), ..inherit() };
+    for tags in [["a", "z"], ["z", "a"]] {
+        for (safer, other) in [("tag:a", "tag:z"), ("tag:z", "tag:a")] {
+            let mut inputs = Inputs::default();
+            put(&mut inputs, offer("files", &[tool("read").tag(tags[0]).tag(tags[1])]));
+            inputs.preferences = preferences(&[("global", safer, off.clone()), ("global", other, on.clone())]);
+            let effective = found_one(&build(&inputs), "files/read").effective.clone();
+            assert!(!effective.enabled, "tags {tags:?}, {safer} switches off: {effective:?}");
+            assert!(effective.requires_approval, "tags {tags:?}, {safer} requires approval: {effective:?}");
+        }
     }
 }
 

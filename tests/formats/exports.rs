@@ -290,6 +290,43 @@ fn strict_tools_of_one_request_get_their_places_in_order() {
     assert_eq!(rendered.findings.len(), 10, "each that is not strict is told");
 }
 
+/// Whether each of these tools is offered as strict, in order.
+fn strict_marks(id: &str, schemas: &[Value]) -> Vec<bool> {
+    let strict = formats::FormatOptions { strict: true, ..formats::FormatOptions::default() };
+    let format = formats::with_options(formats::by_id(id).unwrap(), strict).unwrap();
+    let tools = schemas.iter().zip(10..).map(|(schema, n)| tool("s", &format!("t{n}"), &schema.to_string()));
+    let rendered = render(&view(vec![part("s", tools.collect(), Vec::new())]), then(), format);
+    let list: Vec<Value> = serde_json::from_slice(&rendered.body).unwrap();
+    list.iter().map(|tool| tool.get("function").unwrap_or(tool).get("strict").is_some()).collect()
+}
+
+/// Anthropic takes 16 parameters with alternatives in the strict tools of one request.
+#[test]
+fn the_strict_tools_of_one_request_have_sixteen_unions_at_most() {
+    let union = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
+    let properties =
+        |count: u32| (0..count).map(|n| (format!("p{n}"), union.clone())).collect::<serde_json::Map<_, _>>();
+    let schema = |count| {
+        let properties = properties(count);
+        let required: Vec<_> = properties.keys().collect();
+        json!({"type": "object", "required": required, "properties": &properties})
+    };
+    assert_eq!(strict_marks("anthropic", &[schema(10), schema(6)]), [true, true], "16 unions");
+    assert_eq!(strict_marks("anthropic", &[schema(10), schema(7)]), [true, false], "17 unions");
+}
+
+/// OpenAI takes 15,000 characters in an `enum` of more than 250 values, and more in a shorter one.
+#[test]
+fn a_strict_enum_of_many_values_has_fifteen_thousand_characters_at_most() {
+    let schema = |count: u32, width: usize| {
+        let values: Vec<_> = (0..count).map(|n| format!("{n:0width$}")).collect();
+        json!({"type": "object", "required": ["p"], "properties": {"p": {"type": "string", "enum": values}}})
+    };
+    for (count, width, strict) in [(250, 70, true), (251, 59, true), (251, 60, false)] {
+        assert_eq!(strict_marks("openai", &[schema(count, width)]), [strict], "{count} values of {width} characters");
+    }
+}
+
 /// What OpenAI refuses, looked for in a schema that was made for it.
 fn acceptable_to_openai(schema: &Value) -> Result<(), String> {
     let root = schema.as_object().ok_or("no object")?;

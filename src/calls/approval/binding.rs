@@ -131,7 +131,7 @@ mod tests {
         let asked = request("1");
         let bound = call(&asked);
         assert_eq!(call(&ApprovalRequest { id: "2".into(), name: "other".into(), ..asked.clone() }), bound);
-        let mut changed = vec![asked.clone(); 7];
+        let mut changed = vec![asked.clone(); 9];
         changed[0].tool.tool = "format".into();
         changed[1].tool.scenario = "other".parse().unwrap();
         changed[2].arguments = JsonText::parse(r#"{"disk": "sda1" }"#).unwrap();
@@ -139,8 +139,10 @@ mod tests {
         changed[4].caller.user_id = Some("".into());
         changed[5].owner.origin = Some("http://localhost:2".into());
         changed[6].definition = "00".into();
+        changed[7].caller.profile = Some("another".into());
+        changed[8].owner.identity = Some("another".into());
         let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
-        assert_eq!(digests.len(), 8, "each differs from all others");
+        assert_eq!(digests.len(), 10, "each differs from all others");
         // What moves from one part to the next reads otherwise.
         let [mut one, mut two] = [asked.clone(), asked];
         (one.caller.chat, one.caller.profile) = (Some("ab".into()), Some("c".into()));

@@ -302,3 +302,19 @@ pub(super) fn private_file() -> OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test can take a machine's power away, so this looks at the setting that makes a commit wait for the disk
+    /// (<https://www.sqlite.org/pragma.html#pragma_synchronous>: 2 is FULL).
+    #[test]
+    fn a_commit_waits_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let Ok(Opened::Usable(connection)) = try_open(&folder.path().join("state.db")) else { panic!("it opens") };
+        let setting = |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        assert_eq!(setting("synchronous").unwrap(), rusqlite::types::Value::Integer(2));
+        assert_eq!(setting("journal_mode").unwrap(), rusqlite::types::Value::Text("wal".into()));
+    }
+}
