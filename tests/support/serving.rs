@@ -34,11 +34,18 @@ pub(crate) struct Served {
 }
 
 /// What came back.
-#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Answer {
+    /// The body as text, up to 2,000 characters of it, so that the message of a failed test can be read.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body: String = String::from_utf8_lossy(&self.body).chars().take(2_000).collect();
+        write!(f, "{} {:?} {} bytes: {body}", self.status, self.headers, self.body.len())
+    }
 }
 
 /// `[server]` as it is by default, on a free port.

@@ -241,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn trust_in_a_name_does_not_lift_a_block_of_its_identity() {
+        let here = at("7", "http://10.0.0.5:80");
+        let decided = |decision| TrustDecision { decision, party: here.clone(), source: None };
+        let both = BTreeMap::from([
+            ("pantry".parse().unwrap(), decided(Decision::Trusted)),
+            ("kitchen".parse().unwrap(), decided(Decision::Blocked)),
+        ]);
+        for vouched in [false, true] {
+            let verdict = judge(&both, &"pantry".parse().unwrap(), Some(&here), None, vouched);
+            assert_eq!(verdict.decision, Some(Decision::Blocked), "vouched: {vouched}");
+            assert!(verdict.note.as_ref().is_some_and(|note| note.contains("`kitchen`")), "{:?}", verdict.note);
+        }
+    }
+
+    #[test]
     fn a_yes_counts_for_whom_it_was_given() {
         let (id, here) = ("7", "http://10.0.0.5:80");
         for (given, now, counts) in [

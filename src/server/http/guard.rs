@@ -215,9 +215,15 @@ fn is_plainly_loopback(line: &HeaderValue) -> bool {
     let rest = line.strip_prefix(b"localhost").or_else(|| line.strip_prefix(b"127.0.0.1"));
     match rest {
         Some([]) => true,
-        Some([b':', port @ ..]) => (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit),
+        Some([b':', port @ ..]) => !port.is_empty() && is_port(port),
         _ => false,
     }
+}
+
+/// Whether this is a port as it stands in an address: digits of a number up to 65535, or no digit at all (RFC 3986 section 3.2.3).
+fn is_port(text: &[u8]) -> bool {
+    let digits = text.iter().all(u8::is_ascii_digit);
+    digits && (text.is_empty() || std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()))
 }
 
 /// `host[:port]`; user names are refused (RFC 9110 section 7.2).
@@ -227,7 +233,13 @@ fn parse_authority(text: &[u8]) -> Result<Authority, Problem> {
         let text = excerpt(&String::from_utf8_lossy(text));
         Problem::bad_request(format!("the `Host` header is `{text}`, which is not `host[:port]`"))
     };
-    authority.filter(|authority| !authority.host().is_empty()).ok_or_else(refused)
+    // `Authority` takes any text for a port, and text behind the bracket of an IPv6 address.
+    let is_exact = |authority: &Authority| match authority.as_str().as_bytes().get(authority.host().len()..) {
+        Some([]) => true,
+        Some([b':', port @ ..]) => is_port(port),
+        _ => false,
+    };
+    authority.filter(|authority| !authority.host().is_empty() && is_exact(authority)).ok_or_else(refused)
 }
 
 /// Whether the method promises not to change state (RFC 9110 section 9.2.1).
@@ -328,6 +340,29 @@ mod tests {
             assert_eq!(status("GET", headers, false), 400, "{headers:?}");
         }
         assert_eq!(status("GET", &[("host", "localhost"), ("host", "localhost")], false), 400);
+    }
+
+    #[test]
+    fn a_host_is_a_name_and_a_port_and_no_more_for_every_method() {
+        for (host, good) in [
+            ("localhost:7400", true),
+            ("localhost:65535", true),
+            ("localhost:", true),
+            ("[::1]:80", true),
+            ("localhost:65536", false),
+            ("localhost:99999", false),
+            ("localhost:evil", false),
+            ("127.0.0.1:99999999999", false),
+            ("127.0.0.1:80:80", false),
+            ("[::1]evil", false),
+            ("[::1].evil", false),
+            ("[::1]:evil", false),
+        ] {
+            let expected = if good { 200 } else { 400 };
+            for method in ["GET", "DELETE"] {
+                assert_eq!(status(method, &[("host", host)], false), expected, "{method} with `Host: {host}`");
+            }
+        }
     }
 
     #[test]
