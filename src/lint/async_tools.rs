@@ -70,16 +70,15 @@ impl<'m> ToolParameters<'m> {
 pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &mut ManifestTools<'_>) {
     let Some(behaviour) = metadata.get_non_null("async_behavior") else {
         if metadata.get("long_running") == Some(&Json::Bool(true)) {
-            let message = "the tool may take long, but nobody can follow it without `async_behavior`";
-            let hint =
-                "say how to ask for its status, or leave `long_running` out if the call itself waits for the end";
+            let message = "the tool may take long, but callers cannot follow it without `async_behavior`";
+            let hint = "add `async_behavior`, or remove `long_running` if the call itself waits for the end";
             place.report_at("/long_running", FindingCode::LongRunningUntracked, message, hint);
         }
         return;
     };
     place.within("async_behavior", |place| {
         if !matches!(behaviour, Json::Object(_)) {
-            let message = format!("`async_behavior` is an object, but this is {}", behaviour.kind());
+            let message = format!("`async_behavior` must be an object, but it is {}", behaviour.kind());
             return place.report(
                 FindingCode::AsyncIncomplete,
                 message,
@@ -90,7 +89,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
         completion(place, behaviour);
         if let Some(cancellation) = behaviour.get_non_null("cancellation") {
             place.within("cancellation", |place| {
-                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "called off", offered);
+                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "cancelled", offered);
             });
         }
     });
@@ -98,20 +97,20 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
 
 fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut ManifestTools<'_>) {
     let Some(polling) = behaviour.get_non_null("status_polling") else {
-        let message = "`async_behavior` has no `status_polling`, so nobody can ask how far the operation is";
+        let message = "`status_polling` is missing, so callers cannot poll the status of the operation";
         return place.report(
             FindingCode::AsyncIncomplete,
             message,
-            "name the `status_tool` and how to pass the operation's id",
+            "add `status_polling` with the `status_tool` and the parameter for the operation's id",
         );
     };
     place.within("status_polling", |place| {
         if polling.text_of("operation_id_field").is_none() {
-            let message = "`operation_id_field` is missing, so nobody knows the operation's id";
+            let message = "`operation_id_field` is missing, so callers cannot find the operation's id";
             place.report(
                 FindingCode::AsyncIncomplete,
                 message,
-                "name the field of the tool's answer that holds the id",
+                "name the field of the tool's answer that contains the id",
             );
         }
         partner(place, polling, ("status_tool", "status_tool_id_param"), "followed", offered);
@@ -120,17 +119,17 @@ fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut Manif
 
 fn completion(place: &mut RuleContext<'_>, behaviour: &Json<'_>) {
     let Some(conditions) = behaviour.get_non_null("completion_conditions") else {
-        let message = "`async_behavior` has no `completion_conditions`, so nobody knows when the operation has ended";
+        let message = "`completion_conditions` is missing, so callers do not know when the operation has ended";
         let hint = "name the `status_field` and the values that mean success and failure";
         return place.report(FindingCode::AsyncIncomplete, message, hint);
     };
     place.within("completion_conditions", |place| {
         if conditions.text_of("status_field").is_none() {
-            let message = "`status_field` is missing, so nobody can tell whether the operation has ended";
+            let message = "`status_field` is missing, so callers do not know when the operation has ended";
             place.report(FindingCode::AsyncIncomplete, message, "name the field of the status tool's answer");
         }
         if conditions.get("success_values").and_then(Json::list).is_none_or(<[_]>::is_empty) {
-            let message = "`success_values` is missing or empty, so the operation never succeeds";
+            let message = "`success_values` is missing or empty, so the operation can never succeed";
             place.report(FindingCode::AsyncIncomplete, message, "list the values of `status_field` that mean success");
         }
     });
@@ -150,45 +149,40 @@ fn partner(
     };
     let Some(inputs) = offered.inputs(name) else {
         let message =
-            format!("there is no tool {} in this manifest, so the operation cannot be {purpose}", quoted_excerpt(name));
-        let hint = "offer that tool, or name one that is offered";
+            format!("this manifest has no tool {}, so the operation cannot be {purpose}", quoted_excerpt(name));
+        let hint = "add that tool, or name a tool of this manifest";
         return place.report_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
     };
     let Some(id) = said.text_of(id_member) else {
-        let message = format!(
-            "`{id_member}` is missing, so nobody knows how to tell {} which operation is meant",
-            quoted_excerpt(name)
-        );
+        let message =
+            format!("`{id_member}` is missing, so callers cannot pass the operation's id to {}", quoted_excerpt(name));
         return place.report(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");
     };
     let others: Vec<String> =
         inputs.required.iter().filter(|other| *other != id).take(NAMED).map(|other| quoted_excerpt(other)).collect();
     if !others.is_empty() {
         let message = format!(
-            "{} also requires {}, but a follower only has the operation's id",
+            "{} also requires {}, but callers only have the operation's id",
             quoted_excerpt(name),
             others.join(", ")
         );
-        let hint = "make the other parameters optional, or the id enough by itself";
+        let hint = "make the other parameters optional";
         place.report_at(&format!("/{tool_member}"), FindingCode::AsyncArguments, message, hint);
     }
     let pointer = format!("/{id_member}");
     match inputs.properties.get(id) {
         None => {
-            let message = format!(
-                "{} has no parameter {}, which is to take the operation's id",
-                quoted_excerpt(name),
-                quoted_excerpt(id)
-            );
+            let message =
+                format!("{} has no parameter {} for the operation's id", quoted_excerpt(name), quoted_excerpt(id));
             place.report_at(&pointer, FindingCode::AsyncArguments, message, "name a parameter of that tool");
         }
         Some(schema) => {
             if let Some(kind @ ("integer" | "number" | "boolean" | "array" | "object")) = schema.text_of("type") {
                 let message = format!(
-                    "the operation's id goes into {} as `{kind}`, but followers only take texts",
+                    "{} takes the operation's id as `{kind}`, but callers send it as a string",
                     quoted_excerpt(id)
                 );
-                place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a text in both tools");
+                place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a string in both tools");
             }
         }
     }

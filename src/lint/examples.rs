@@ -17,7 +17,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
         && !cost.text().is_some_and(|cost| cost.is_empty() || COSTS.contains(&cost))
     {
         let seen = cost.text().map_or_else(|| cost.kind().to_owned(), quoted_excerpt);
-        let message = format!("the protocol knows no cost estimate like {seen}");
+        let message = format!("`cost_estimate` is {seen}, which the protocol does not know");
         place.report_at(
             "/cost_estimate",
             FindingCode::MetadataValue,
@@ -27,7 +27,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
     }
     for name in COUNTS {
         if let Some(count) = metadata.get(name).and_then(Json::number).filter(|count| *count < 0.0) {
-            let message = format!("`{name}` is {count}, which limits nothing");
+            let message = format!("`{name}` is {count}, which is no limit");
             place.report_at(
                 &format!("/{name}"),
                 FindingCode::MetadataValue,
@@ -39,7 +39,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
     let Some(examples) = metadata.get_non_null("examples") else { return };
     place.within("examples", |place| {
         let Some(examples) = examples.list() else {
-            let message = format!("`examples` is a list, but this is {}", examples.kind());
+            let message = format!("`examples` must be a list, but it is {}", examples.kind());
             return place.report(FindingCode::MetadataValue, message, "list objects with `description` and `input`");
         };
         let mut budget = fit::StepBudget::new();
@@ -51,7 +51,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
 
 fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json<'_>>, budget: &mut fit::StepBudget) {
     if !matches!(example, Json::Object(_)) {
-        let message = format!("an example is an object, but this is {}", example.kind());
+        let message = format!("an example must be an object, but this is {}", example.kind());
         return place.report(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
     }
     // An input without members is left out in some spellings.
@@ -63,7 +63,7 @@ fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json
     } else {
         format!("the example's {}", quoted_excerpt(misfit.at.trim_start_matches('/')))
     };
-    let hint = "mend the example: an LLM may be shown it, and copies what it sees";
+    let hint = "fix the example: LLMs copy the examples that they see";
     place.report_at(
         &format!("/input{}", misfit.at),
         FindingCode::ExampleUnfit,

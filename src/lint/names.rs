@@ -16,18 +16,15 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
             .hint("name it with letters, digits, `.`, `_` or `-`, such as `agent-manager`")
     };
     if name.is_empty() {
-        findings.push(naming("the scenario does not say its name".into(), "/scenario/name"));
+        findings.push(naming("the scenario has no name".into(), "/scenario/name"));
     } else if name.parse::<ScenarioName>().is_err() {
-        findings.push(naming(
-            format!("{} is no name that a scenario can be filed under", quoted_excerpt(name)),
-            "/scenario/name",
-        ));
+        findings.push(naming(format!("{} is not a valid name of a scenario", quoted_excerpt(name)), "/scenario/name"));
     }
     // Who speaks a protocol without a version is not asked for one of its own.
     if !manifest.protocol_version.is_empty() && semver::Version::parse(&scenario.version).is_err() {
         let message = match scenario.version.as_ref() {
-            "" => "the scenario does not say its version".to_owned(),
-            version => format!("the scenario's version {} is no semantic version", quoted_excerpt(version)),
+            "" => "the scenario has no version".to_owned(),
+            version => format!("the scenario's version {} is not a semantic version", quoted_excerpt(version)),
         };
         let finding = Finding::new(FindingCode::ScenarioVersion, message).at("/scenario/version");
         findings.push(finding.hint("write three numbers, such as `1.0.0`, and change them when the tools change"));
@@ -62,7 +59,7 @@ pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest
     } else if !is_legal(&name.replace('.', "_")) {
         place.within("name", |place| {
             let message = format!(
-                "LLM vendors want a name that begins with a letter and has at most {PUBLISHED_NAME_MAX} characters, but this is {}",
+                "LLM vendors require a name that begins with a letter and has at most {PUBLISHED_NAME_MAX} characters, but this is {}",
                 quoted_excerpt(name)
             );
             place.report(FindingCode::ToolNaming, message, "rename the tool; until then it is published under a repaired name");
@@ -70,7 +67,7 @@ pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest
     }
     if tool.description.trim().is_empty() {
         place.within("description", |place| {
-            let message = "the tool does not say what it does, and an LLM chooses by that";
+            let message = "the tool has no description, so LLMs cannot know when to use it";
             place.report(FindingCode::ToolUndescribed, message, "describe it in one or two sentences");
         });
     }

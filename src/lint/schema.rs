@@ -60,7 +60,7 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     }
     let is_list = schema.get("type").and_then(Json::text) == Some("array");
     if is_list && schema.get_non_null("items").is_none() && schema.get_non_null("prefixItems").is_none() {
-        let message = "the list does not say what its elements are, and some LLM vendors refuse such a tool";
+        let message = "the list parameter has no `items`, and some LLM vendors refuse such a tool";
         place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
     }
 }
@@ -70,8 +70,8 @@ fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {
         return;
     }
     let message = match one.text() {
-        Some(text) => format!("{} is no type of JSON Schema", quoted_excerpt(text)),
-        None => format!("a type is a text, but this is {}", one.kind()),
+        Some(text) => format!("{} is not a type of JSON Schema", quoted_excerpt(text)),
+        None => format!("a type must be a string, but this is {}", one.kind()),
     };
     let meant = match one.text().unwrap_or_default().to_ascii_lowercase().as_str() {
         "str" | "text" | "char" | "date" | "datetime" | "uuid" | "uri" | "url" | "email" | "string" => "`string`",
@@ -234,7 +234,7 @@ fn range(place: &mut RuleContext<'_>, schema: &Json<'_>, least: &str, most: &str
     if let (Some(low), Some(high)) = (bound(least), bound(most))
         && low > high
     {
-        let message = format!("`{least}` is {low} and `{most}` is {high}, so that nothing fits");
+        let message = format!("`{least}` is {low} and `{most}` is {high}, so no value is allowed");
         place.report_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
     }
 }

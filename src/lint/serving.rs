@@ -47,7 +47,7 @@ pub fn health(status: StatusCode, body: &[u8]) -> Option<Finding> {
     let message = if status != StatusCode::OK {
         format!("`GET /health` answers {status}")
     } else if says["status"] != "ok" {
-        format!("`GET /health` does not say that it is well, but {}", quoted_excerpt(&String::from_utf8_lossy(body)))
+        format!("`GET /health` does not answer `ok`, but {}", quoted_excerpt(&String::from_utf8_lossy(body)))
     } else {
         return None;
     };
@@ -59,23 +59,24 @@ pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(first) = answers.first() else { return findings };
     if !first.headers.contains_key(CACHE_CONTROL) {
-        let message = "the list is served without `Cache-Control`, so consumers guess how long it may be used";
+        let message = "the list is served without `Cache-Control`, so clients must guess how long they may use it";
         let finding = Finding::new(FindingCode::CacheControlMissing, message);
         findings.push(finding.hint("send `Cache-Control: public, max-age=60`"));
     }
     findings.extend(content_type(&first.headers, "the list"));
     if let Some(slowest) = answers.iter().map(|answer| answer.took).max().filter(|took| *took > SLOW) {
         let message = format!("an answer took {:.1} s", slowest.as_secs_f64());
-        findings
-            .push(Finding::new(FindingCode::SlowAnswer, message).hint("prepare the manifest before it is asked for"));
+        findings.push(
+            Finding::new(FindingCode::SlowAnswer, message).hint("prepare the manifest before clients request it"),
+        );
     }
     if !first.headers.contains_key(ETAG) {
-        let message = "the list is served without an `ETag`, so consumers fetch all of it each time";
+        let message = "the list is served without an `ETag`, so clients fetch the whole list each time";
         let finding = Finding::new(FindingCode::EtagMissing, message);
         findings.push(finding.hint("send a hash of the content, without `generated_at`, as `ETag`"));
     }
     if answers.iter().any(|answer| answer.digest != first.digest) {
-        let message = "answers in a row offer different things, though nobody changed anything";
+        let message = "two answers in a row offer different tools";
         findings.push(Finding::new(FindingCode::ContentMoves, message).at("").hint(STEADY));
     }
     // Only what is the same content can be compared further.
@@ -88,22 +89,22 @@ fn moves(same: &[&ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(first) = same.first() else { return findings };
     if same.iter().any(|answer| answer.stamp != first.stamp) {
-        let message = "`generated_at` is another one in each answer, so it does not tell whether anything changed";
+        let message = "`generated_at` changes in each answer, so it does not show whether the content changed";
         findings.push(
             Finding::new(FindingCode::GeneratedAtMoves, message)
                 .at("/generated_at")
-                .hint("stamp the manifest when its content changes, not when it is asked for"),
+                .hint("set `generated_at` when the content changes, not when it is requested"),
         );
     }
     if same.iter().any(|answer| answer.order != first.order) {
-        let message = "the same tools come in another order each time";
+        let message = "the order of the tools changes, though the tools are the same";
         findings.push(Finding::new(FindingCode::OrderUnstable, message).at("/tools").hint("sort the tools by name"));
     }
     let tag = |answer: &ListResponse| answer.headers.get(ETAG).cloned();
     if tag(first).is_some() && same.iter().any(|answer| tag(answer) != tag(first)) {
-        let message = "the `ETag` is another one though the content is equal, so no conditional request can succeed";
+        let message = "the `ETag` changes though the content is the same, so no conditional request can succeed";
         let finding = Finding::new(FindingCode::EtagMoves, message);
-        findings.push(finding.hint("make it of the content, without `generated_at`"));
+        findings.push(finding.hint("compute it from the content, without `generated_at`"));
     }
     findings
 }
@@ -115,7 +116,7 @@ pub fn conditional(tag: &HeaderValue, status: StatusCode) -> Option<Finding> {
         let message =
             format!("a request with `If-None-Match: {}` was answered {status}, not 304", tag.trim_matches('`'));
         Finding::new(FindingCode::NotModifiedMissing, message)
-            .hint("answer 304 without a body when the tag is still the current one")
+            .hint("answer 304 without a body while the tag is current")
     })
 }
 
@@ -125,13 +126,13 @@ pub fn known_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     let finding = |message: String| {
         Finding::new(FindingCode::ToolRoute, message)
             .of_tool(answer.name)
-            .hint("answer 200 and the tool's definition as it stands in the list")
+            .hint("answer 200 with the tool's definition as in the list")
     };
     if answer.status != StatusCode::OK {
         return Some(finding(format!("{route} answers {}, though the tool is in the list", answer.status)));
     }
     let said = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
-    (said["name"] != answer.name).then(|| finding(format!("{route} answers something else than the tool")))
+    (said["name"] != answer.name).then(|| finding(format!("{route} does not answer with the definition of the tool")))
 }
 
 /// Judges the answer for a name that no tool has: 404 with an object that says so in `error` (or `message`).
@@ -146,9 +147,9 @@ pub fn unknown_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     }
     let said = serde_json::from_slice::<serde_json::Value>(answer.body).unwrap_or_default();
     if !said["error"].is_string() {
-        return Some(finding(format!("{route} answers 404 without a JSON object that says so in `error`")));
+        return Some(finding(format!("{route} answers 404 without a JSON object with `error`")));
     }
-    content_type(answer.headers, "the refusal of an unknown tool")
+    content_type(answer.headers, "the answer for an unknown tool")
 }
 
 fn content_type(headers: &HeaderMap, what: &str) -> Option<Finding> {
