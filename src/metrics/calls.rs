@@ -52,12 +52,12 @@ impl CallCounts {
         let mut counts = Family::new(
             MetricKind::Counter,
             "callsheet_calls",
-            "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer, `given_up` those that nobody waited for any more before they were sent.",
+            "Calls of tools by outcome: `failed` are those that the tool itself reports as failed, `running` those that continue after the answer, `given_up` those that the client cancelled before they were sent.",
         );
         let mut times = Family::new(
             MetricKind::Histogram,
             "callsheet_call_duration_seconds",
-            "How long calls of tools took, from the request to the answer, waiting for their turn included.",
+            "How long calls of tools took, from the request to the answer, time in the queue included.",
         );
         for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(DurationHistogram::measured)) {
             counts = counts.with_label("outcome", *outcome, measured.count);
@@ -66,7 +66,7 @@ impl CallCounts {
             }
         }
         let waiting =
-            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
+            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait in the queue.")
                 .value(waiting);
         vec![counts, times, waiting]
     }

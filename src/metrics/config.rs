@@ -57,17 +57,17 @@ impl ConfigLoads {
         let reloads = Family::new(
             MetricKind::Counter,
             "callsheet_config_reloads",
-            "Changes of the configuration while running, by whether they came into force.",
+            "Reloads of the configuration while the daemon runs, by outcome.",
         );
         let valid = Family::new(
             MetricKind::Gauge,
             "callsheet_config_valid",
-            "Whether the configuration that was last read is in force; 0 after one that was refused.",
+            "1 if the configuration that was last read is active, 0 if it was refused.",
         );
         let at = Family::new(
             MetricKind::Gauge,
             "callsheet_config_applied_timestamp_seconds",
-            "When the configuration in force came into force.",
+            "When the active configuration was applied.",
         );
         vec![
             self.reloads.to_family("outcome", reloads),

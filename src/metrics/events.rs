@@ -39,19 +39,19 @@ impl EventCounts {
         let sent = Family::new(
             MetricKind::Counter,
             "callsheet_events_sent",
-            "Events that were given to readers; one that 10 readers get counts 10 times.",
+            "Events that were sent to subscribers; an event that 10 subscribers get counts 10 times.",
         );
         let dropped = Family::new(
             MetricKind::Counter,
             "callsheet_events_dropped",
-            "Events that readers had before them when they were let go for not keeping up; they may resume.",
+            "Unsent events of subscribers that were disconnected because they were too slow; they may resume.",
         );
         let overrun = Family::new(
             MetricKind::Counter,
             "callsheet_event_readers_dropped",
-            "Readers of events that did not keep up and were let go.",
+            "Subscribers of events that were disconnected because they were too slow.",
         );
-        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Readers that follow events now.");
+        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Current subscribers of events.");
         vec![
             self.sent.to_family("event", sent),
             dropped.value(self.dropped.load(Ordering::Relaxed)),

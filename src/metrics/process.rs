@@ -28,9 +28,9 @@ pub fn families() -> Vec<Family> {
         gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.", memory("VmRSS:")),
         gauge("process_virtual_memory_bytes", "Memory that the process has mapped.", memory("VmSize:")),
         gauge("process_open_fds", "Open file descriptors, sockets included.", fds),
-        gauge("process_max_fds", "How many file descriptors may be open.", line(&limits, "Max open files")),
+        gauge("process_max_fds", "Limit of open file descriptors.", line(&limits, "Max open files")),
         gauge("process_threads", "Threads of the process.", line(&status, "Threads:")),
-        gauge("process_start_time_seconds", "When the process began.", started),
+        gauge("process_start_time_seconds", "When the process started.", started),
     ];
     all.into_iter().flatten().collect()
 }

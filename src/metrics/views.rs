@@ -34,11 +34,14 @@ impl ViewCounts {
         let lists = Family::new(
             MetricKind::Counter,
             "callsheet_view_requests",
-            "Lists that were asked for: answered as sent before (`repeated`), from a prepared body (`hit`), or made (`miss`).",
+            "Requests for lists by outcome: answered as sent before (`repeated`), from a prepared body (`hit`), or with a new body (`miss`).",
         );
-        let count = Family::new(MetricKind::Gauge, "callsheet_view_cache_entries", "Prepared bodies that are kept.");
-        let size =
-            Family::new(MetricKind::Gauge, "callsheet_view_cache_bytes", "Memory that prepared bodies take, roughly.");
+        let count = Family::new(MetricKind::Gauge, "callsheet_view_cache_entries", "Prepared bodies in the cache.");
+        let size = Family::new(
+            MetricKind::Gauge,
+            "callsheet_view_cache_bytes",
+            "Memory that prepared bodies use, approximately.",
+        );
         vec![self.0.to_family("outcome", lists), count.value(entries), size.value(bytes)]
     }
 }

@@ -64,7 +64,7 @@ pub(super) async fn change(
         let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
         let (first, more) = (first.join(", "), if gone.len() > TOLD { ", ..." } else { "" });
         // Writing to a text cannot fail.
-        let _ = write!(told, " {} left out, for no scenario offers it any more: {first}{more}.", gone.len());
+        let _ = write!(told, " {} left out (not offered any more): {first}{more}.", gone.len());
     }
     shared_json::json(&json!({"changed": number, "left_out": gone, "told": told}))
 }

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 pub(super) const CHANGES: [(&str, &str, &str); 5] = [
     ("enable", "put in the list", "put in the list"),
     ("disable", "take out of the list", "taken out of the list"),
-    ("ask-first", "ask a person first", "to be asked for first"),
-    ("no-approval", "approval not needed", "free of approval"),
-    ("reset", "reset to what is inherited", "reset"),
+    ("ask-first", "require approval", "set to require approval"),
+    ("no-approval", "require no approval", "set to require no approval"),
+    ("reset", "reset to inherited values", "reset"),
 ];
 
 /// The form. Its tick boxes are in the rows, its scope and filter in the form above.

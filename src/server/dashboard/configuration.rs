@@ -21,7 +21,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
         h1 { "Configuration" }
         @if let Some(state) = snapshot.configuration.as_ref().filter(|state| !state.is_as_written()) {
             section id="not-as-written" class="banner" aria-labelledby="not-as-written-title" {
-                h2 id="not-as-written-title" { "What is written is not all in force" }
+                h2 id="not-as-written-title" { "Parts of the written configuration are not active" }
                 ul { @for finding in state.findings() { li { (foreign(&finding.message, 1_000)) " " span class="quiet" { (foreign(finding.hint.as_deref().unwrap_or_default(), 400)) } } } }
             }
         }

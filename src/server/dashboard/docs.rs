@@ -139,7 +139,7 @@ fn shape(schema: &Value) -> Markup {
         } @else if let Some(words) = schema["enum"].as_array() {
             "one of " @for (at, word) in words.iter().enumerate() { @if at > 0 { ", " } code { (word.as_str().map_or_else(|| word.to_string(), str::to_owned)) } }
         } @else if schema["type"] == "array" {
-            "several: " (shape(&schema["items"]))
+            "list of " (shape(&schema["items"]))
         } @else {
             (text(&schema["type"]))
             @for bound in ["minimum", "maximum", "maxLength"].iter().filter_map(|name| bound(name)) { span class="quiet" { (bound) } }

@@ -115,7 +115,7 @@ fn news(turns: &[Arc<StateTransition>]) -> String {
     let shown = turns.len().saturating_sub(SENTENCES);
     let text = html! {
         @for turn in &turns[shown..] {
-            span { (turn.name) @match turn.to { Some(state) => { " is " (state) ": " (foreign(&turn.reason, 200)) } None => " is gone" } ". " }
+            span { (turn.name) @match turn.to { Some(state) => { " is " (state) ": " (foreign(&turn.reason, 200)) } None => " is removed" } ". " }
         }
     };
     // A line end would end the event.

@@ -47,8 +47,8 @@ pub(super) fn interactive_plot() -> Markup {
         script src=(assets::href("uPlot.iife.min.js")) defer {}
         script src=(assets::href("plots.js")) defer {}
         section class="card" id="latency" aria-labelledby="latency-title" hidden {
-            h2 id="latency-title" { "How long its answers took" }
-            p class="quiet" { span id="latency-told" {} " Drag over a part of it to look closer; a double click shows all again." }
+            h2 id="latency-title" { "Latency of its answers" }
+            p class="quiet" { span id="latency-told" {} " Drag over a part to zoom in; double-click to zoom out." }
             div class="plot" {}
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp
     let bands = bands(past, health, begun.max(start), now);
     html! {
         svg class="timeline" viewBox={ "0 0 " (WIDE) " 40" } preserveAspectRatio="none" role="img"
-            aria-label={ "States of the last " (reach.words) "; the table below tells them in words" } {
+            aria-label={ "States of the last " (reach.words) "; the table below lists them" } {
             rect class="unknown" width=(WIDE) height="40" {}
             @for (state, from, until) in &bands {
                 rect class={ "band state-" (state) } x=(x(*from)) width=((x(*until) - x(*from)).max(2)) height="40" {

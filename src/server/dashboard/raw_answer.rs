@@ -33,7 +33,8 @@ pub(super) async fn poll_raw(
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let place = shared.dashboard.raw_polls.try_acquire();
-    let _place = place.map_err(|_| Problem::busy("others are looking at answers right now; try again in a moment"))?;
+    let _place =
+        place.map_err(|_| Problem::busy("too many raw answers are shown at the moment; try again in a few seconds"))?;
     let markup = match shared.engine.fetch_raw_list(name).await? {
         Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
         Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
@@ -50,7 +51,7 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
             @for value in head.get_all(field) { dt { (field) } dd { code { (foreign(&String::from_utf8_lossy(value.as_bytes()), 300)) } } }
         } }
         @if is_json {
-            p class="quiet" { "Every character is as it came, but for the blanks between them." }
+            p class="quiet" { "Only the whitespace between the parts was changed." }
             pre tabindex="0" { code { (foreign(&indented(&text, SHOWN), SHOWN)) } }
         } @else {
             p class="bad" { "This is no JSON." }

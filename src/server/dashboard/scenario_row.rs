@@ -89,8 +89,8 @@ fn tools(health: &Health) -> Markup {
     let withheld = counts.offered.saturating_sub(counts.published + counts.disabled);
     html! {
         p { strong { (counts.published) } " published" }
-        @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " off" } }
-        @if withheld > 0 { p class={ "fixed " (tone(health.state)) } { (withheld) " held back" } }
+        @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " disabled" } }
+        @if withheld > 0 { p class={ "fixed " (tone(health.state)) } { (withheld) " not listed" } }
         @if counts.quarantined > 0 { p class="fixed bad" { (counts.quarantined) " quarantined" } }
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
                 (plots::bar(fresh.received_at, fresh.fresh_until, now))
                 p class="quiet" { (relative_time(fresh.fresh_until, now, FRESH)) }
             }
-            Some(_) => p class="quiet" { "what it said is not in use" },
+            Some(_) => p class="quiet" { "its last answer is not in use" },
             None => p class="quiet" { "no good answer yet" },
         }
     }
@@ -142,12 +142,12 @@ pub(super) fn actions(health: &Health) -> Markup {
         }
         @if health.trusted && !blocked && health.source == SourceId::Mdns {
             button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
-                hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
+                hx-confirm={ "Distrust " (name) "? Its approval is deleted." }
                 aria-label={ "Distrust " (name) } { "Distrust" }
         }
         @if matches!(health.state, ScenarioState::Removed | ScenarioState::Down) {
             button id={ "forget-" (name) } type="button" hx-post={ (base) "/forget" } hx-swap="none"
-                hx-confirm={ "Forget " (name) "? What is known of it ends; it comes back when a source names it and it answers." }
+                hx-confirm={ "Forget " (name) "? All that is known of it is deleted. It returns when a source finds it and it answers." }
                 aria-label={ "Forget " (name) } { "Forget" }
         }
         @if blocked {
@@ -155,7 +155,7 @@ pub(super) fn actions(health: &Health) -> Markup {
                 aria-label={ "Unblock " (name) } { "Unblock" }
         } @else {
             button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none"
-                hx-confirm={ "Block " (name) "? It is not asked any more, and its " (tools) " leave the list." }
+                hx-confirm={ "Block " (name) "? It is not polled any more, and its " (tools) " are removed from the list." }
                 aria-label={ "Block " (name) } { "Block" }
         }
     }

@@ -153,7 +153,7 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
         @if snapshot.health.is_empty() {
             (empty())
         } @else if rows.is_empty() {
-            p class="card" { "No scenario is like that. " a href="/" { "Show all" } }
+            p class="card" { "No scenario matches. " a href="/" { "Show all" } }
         } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Table of scenarios" {
                 table class="cards" {

@@ -25,7 +25,7 @@ const BOUNDS: [(&str, &str); 11] = [
     ("format", "format"),
     ("minItems", "elements at least"),
     ("maxItems", "elements at most"),
-    ("default", "if not given"),
+    ("default", "default"),
 ];
 
 /// The form of the text of a schema.
@@ -33,7 +33,7 @@ pub(super) fn form(text: &str) -> Markup {
     if let Ok(Value::Object(schema)) = serde_json::from_str::<Value>(text) {
         parameters(&schema, DEEP)
     } else {
-        html! { p { "It cannot be shown as a form." } }
+        html! { p { "This schema cannot be shown as a form." } }
     }
 }
 
@@ -44,7 +44,7 @@ fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
     html! {
         @match properties.filter(|properties| !properties.is_empty()) {
             None => p class="quiet" { "No parameters." },
-            Some(_) if deep == 0 => p class="quiet" { "More is nested here than is shown." },
+            Some(_) if deep == 0 => p class="quiet" { "Deeper parameters are not shown." },
             Some(properties) => {
                 ul class="tree" {
                     @for (name, property) in properties.iter().take(WIDE) {

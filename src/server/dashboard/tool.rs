@@ -54,7 +54,7 @@ pub(super) async fn page(
         div class="columns" {
             section class="card" aria-labelledby="parameters-title" { h2 id="parameters-title" { "Parameters" } (schema::form(tool.tool.parameters.get())) }
             section class="card" aria-labelledby="why-title" {
-                h2 id="why-title" { "Why it is as it is" }
+                h2 id="why-title" { "Why these settings" }
                 table { tbody { @for step in &explained.steps {
                     tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
@@ -92,7 +92,7 @@ pub(super) async fn format(
 /// How often it was called, and what came of it.
 fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
     let Some(usage) = calls.usage(id) else {
-        return html! { p { "No call of it is known." } };
+        return html! { p { "No calls are recorded." } };
     };
     html! {
         p class="quiet" { "Counted since its first call, " (relative_time(usage.first, now, AGO)) "." }
@@ -135,7 +135,7 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
         @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO, false)) }
         @match &encoded.json {
             Some(json) => {
-                p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens, rather less than more" }
+                p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens (an estimate, rather too high)" }
                 pre tabindex="0" { code { (pretty(&String::from_utf8_lossy(json))) } }
             }
             None => p class="bad" { "This format leaves the tool out." },

@@ -173,7 +173,7 @@ pub(super) async fn page(
         h1 { "Tools" }
         (filter(&snapshot, &wanted))
         details class="card" id="formats" hx-get="/dashboard/tools/formats" hx-trigger="toggle" hx-target="#formats-table" {
-            summary { "What the list is for each LLM vendor" }
+            summary { "Size of the list for each LLM vendor" }
             div id="formats-table" {}
         }
         (bulk_bar::bar())
@@ -254,7 +254,7 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
         @for row in found.iter().skip(wanted.from).take(wanted.rows) { (tool_row(snapshot, &scope, &row.tool, row.published)) }
         @if found.len() > end {
             tr class="more" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-vals={ "{\"from\":\"" (end) "\"}" } hx-trigger="revealed" hx-swap="outerHTML" {
-                td colspan="5" class="quiet" { "More tools are loaded as you scroll." }
+                td colspan="5" class="quiet" { "More tools load as you scroll." }
             }
         }
     }
@@ -265,7 +265,7 @@ fn counted(found: usize, shown: usize) -> Markup {
     html! {
         span role="status" { (count(found, "tool")) }
         @if found == 0 {
-            " like that. " a href="/dashboard/tools" { "Show all" }
+            " match. " a href="/dashboard/tools" { "Show all" }
         } @else {
             label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "tick all shown" }
             @if found > shown {
@@ -302,7 +302,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
             th scope="row" data-label="Tool" {
                 input class="pick" id={ (key) "-pick" } type="checkbox" form="bulk" name="tools" value=(tool.id) autocomplete="off" aria-label={ "Tick " (tool.name.as_str()) };
                 a class="name" href={ (links::tool(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
-                @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "offered as " (foreign(&tool.id.tool, 100)) } }
+                @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "original name: " (foreign(&tool.id.tool, 100)) } }
                 p class="quiet clip" { (foreign(&tool.tool.description, 160)) }
             }
             td data-label="Scenario" { span { a href={ "/dashboard/scenarios/" (segment(tool.id.scenario.as_str())) } { (tool.id.scenario) } }
@@ -332,7 +332,7 @@ fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool,
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
                 hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML"
-                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if !on { "off" } @else if published { "on" } @else { "on, once its scenario is" } }
+                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if !on { "off" } @else if published { "on" } @else { "on, when its scenario is published" } }
         (origin(&tool.effective.enabled_source))
         @if own.is_some_and(|own| own.enabled.is_some()) { (reset(scope, tool, "enabled", key)) }
     }
@@ -344,7 +344,7 @@ fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> M
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
             hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-trigger="change" {
-            option value=(ApprovalPolicy::Require.as_str()) selected[asks] { "ask first" }
+            option value=(ApprovalPolicy::Require.as_str()) selected[asks] { "required" }
             option value=(ApprovalPolicy::Skip.as_str()) selected[!asks] { "not needed" }
         }
         (origin(&tool.effective.approval_source))
@@ -382,13 +382,13 @@ pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap)
     }
     let markup = html! {
         div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {
-            thead { tr { @for head in ["Format", "Tools", "Taken at most", "Left out", "Bytes", "Tokens, roughly"] { th scope="col" { (head) } } } }
+            thead { tr { @for head in ["Format", "Tools", "Limit", "Left out", "Bytes", "Tokens (estimated)"] { th scope="col" { (head) } } } }
             tbody { @for (format, tools, left_out, bytes) in &lists {
                 tr { th scope="row" { (format.id()) } td { (tools) } td { @match format.limits().max_tools { Some(most) => (most), None => "no known limit" } }
                     td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (format.limits().tokens(*bytes)) } }
             } }
         } }
-        p class="quiet" { "Tokens are estimated, rather too high: vendors count differently, and do not say how." }
+        p class="quiet" { "Tokens are estimated and rather too high: vendors count differently and do not publish how." }
     };
     html_response(&asked, markup)
 }
