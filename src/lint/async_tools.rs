@@ -1,8 +1,10 @@
-//! `async_behavior`: can somebody who called the tool follow the operation to its end, and call it off?
+//! Checks `async_behavior`: whether callers of a tool can follow the operation to its end, and
+//! cancel it.
 //!
-//! Not in the protocol's first text; its providers and their consumer agree on the shape: `status_polling` names the tool to ask, the
-//! field of the first answer with the operation's id and the parameter to pass it in; `completion_conditions` say what ends it;
-//! `cancellation` names the tool that calls it off.
+//! This object is not in the first version of the protocol's text; its providers and their consumer
+//! agree on the shape. `status_polling` names the status tool, the field of the first answer that
+//! contains the operation's id, and the parameter that takes it. `completion_conditions` say when
+//! the operation has ended. `cancellation` names the tool that cancels it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,17 +14,17 @@ use super::rule_context::RuleContext;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{FindingCode, Tool};
 
-/// How many further required parameters a message names.
+/// At most this many other required parameters are named in a message.
 const NAMED: usize = 4;
 
-/// The tools of the manifest, as others may name them. What is asked of one is read once.
+/// The tools of a manifest, by name. The parameters of a tool are parsed once, at first use.
 pub(super) struct ManifestTools<'m> {
     /// Sorted by name.
     tools: &'m [Arc<Tool>],
     read: HashMap<&'m str, ToolParameters<'m>>,
 }
 
-/// What a tool wants to be called with.
+/// The parameters of a tool.
 struct ToolParameters<'m> {
     required: Vec<std::borrow::Cow<'m, str>>,
     properties: HashMap<std::borrow::Cow<'m, str>, Json<'m>>,
@@ -66,7 +68,7 @@ impl<'m> ToolParameters<'m> {
     }
 }
 
-/// Judges the asynchronous side of a tool.
+/// Checks `long_running` and `async_behavior` of a tool.
 pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &mut ManifestTools<'_>) {
     let Some(behaviour) = metadata.get_non_null("async_behavior") else {
         if metadata.get("long_running") == Some(&Json::Bool(true)) {
@@ -135,7 +137,8 @@ fn completion(place: &mut RuleContext<'_>, behaviour: &Json<'_>) {
     });
 }
 
-/// Judges the tool that follows or ends the operation: `names` are the members with its name and with the parameter for the id.
+/// Checks the status tool or the cancel tool: `said` is the object that names it; the two names are
+/// its members with the tool's name and with the parameter for the id.
 fn partner(
     place: &mut RuleContext<'_>,
     said: &Json<'_>,

@@ -1,4 +1,4 @@
-//! Metadata: values that the protocol's text lists, and examples.
+//! Checks the values of metadata against the protocol's text, and examples against the parameters.
 
 use super::fit;
 use super::json::Json;
@@ -6,12 +6,12 @@ use super::rule_context::RuleContext;
 use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 
-/// What `cost_estimate` may be.
+/// Allowed values of `cost_estimate`.
 const COSTS: [&str; 4] = ["low", "medium", "high", "variable"];
-/// Members that are counts; 0 is how some say "not set".
+/// Members that are counts. Some providers write 0 for "not set".
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
-/// Judges metadata and its examples against the tool's parameters.
+/// Checks metadata, and its examples against the tool's parameters.
 pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters: Option<&Json<'_>>) {
     if let Some(cost) = metadata.get_non_null("cost_estimate")
         && !cost.text().is_some_and(|cost| cost.is_empty() || COSTS.contains(&cost))
@@ -54,7 +54,7 @@ fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json
         let message = format!("an example must be an object, but this is {}", example.kind());
         return place.report(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
     }
-    // An input without members is left out in some spellings.
+    // Some spellings leave out an input without members.
     let empty = Json::Object(Vec::new());
     let input = example.get_non_null("input").unwrap_or(&empty);
     let Some(misfit) = parameters.and_then(|parameters| fit::misfit(parameters, input, budget)) else { return };

@@ -1,4 +1,4 @@
-//! Names, versions, descriptions and categories.
+//! Checks names, versions, descriptions and categories.
 
 use crate::model::finding::quoted_excerpt;
 use crate::model::name::{PUBLISHED_NAME_MAX, is_legal};
@@ -6,7 +6,7 @@ use crate::model::{CappedFindings, Finding, FindingCode, Manifest, ScenarioName,
 
 use super::rule_context::RuleContext;
 
-/// Judges what stands around the tools.
+/// Checks the parts of the manifest that are not tools.
 pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     let scenario = &manifest.scenario;
     let name = scenario.name.as_ref();
@@ -20,7 +20,7 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     } else if name.parse::<ScenarioName>().is_err() {
         findings.push(naming(format!("{} is not a valid name of a scenario", quoted_excerpt(name)), "/scenario/name"));
     }
-    // Who speaks a protocol without a version is not asked for one of its own.
+    // A protocol without a version has no version of the scenario either.
     if !manifest.protocol_version.is_empty() && semver::Version::parse(&scenario.version).is_err() {
         let message = match scenario.version.as_ref() {
             "" => "the scenario has no version".to_owned(),
@@ -31,17 +31,18 @@ pub(super) fn document(manifest: &Manifest, findings: &mut CappedFindings) {
     }
     let grouped = manifest.tools.iter().filter(|tool| tool.category.is_some()).count();
     if manifest.categories.is_empty() && grouped > 0 {
-        // One for all: whoever defines no category has made one mistake, not one per tool.
+        // One finding for the whole manifest: a provider that defines no category has made one
+        // mistake, not one for each tool.
         let message = format!("the manifest defines no categories, but tools name some ({grouped} of them)");
         let finding = Finding::new(FindingCode::CategoryUnknown, message).at("/categories");
         findings.push(finding.hint("define each of them in `categories` with its `id` and `name`"));
     }
 }
 
-/// Judges what a tool says of itself.
+/// Checks the name, the description and the category of a tool.
 pub(super) fn tool(place: &mut RuleContext<'_>, tool: &Tool, manifest: &Manifest) {
     let (name, categories) = (tool.name.as_ref(), &*manifest.categories);
-    // Without a version it is a module's, whose names have a dot.
+    // A manifest without a protocol version is a module's; names of module tools contain a dot.
     let dotted = manifest.protocol_version.is_empty();
     let in_grammar = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || dotted && c == b'.');
     if !in_grammar {

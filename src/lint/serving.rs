@@ -1,4 +1,5 @@
-//! How a scenario serves its manifest: judged by several answers to the same question. Pure; who asks hands in what came.
+//! Checks how a scenario serves its manifest, by several answers to the same request. Pure: the
+//! caller sends the requests and passes the answers.
 
 use std::time::Duration;
 
@@ -8,9 +9,9 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use crate::model::finding::quoted_excerpt;
 use crate::model::{Digest, Finding, FindingCode};
 
-/// An answer that takes longer than this is slow: a consumer that asks in front of its user lets them wait.
+/// An answer that takes longer is slow: a client that waits for it makes its user wait.
 const SLOW: Duration = Duration::from_secs(1);
-/// The next step for everything that a steady answer would cure.
+/// The next step of all findings about answers that change without need.
 const STEADY: &str = "make the manifest once and serve the same bytes until the tools change";
 
 /// One answer with the list of tools.
@@ -18,9 +19,9 @@ const STEADY: &str = "make the manifest once and serve the same bytes until the 
 pub struct ListResponse {
     /// Its headers.
     pub headers: HeaderMap,
-    /// From asking to the end of the body.
+    /// From the request to the end of the body.
     pub took: Duration,
-    /// What it offers.
+    /// Digest of the content.
     pub digest: Digest,
     /// `generated_at` as sent.
     pub stamp: Option<String>,
@@ -31,7 +32,7 @@ pub struct ListResponse {
 /// An answer of the route of a single tool.
 #[derive(Debug, Clone)]
 pub struct ToolResponse<'a> {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: &'a str,
     /// The status.
     pub status: StatusCode,
@@ -41,7 +42,7 @@ pub struct ToolResponse<'a> {
     pub body: &'a [u8],
 }
 
-/// Judges how a module says that it lives: 200 with `{"status": "ok"}`.
+/// Checks the health route of a module: 200 with `{"status": "ok"}`.
 pub fn health(status: StatusCode, body: &[u8]) -> Option<Finding> {
     let says = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
     let message = if status != StatusCode::OK {
@@ -54,7 +55,7 @@ pub fn health(status: StatusCode, body: &[u8]) -> Option<Finding> {
     Some(Finding::new(FindingCode::HealthRoute, message).hint(r#"answer 200 with `{"status": "ok"}`"#))
 }
 
-/// Judges answers to the same unconditional request, in the order they came.
+/// Checks answers to the same unconditional request, in the order in which they came.
 pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(first) = answers.first() else { return findings };
@@ -79,7 +80,7 @@ pub fn check_list(answers: &[ListResponse]) -> Vec<Finding> {
         let message = "two answers in a row offer different tools";
         findings.push(Finding::new(FindingCode::ContentMoves, message).at("").hint(STEADY));
     }
-    // Only what is the same content can be compared further.
+    // Only answers with the same content can be compared further.
     let same: Vec<&ListResponse> = answers.iter().filter(|answer| answer.digest == first.digest).collect();
     findings.extend(moves(&same));
     findings
@@ -109,7 +110,7 @@ fn moves(same: &[&ListResponse]) -> Vec<Finding> {
     findings
 }
 
-/// Judges the status of a request whose `If-None-Match` was the tag of the answer before it.
+/// Checks the status of a request whose `If-None-Match` was the tag of the answer before it.
 pub fn conditional(tag: &HeaderValue, status: StatusCode) -> Option<Finding> {
     (status != StatusCode::NOT_MODIFIED).then(|| {
         let tag = quoted_excerpt(&String::from_utf8_lossy(tag.as_bytes()));
@@ -120,7 +121,7 @@ pub fn conditional(tag: &HeaderValue, status: StatusCode) -> Option<Finding> {
     })
 }
 
-/// Judges the answer for a tool that the manifest offers.
+/// Checks the answer for a tool that the manifest offers.
 pub fn known_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     let route = format!("`GET /api/v1/tools/{}`", answer.name);
     let finding = |message: String| {
@@ -135,7 +136,7 @@ pub fn known_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     (said["name"] != answer.name).then(|| finding(format!("{route} does not answer with the definition of the tool")))
 }
 
-/// Judges the answer for a name that no tool has: 404 with an object that says so in `error` (or `message`).
+/// Checks the answer for an unknown tool: 404 with an object that has a string in `error`.
 pub fn unknown_tool(answer: &ToolResponse<'_>) -> Option<Finding> {
     let route = format!("`GET /api/v1/tools/{}`", answer.name);
     let finding = |message: String| {
