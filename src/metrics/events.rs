@@ -1,14 +1,14 @@
-//! Events on their way to readers.
+//! Metrics of events and their subscribers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
-/// Every name of an event.
+/// All names of events.
 const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation"];
 
-/// Counts events and the readers that were let go.
+/// Counts sent events, and subscribers that were disconnected because they were too slow.
 #[derive(Debug)]
 pub struct EventCounts {
     sent: CounterVec,
@@ -23,18 +23,19 @@ impl Default for EventCounts {
 }
 
 impl EventCounts {
-    /// An event of this name was given to one reader.
+    /// An event was sent to one subscriber.
     pub fn sent(&self, event: &str) {
         self.sent.count(event);
     }
 
-    /// So many readers did not keep up, and were let go with so many events before them.
+    /// `readers` subscribers were disconnected because they were too slow; `events` were not sent
+    /// to them.
     pub fn overrun(&self, readers: u64, events: u64) {
         self.overrun.fetch_add(readers, Ordering::Relaxed);
         self.dropped.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// The metrics, with how many follow now.
+    /// The metrics. `subscribers` is the number of current subscribers.
     pub fn families(&self, subscribers: usize) -> Vec<Family> {
         let sent = Family::new(
             MetricKind::Counter,
