@@ -1,4 +1,4 @@
-//! Calls that wait for a yes, with the buttons to decide them, and operations that go on.
+//! Calls that wait for approval, with buttons to approve or reject them, and operations.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,11 +15,11 @@ use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot,
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
 use crate::server::{ServerState, SharedState};
 
-/// Characters of arguments that are shown; whoever decides about more reads them by the API.
+/// At most this many characters of arguments are shown; the API shows all of them.
 const ARGUMENTS: usize = 20_000;
-/// Calls and operations that are over and shown.
+/// At most this many finished calls and operations are shown.
 const OVER: usize = 50;
-/// Waiting calls that are shown at once.
+/// At most this many waiting calls are shown.
 const WAITING: usize = 100;
 
 /// `GET /dashboard/calls`.
@@ -29,7 +29,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
         h1 { "Calls" }
         p class="lead" { "Calls that need an approval wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
         (operator(shared.config.borrow().operator_token().is_some()))
-        // A stream of its own: what becomes of calls is in no snapshot.
+        // A stream of its own, because snapshots do not contain calls.
         div sse-connect="/api/v1/events?kind=approval,operation" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
         }
@@ -70,8 +70,8 @@ fn present(shared: &ServerState, now: Timestamp) -> Markup {
     }
 }
 
-/// Where an operator gives the token to this tab, for the actions of all pages. It is kept by the
-/// tab alone (`app.js`): a cookie would go to every port of the host, and scenarios live there.
+/// The form for the operator's token, which the actions of all pages need. Only the tab keeps it
+/// (`app.js`): a cookie would be sent to every port of the host, and scenarios run there.
 fn operator(needed: bool) -> Markup {
     html! {
         @if needed {
@@ -90,7 +90,7 @@ fn operator(needed: bool) -> Markup {
 
 fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let at = |action: &str| format!("/api/v1/approvals/{}/{action}", segment(&request.id));
-    // What was looked at is what is decided.
+    // The digest makes sure that the approved call is the one that was shown.
     let shown = json!({"by": "dashboard user", "digest": &*request.digest}).to_string();
     let by = json!({"by": "dashboard user"}).to_string();
     let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
@@ -111,7 +111,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     }
 }
 
-/// Arguments as people read them. What was sent by whoever called is a foreign text like any other.
+/// Indented arguments. They come from a client, so they are a foreign text.
 fn arguments(text: &JsonText) -> Markup {
     let pretty = serde_json::from_str::<Value>(text.get()).and_then(|value| serde_json::to_string_pretty(&value));
     foreign(&pretty.unwrap_or_else(|_| text.get().to_owned()), ARGUMENTS)

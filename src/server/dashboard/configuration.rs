@@ -1,4 +1,5 @@
-//! What is in force, and where each value comes from. Credentials are masked where the values are made.
+//! The active configuration, and the source of each value. Credentials are masked where the values
+//! are made.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,7 +11,7 @@ use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::foreign;
 
-/// Values shown at most: a file may name thousands of scenarios.
+/// At most this many values are shown: a file may name thousands of scenarios.
 const SHOWN: usize = 2_000;
 
 /// `GET /dashboard/configuration`.

@@ -1,4 +1,4 @@
-//! Every open finding, grouped by kind, with what to do about each.
+//! All open findings, grouped by code, with what to do about each.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, segment, sentence};
 
-/// How many findings of one kind are told.
+/// How many findings are shown.
 pub(super) mod told {
     /// On the page of all findings.
     pub(in super::super) const OF_KIND: usize = 30;
@@ -73,12 +73,12 @@ fn title(code: &str) -> String {
     text
 }
 
-/// How much a finding matters, as a word beside a colour.
+/// The severity as a word beside a colour.
 pub(super) fn severity_badge(severity: Severity) -> Markup {
     html! { span class={ "badge " (severity.as_str()) } { (severity.as_str()) } }
 }
 
-/// The first `most` findings; `grouped` under a heading that tells how much they matter.
+/// The first `most` findings. With `grouped`, the heading already shows their severity.
 pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize, grouped: bool) -> Markup {
     html! {
         ul class="findings" {
@@ -103,7 +103,7 @@ fn about(finding: &Finding) -> Markup {
     }
 }
 
-/// What a person can do about findings of a kind, where each finding does not say it itself.
+/// What an operator can do about findings of a code, unless each finding has its own hint.
 fn advice(code: FindingCode) -> Option<&'static str> {
     Some(match code {
         FindingCode::NameCollision => {

@@ -1,4 +1,4 @@
-//! What users and operators want, by scope.
+//! The page of all preferences, by scope.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
-/// Preferences of one scope that are shown at most.
+/// At most this many preferences of one scope are shown.
 const SHOWN: usize = 500;
 
 /// `GET /dashboard/preferences`.

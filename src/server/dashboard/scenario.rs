@@ -1,4 +1,4 @@
-//! One scenario: where it stood in the last day, what was found about it, what it offers.
+//! The page of one scenario: its states in the last day, its findings and its tools.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -19,11 +19,11 @@ use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_
 use crate::server::dashboard::{links, plots};
 use crate::server::{ServerState, SharedState};
 
-/// Changes of state told at most.
+/// At most this many changes of state are shown.
 const TURNS: usize = 50;
-/// Tools told at most; the page of the tools has all.
+/// At most this many tools are shown; the page of the tools shows all.
 const TOOLS: usize = 200;
-/// Characters of the model that are shown at most.
+/// At most this many characters of the model are shown.
 const MODEL: usize = 400_000;
 
 /// `GET /dashboard/scenarios/{name}`.
@@ -39,7 +39,7 @@ pub(super) async fn page(
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
             (present(&shared, health, now))
         }
-        // Outside of what is fetched again, so that a closer look lasts.
+        // Outside of the part that is fetched again, so that the zoom stays.
         (plots::interactive_plot())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
             (offer(&shared, &snapshot, health, now))
@@ -72,7 +72,7 @@ pub(super) async fn offer_part(
     html_response(&asked, offer(&shared, &snapshot, health, now))
 }
 
-/// `GET /dashboard/scenarios/{name}/model`: what was understood of its manifest.
+/// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
 pub(super) async fn model(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -138,7 +138,7 @@ fn identity(health: &Health) -> Markup {
     }
 }
 
-/// The time line in words, the latest first.
+/// The changes of state as a table, the latest first.
 fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timestamp) -> Markup {
     html! {
         @if !past.transitions.is_empty() {

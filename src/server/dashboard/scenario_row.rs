@@ -64,7 +64,7 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], now: Timestamp) 
     }
 }
 
-/// State, since when, and why; the last error where that does not tell it.
+/// The state, its duration and its reason; and the last error, unless the reason contains it.
 pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
     let error = health.last_error.as_ref().filter(|error| !health.reason.contains(&error.message));
     html! {
@@ -95,7 +95,7 @@ fn tools(health: &Health) -> Markup {
     }
 }
 
-/// How long what it said may still be used.
+/// How long its last answer may still be used.
 pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
     let used = matches!(health.state, ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting);
     html! {
@@ -110,7 +110,7 @@ pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
     }
 }
 
-/// When it answered and when it failed last, and the next try.
+/// Times of the last answer, the last failure and the next poll.
 pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
     html! {
         @if let Some(at) = health.last_success { p class="quiet" { "answered " (relative_time(at, now, AGO)) } }
@@ -122,7 +122,8 @@ pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
     }
 }
 
-/// What an operator may do about it. Each goes to the API's own route; the row is renewed when the change is published.
+/// The actions of an operator. Each calls a route of the API; the row is updated when the change is
+/// published.
 pub(super) fn actions(health: &Health) -> Markup {
     let name = &health.name;
     let base = format!("/api/v1/scenarios/{}", segment(name.as_str()));

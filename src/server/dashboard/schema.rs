@@ -1,6 +1,8 @@
-//! A tool's input schema as people read it: each parameter with its type, whether it must be given, and what is said of it.
+//! A tool's input schema for people: each parameter with its type, whether it is required, and its
+//! description.
 //!
-//! Shows what is written; judges nothing. What is too deep or too long is cut, and said to be.
+//! Shows the schema without checking it. Parts that are too deep or too long are cut, and the page
+//! says so.
 
 use std::collections::HashSet;
 
@@ -9,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::server::dashboard::text::foreign;
 
-/// How deep is shown.
+/// At most this many levels are shown.
 const DEEP: usize = 6;
-/// Parameters of one object that are shown.
+/// At most this many parameters of one object are shown.
 const WIDE: usize = 200;
-/// What is shown beside the type, with its words.
+/// Keywords that are shown beside the type, with their labels.
 const BOUNDS: [(&str, &str); 11] = [
     ("minimum", "at least"),
     ("exclusiveMinimum", "more than"),
@@ -28,7 +30,7 @@ const BOUNDS: [(&str, &str); 11] = [
     ("default", "default"),
 ];
 
-/// The form of the text of a schema.
+/// Renders the text of a schema.
 pub(super) fn form(text: &str) -> Markup {
     if let Ok(Value::Object(schema)) = serde_json::from_str::<Value>(text) {
         parameters(&schema, DEEP)

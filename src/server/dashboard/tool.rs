@@ -1,4 +1,5 @@
-//! One tool: its settings and why they are so, its parameters as a form, and what each format makes of it.
+//! The page of one tool: its settings and their sources, its parameters as a form, and its
+//! definition in each format.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
 use crate::server::http::query::{QueryParams, once};
 
-/// Characters of a document that are shown at most.
+/// At most this many characters of a document are shown.
 const SHOWN: usize = 200_000;
 /// The format that is shown first: the one that most others are like.
 const FIRST: &str = "openai";
@@ -77,7 +78,7 @@ pub(super) async fn page(
     html_response(&asked, page.render(&main))
 }
 
-/// `GET /dashboard/tool/format`: what one format makes of it. Parameters: `id`, `format`.
+/// `GET /dashboard/tool/format`: its definition in one format. Parameters: `id`, `format`.
 pub(super) async fn format(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -89,7 +90,7 @@ pub(super) async fn format(
     html_response(&asked, in_format(&tool, query.format()?.id()))
 }
 
-/// How often it was called, and what came of it.
+/// The counts of its calls, by result.
 fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
     let Some(usage) = calls.usage(id) else {
         return html! { p { "No calls are recorded." } };
@@ -143,8 +144,8 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
     }
 }
 
-/// A document with indents, as far as it is shown: a deep one would take a hundred times its size
-/// with all of them.
+/// An indented document, up to the shown length: all indents of a deep document would take a
+/// hundred times its size.
 fn pretty(text: &str) -> Markup {
     // A character has four bytes at most.
     foreign(&indented(text, 4 * SHOWN), SHOWN)

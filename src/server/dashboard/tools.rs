@@ -1,4 +1,5 @@
-//! Every tool of every scenario, in pages that come as one scrolls, with the settings of one scope.
+//! All tools of all scenarios, in pages that load while the user scrolls, with the settings of one
+//! scope.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,12 +27,12 @@ use crate::views::Coding;
 
 /// Rows of one page.
 const PAGE: usize = 100;
-/// Rows that are fetched again at once at most.
+/// At most this many rows are fetched again at once.
 const MOST: usize = 2_000;
-/// Characters of a filter.
+/// At most this many characters of a filter value are used.
 const LONGEST: usize = 200;
 
-/// What the page is asked to show. What cannot be read is as if it were not given.
+/// The filter of the page. Values that cannot be parsed count as absent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolFilter {
     words: String,
@@ -44,10 +45,10 @@ pub(super) struct ToolFilter {
     rows: usize,
 }
 
-/// The parameters that say which tools are shown.
+/// The parameters that select the shown tools.
 pub(super) const FILTERS: [&str; 5] = ["q", "scenario", "category", "tag", "state"];
 
-/// The states that a tool can be looked for by.
+/// The states that tools can be filtered by.
 const STATES: [(&str, &str); 6] = [
     ("", "every state"),
     ("on", "on"),
@@ -98,7 +99,7 @@ impl ToolFilter {
         }
     }
 
-    /// The tools that are looked for, in order.
+    /// The matching tools, in order.
     fn rows(&self, catalog: &Catalog) -> Vec<ToolRow> {
         let listed = View::select(catalog, &self.query());
         let tools =
@@ -111,7 +112,7 @@ impl ToolFilter {
         rows
     }
 
-    /// Which tools are looked for.
+    /// The ids of the matching tools.
     pub(super) fn ids(&self, catalog: &Catalog) -> Vec<ToolId> {
         self.rows(catalog).into_iter().map(|row| row.tool.id.clone()).collect()
     }
@@ -137,8 +138,8 @@ impl ToolFilter {
     }
 }
 
-/// What is meant by what is being typed, best first: tools that have every word, else those that have them but for a slip, and
-/// those that it speaks of.
+/// Tools that match the typed words, best first: tools that contain every word; without any, tools
+/// that contain them with a typing error, then tools that are about them.
 fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
     let mut hits = view.palette(typed, &[], MOST);
     let whole = hits.iter().position(|hit| hit.tier == Some(Tier::Fuzzy)).unwrap_or(hits.len());
@@ -151,7 +152,7 @@ fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
     hits.into_iter().map(|hit| hit.tool).collect()
 }
 
-/// Everything that is in a scope.
+/// A query for all tools of a scope.
 pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
     let (profile, chat) = match scope {
         Scope::Global => (None, None),
@@ -260,7 +261,7 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
     }
 }
 
-/// How many there are, and boxes that tick them all.
+/// The number of tools, and boxes that tick them all.
 fn counted(found: usize, shown: usize) -> Markup {
     html! {
         span role="status" { (count(found, "tool")) }
@@ -275,7 +276,8 @@ fn counted(found: usize, shown: usize) -> Markup {
     }
 }
 
-/// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` of one tool, but answers its row as it is then.
+/// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` for one tool, but
+/// answers with its updated row.
 pub(super) async fn prefer(
     State(shared): State<SharedState>,
     access: Access,
@@ -318,7 +320,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
     }
 }
 
-/// Why nothing of its scenario is in the list.
+/// Why its scenario is not in the list.
 fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
     match &snapshot.catalog.entry(&tool.id.scenario)?.visibility {
         Visibility::Published => None,
@@ -359,7 +361,7 @@ fn reset(scope: &Scope, tool: &ViewTool, setting: &str, key: &str) -> Markup {
     }
 }
 
-/// What is sent with a change; a setting that is reset is `null`.
+/// The values that are sent with a change. A setting that is reset is `null`.
 fn vals(scope: &Scope, tool: &ViewTool, reset: Option<&str>) -> String {
     let mut vals = serde_json::json!({"scope": scope.to_string(), "target": format!("tool:{}", tool.id)});
     if let Some(setting) = reset {
@@ -372,7 +374,8 @@ fn origin(source: &Provenance) -> Markup {
     html! { p class="quiet" { @match source { Provenance::Manifest => "as the scenario says", source => { "by " (foreign(&source.to_string(), 200)) } } } }
 }
 
-/// `GET /dashboard/tools/formats`: how large the list is in each format, against what is known to be taken.
+/// `GET /dashboard/tools/formats`: the size of the list in each format, and the known limit of each
+/// format.
 pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let mut lists = Vec::new();
