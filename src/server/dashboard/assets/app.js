@@ -1,4 +1,4 @@
-// What pages do by themselves: keep times and bars true, send JSON, tell why an action failed and take it back.
+// What pages do by themselves: update times and bars, send JSON, show why an action failed and undo it in the page.
 (function () {
   'use strict';
 
@@ -89,7 +89,7 @@
       event.preventDefault();
       var text = operator.elements.token.value.trim();
       operator.reset();
-      if (!/^[\x21-\x7e]+$/.test(text)) return operates('That can be no token: it has visible ASCII characters only.');
+      if (!/^[\x21-\x7e]+$/.test(text)) return operates('This is not a token: tokens have only visible ASCII characters.');
       token(text);
       operates('This tab sends that token with every action, on every page, until it is closed.');
     });
@@ -179,7 +179,7 @@
     var scope = document.querySelector('#filter [name=scope]').value;
     var words = form.elements.change.selectedOptions[0].textContent;
     event.preventDefault();
-    if (number === 0) toast('Tick the tools that you mean first.');
+    if (number === 0) toast('Tick the tools first.');
     else if (number <= MANY || confirm(number + ' tools of ' + scope + ': ' + words + '?')) event.detail.issueRequest(true);
   });
   document.addEventListener('htmx:afterRequest', function (event) {
