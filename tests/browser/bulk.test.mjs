@@ -1,4 +1,4 @@
-// Many tools are ticked and changed at once, with one word of what became of it.
+// Many tools are ticked and changed at once, and one sentence shows the result.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

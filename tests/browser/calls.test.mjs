@@ -1,4 +1,5 @@
-// Calls that need a person's yes: seen on an open page as they come, run once when they are approved, never when they are refused.
+// Calls that need approval appear on an open page, run once when they are approved, and never when
+// they are rejected.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

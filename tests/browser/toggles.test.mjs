@@ -1,4 +1,4 @@
-// What operators switch in the table of tools holds in the published list, or is taken back with its reason.
+// Changes in the table of tools reach the published list, or are undone with the reason shown.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
