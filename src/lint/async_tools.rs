@@ -1,8 +1,10 @@
-//! `async_behavior`: can somebody who called the tool follow the operation to its end, and call it off?
+//! Checks `async_behavior`: whether callers of a tool can follow the operation to its end, and
+//! cancel it.
 //!
-//! Not in the protocol's first text; its providers and their consumer agree on the shape: `status_polling` names the tool to ask, the
-//! field of the first answer with the operation's id and the parameter to pass it in; `completion_conditions` say what ends it;
-//! `cancellation` names the tool that calls it off.
+//! This object is not in the first version of the protocol's text; its providers and their consumer
+//! agree on the shape. `status_polling` names the status tool, the field of the first answer that
+//! contains the operation's id, and the parameter that takes it. `completion_conditions` say when
+//! the operation has ended. `cancellation` names the tool that cancels it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,17 +14,17 @@ use super::rule_context::RuleContext;
 use crate::model::finding::quoted_excerpt;
 use crate::model::{FindingCode, Tool};
 
-/// How many further required parameters a message names.
+/// At most this many other required parameters are named in a message.
 const NAMED: usize = 4;
 
-/// The tools of the manifest, as others may name them. What is asked of one is read once.
+/// The tools of a manifest, by name. The parameters of a tool are parsed once, at first use.
 pub(super) struct ManifestTools<'m> {
     /// Sorted by name.
     tools: &'m [Arc<Tool>],
     read: HashMap<&'m str, ToolParameters<'m>>,
 }
 
-/// What a tool wants to be called with.
+/// The parameters of a tool.
 struct ToolParameters<'m> {
     required: Vec<std::borrow::Cow<'m, str>>,
     properties: HashMap<std::borrow::Cow<'m, str>, Json<'m>>,
@@ -66,20 +68,19 @@ impl<'m> ToolParameters<'m> {
     }
 }
 
-/// Judges the asynchronous side of a tool.
+/// Checks `long_running` and `async_behavior` of a tool.
 pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &mut ManifestTools<'_>) {
     let Some(behaviour) = metadata.get_non_null("async_behavior") else {
         if metadata.get("long_running") == Some(&Json::Bool(true)) {
-            let message = "the tool may take long, but nobody can follow it without `async_behavior`";
-            let hint =
-                "say how to ask for its status, or leave `long_running` out if the call itself waits for the end";
+            let message = "the tool may take long, but callers cannot follow it without `async_behavior`";
+            let hint = "add `async_behavior`, or remove `long_running` if the call itself waits for the end";
             place.report_at("/long_running", FindingCode::LongRunningUntracked, message, hint);
         }
         return;
     };
     place.within("async_behavior", |place| {
         if !matches!(behaviour, Json::Object(_)) {
-            let message = format!("`async_behavior` is an object, but this is {}", behaviour.kind());
+            let message = format!("`async_behavior` must be an object, but it is {}", behaviour.kind());
             return place.report(
                 FindingCode::AsyncIncomplete,
                 message,
@@ -90,7 +91,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
         completion(place, behaviour);
         if let Some(cancellation) = behaviour.get_non_null("cancellation") {
             place.within("cancellation", |place| {
-                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "called off", offered);
+                partner(place, cancellation, ("cancel_tool", "cancel_tool_id_param"), "cancelled", offered);
             });
         }
     });
@@ -98,20 +99,20 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, offered: &
 
 fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut ManifestTools<'_>) {
     let Some(polling) = behaviour.get_non_null("status_polling") else {
-        let message = "`async_behavior` has no `status_polling`, so nobody can ask how far the operation is";
+        let message = "`status_polling` is missing, so callers cannot poll the status of the operation";
         return place.report(
             FindingCode::AsyncIncomplete,
             message,
-            "name the `status_tool` and how to pass the operation's id",
+            "add `status_polling` with the `status_tool` and the parameter for the operation's id",
         );
     };
     place.within("status_polling", |place| {
         if polling.text_of("operation_id_field").is_none() {
-            let message = "`operation_id_field` is missing, so nobody knows the operation's id";
+            let message = "`operation_id_field` is missing, so callers cannot find the operation's id";
             place.report(
                 FindingCode::AsyncIncomplete,
                 message,
-                "name the field of the tool's answer that holds the id",
+                "name the field of the tool's answer that contains the id",
             );
         }
         partner(place, polling, ("status_tool", "status_tool_id_param"), "followed", offered);
@@ -120,23 +121,24 @@ fn status(place: &mut RuleContext<'_>, behaviour: &Json<'_>, offered: &mut Manif
 
 fn completion(place: &mut RuleContext<'_>, behaviour: &Json<'_>) {
     let Some(conditions) = behaviour.get_non_null("completion_conditions") else {
-        let message = "`async_behavior` has no `completion_conditions`, so nobody knows when the operation has ended";
+        let message = "`completion_conditions` is missing, so callers do not know when the operation has ended";
         let hint = "name the `status_field` and the values that mean success and failure";
         return place.report(FindingCode::AsyncIncomplete, message, hint);
     };
     place.within("completion_conditions", |place| {
         if conditions.text_of("status_field").is_none() {
-            let message = "`status_field` is missing, so nobody can tell whether the operation has ended";
+            let message = "`status_field` is missing, so callers do not know when the operation has ended";
             place.report(FindingCode::AsyncIncomplete, message, "name the field of the status tool's answer");
         }
         if conditions.get("success_values").and_then(Json::list).is_none_or(<[_]>::is_empty) {
-            let message = "`success_values` is missing or empty, so the operation never succeeds";
+            let message = "`success_values` is missing or empty, so the operation can never succeed";
             place.report(FindingCode::AsyncIncomplete, message, "list the values of `status_field` that mean success");
         }
     });
 }
 
-/// Judges the tool that follows or ends the operation: `names` are the members with its name and with the parameter for the id.
+/// Checks the status tool or the cancel tool: `said` is the object that names it; the two names are
+/// its members with the tool's name and with the parameter for the id.
 fn partner(
     place: &mut RuleContext<'_>,
     said: &Json<'_>,
@@ -150,45 +152,40 @@ fn partner(
     };
     let Some(inputs) = offered.inputs(name) else {
         let message =
-            format!("there is no tool {} in this manifest, so the operation cannot be {purpose}", quoted_excerpt(name));
-        let hint = "offer that tool, or name one that is offered";
+            format!("this manifest has no tool {}, so the operation cannot be {purpose}", quoted_excerpt(name));
+        let hint = "add that tool, or name a tool of this manifest";
         return place.report_at(&format!("/{tool_member}"), FindingCode::AsyncToolMissing, message, hint);
     };
     let Some(id) = said.text_of(id_member) else {
-        let message = format!(
-            "`{id_member}` is missing, so nobody knows how to tell {} which operation is meant",
-            quoted_excerpt(name)
-        );
+        let message =
+            format!("`{id_member}` is missing, so callers cannot pass the operation's id to {}", quoted_excerpt(name));
         return place.report(FindingCode::AsyncIncomplete, message, "name the parameter that takes the operation's id");
     };
     let others: Vec<String> =
         inputs.required.iter().filter(|other| *other != id).take(NAMED).map(|other| quoted_excerpt(other)).collect();
     if !others.is_empty() {
         let message = format!(
-            "{} also requires {}, but a follower only has the operation's id",
+            "{} also requires {}, but callers only have the operation's id",
             quoted_excerpt(name),
             others.join(", ")
         );
-        let hint = "make the other parameters optional, or the id enough by itself";
+        let hint = "make the other parameters optional";
         place.report_at(&format!("/{tool_member}"), FindingCode::AsyncArguments, message, hint);
     }
     let pointer = format!("/{id_member}");
     match inputs.properties.get(id) {
         None => {
-            let message = format!(
-                "{} has no parameter {}, which is to take the operation's id",
-                quoted_excerpt(name),
-                quoted_excerpt(id)
-            );
+            let message =
+                format!("{} has no parameter {} for the operation's id", quoted_excerpt(name), quoted_excerpt(id));
             place.report_at(&pointer, FindingCode::AsyncArguments, message, "name a parameter of that tool");
         }
         Some(schema) => {
             if let Some(kind @ ("integer" | "number" | "boolean" | "array" | "object")) = schema.text_of("type") {
                 let message = format!(
-                    "the operation's id goes into {} as `{kind}`, but followers only take texts",
+                    "{} takes the operation's id as `{kind}`, but callers send it as a string",
                     quoted_excerpt(id)
                 );
-                place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a text in both tools");
+                place.report_at(&pointer, FindingCode::AsyncIdType, message, "make the id a string in both tools");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Metadata: values that the protocol's text lists, and examples.
+//! Checks the values of metadata against the protocol's text, and examples against the parameters.
 
 use super::fit;
 use super::json::Json;
@@ -6,18 +6,18 @@ use super::rule_context::RuleContext;
 use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 
-/// What `cost_estimate` may be.
+/// Allowed values of `cost_estimate`.
 const COSTS: [&str; 4] = ["low", "medium", "high", "variable"];
-/// Members that are counts; 0 is how some say "not set".
+/// Members that are counts. Some providers write 0 for "not set".
 const COUNTS: [&str; 2] = ["timeout_seconds", "rate_limit_per_minute"];
 
-/// Judges metadata and its examples against the tool's parameters.
+/// Checks metadata, and its examples against the tool's parameters.
 pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters: Option<&Json<'_>>) {
     if let Some(cost) = metadata.get_non_null("cost_estimate")
         && !cost.text().is_some_and(|cost| cost.is_empty() || COSTS.contains(&cost))
     {
         let seen = cost.text().map_or_else(|| cost.kind().to_owned(), quoted_excerpt);
-        let message = format!("the protocol knows no cost estimate like {seen}");
+        let message = format!("`cost_estimate` is {seen}, which the protocol does not know");
         place.report_at(
             "/cost_estimate",
             FindingCode::MetadataValue,
@@ -27,7 +27,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
     }
     for name in COUNTS {
         if let Some(count) = metadata.get(name).and_then(Json::number).filter(|count| *count < 0.0) {
-            let message = format!("`{name}` is {count}, which limits nothing");
+            let message = format!("`{name}` is {count}, which is no limit");
             place.report_at(
                 &format!("/{name}"),
                 FindingCode::MetadataValue,
@@ -39,7 +39,7 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
     let Some(examples) = metadata.get_non_null("examples") else { return };
     place.within("examples", |place| {
         let Some(examples) = examples.list() else {
-            let message = format!("`examples` is a list, but this is {}", examples.kind());
+            let message = format!("`examples` must be a list, but it is {}", examples.kind());
             return place.report(FindingCode::MetadataValue, message, "list objects with `description` and `input`");
         };
         let mut budget = fit::StepBudget::new();
@@ -51,10 +51,10 @@ pub(super) fn judge(place: &mut RuleContext<'_>, metadata: &Json<'_>, parameters
 
 fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json<'_>>, budget: &mut fit::StepBudget) {
     if !matches!(example, Json::Object(_)) {
-        let message = format!("an example is an object, but this is {}", example.kind());
+        let message = format!("an example must be an object, but this is {}", example.kind());
         return place.report(FindingCode::MetadataValue, message, "write an object with `description` and `input`");
     }
-    // An input without members is left out in some spellings.
+    // Some spellings leave out an input without members.
     let empty = Json::Object(Vec::new());
     let input = example.get_non_null("input").unwrap_or(&empty);
     let Some(misfit) = parameters.and_then(|parameters| fit::misfit(parameters, input, budget)) else { return };
@@ -63,7 +63,7 @@ fn one(place: &mut RuleContext<'_>, example: &Json<'_>, parameters: Option<&Json
     } else {
         format!("the example's {}", quoted_excerpt(misfit.at.trim_start_matches('/')))
     };
-    let hint = "mend the example: an LLM may be shown it, and copies what it sees";
+    let hint = "fix the example: LLMs copy the examples that they see";
     place.report_at(
         &format!("/input{}", misfit.at),
         FindingCode::ExampleUnfit,

@@ -1,20 +1,22 @@
-//! Whether a value fits a schema, by the keywords of the protocol's text. What combines schemas (`anyOf`, `$ref`, ...) is not followed.
+//! Checks whether a value fits a schema, by the keywords of the protocol's text. Keywords that
+//! combine schemas (`anyOf`, `$ref`, ...) are not evaluated.
 
 use super::json::{Json, TYPES};
 use crate::model::finding::{push_step, quoted_excerpt};
 
-/// Steps that judging the values of one tool may take, so that a long list of allowed values and long examples cost no square.
+/// At most this many steps are spent on the values of one tool, so that a long list of allowed
+/// values together with long examples does not take quadratic time.
 const STEPS: usize = 20_000;
 
-/// What judging may still cost.
+/// The steps that are left.
 pub(super) struct StepBudget(usize);
 
-/// The first thing about a value that its schema does not allow.
+/// The first reason why a value does not fit its schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
-    /// Pointer within the value.
+    /// JSON pointer within the value.
     pub(super) at: String,
-    /// Continues a sentence that begins with the value.
+    /// The rest of a sentence whose subject is the value.
     pub(super) what: String,
 }
 
@@ -23,7 +25,7 @@ impl StepBudget {
         Self(STEPS)
     }
 
-    /// Pays for so many steps; nothing when they are not left, and then nothing more is judged.
+    /// Takes `steps` from the budget. `None` if fewer are left; the check then ends.
     fn pay(&mut self, steps: usize) -> Option<()> {
         let left = self.0.checked_sub(steps);
         self.0 = left.unwrap_or(0);
@@ -31,17 +33,17 @@ impl StepBudget {
     }
 }
 
-/// Judges a value; nothing when it fits, or when the budget ends before anything was found.
+/// Checks a value. `None` if it fits, or if the budget ends before a misfit is found.
 pub(super) fn misfit(schema: &Json<'_>, value: &Json<'_>, budget: &mut StepBudget) -> Option<Misfit> {
     let mut at = String::new();
     let what = judge(schema, value, &mut at, budget)?;
     Some(Misfit { at, what })
 }
 
-/// What is wrong; `at` is then the place of it.
+/// The misfit, if there is one; `at` then points to it.
 fn judge(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
     budget.pay(1 + schema.members().len())?;
-    // A type that nobody knows is a finding of its own, and allows anything.
+    // An unknown type has a finding of its own, and any value fits it.
     let fits = |kind: &Json<'_>| kind.text().is_none_or(|kind| !TYPES.contains(&kind) || value.is_of(kind));
     let (right, wanted) = match schema.get_non_null("type") {
         Some(Json::List(kinds)) => (kinds.iter().any(fits), "of one of its types".to_owned()),
@@ -104,7 +106,7 @@ fn out_of_range(schema: &Json<'_>, number: f64, (least, most): (&str, &str), uni
 fn members(schema: &Json<'_>, value: &Json<'_>, at: &mut String, budget: &mut StepBudget) -> Option<String> {
     let properties = schema.get_non_null("properties");
     let others = schema.get("additionalProperties");
-    // What is described elsewhere is not judged here.
+    // Members that another keyword may describe are not checked here.
     let closed = properties.is_some()
         && matches!(others, None | Some(Json::Bool(false) | Json::Null))
         && ["patternProperties", "anyOf", "oneOf", "allOf", "$ref"].iter().all(|keyword| schema.get(keyword).is_none());

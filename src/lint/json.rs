@@ -1,4 +1,5 @@
-//! A small tree over a JSON text, which borrows its texts: a third of the cost of `serde_json`'s, since most of a manifest is prose.
+//! A small tree over a JSON text that borrows its strings. It costs a third of `serde_json`'s tree,
+//! since most of a manifest is prose.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 /// The types of JSON Schema (core, section 4.2.1; `integer` by validation, section 6.1.1).
 pub(super) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// One JSON value. Numbers are doubles, which is enough to judge ranges and kinds.
+/// One JSON value. Numbers are `f64`, which is enough to check ranges and types.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json<'a> {
     Null,
@@ -16,32 +17,33 @@ pub(super) enum Json<'a> {
     Number(f64),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
-    /// As they came; of members with the same name the last one counts.
+    /// Members in the order of the text. If a name occurs twice, the last one counts.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 impl<'a> Json<'a> {
-    /// Reads a text; nothing when it is no JSON, nests too deep or holds a number that no double holds.
+    /// Parses a text. `None` if it is not JSON, is nested too deeply or contains a number that does
+    /// not fit `f64`.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// A member of an object. Looks through all of them.
+    /// A member of an object. Searches linearly.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.members().iter().rfind(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    /// The same, `null` counting as absent.
+    /// The same, but `None` for `null`.
     pub(super) fn get_non_null(&self, name: &str) -> Option<&Self> {
         self.get(name).filter(|value| **value != Self::Null)
     }
 
-    /// A member that is a text and not empty.
+    /// A member that is a string and not empty.
     pub(super) fn text_of(&self, name: &str) -> Option<&str> {
         self.get(name)?.text().filter(|text| !text.is_empty())
     }
 
-    /// The members of an object; none of anything else.
+    /// The members of an object; empty for any other value.
     pub(super) fn members(&self) -> &[(Cow<'a, str>, Self)] {
         match self {
             Self::Object(members) => members,
@@ -71,7 +73,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// What kind of value it is, for people.
+    /// The kind of the value, as a phrase for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -83,7 +85,8 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Whether it is of a type of JSON Schema. A number without a fraction is an integer (JSON Schema, validation, section 6.1.1).
+    /// Whether the value is of a JSON Schema type. A number without a fraction is an integer (JSON
+    /// Schema validation, section 6.1.1).
     pub(super) fn is_of(&self, kind: &str) -> bool {
         match self {
             Self::Null => kind == "null",

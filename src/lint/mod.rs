@@ -1,11 +1,14 @@
-//! What a provider got wrong, found without running anything: rules over a manifest and over how it is served.
+//! The linter: finds errors of providers without running a tool, by rules over a manifest and over
+//! how it is served.
 //!
-//! Every rule is pure and gives findings with a JSON pointer and a next step; nothing here changes, hides or refuses what is published.
-//! [`check_manifest`] judges what a manifest says, [`serving::check_list`] what several answers of one scenario show. The cost is linear in the size of
-//! the manifest: what would be more (an example against a long list of allowed values) is judged within a budget.
+//! Every rule is a pure function that returns findings with a JSON pointer and a next step. The
+//! linter never changes, hides or refuses what is published. [`check_manifest`] checks a manifest,
+//! [`serving::check_list`] checks several answers of one scenario. The cost is linear in the size
+//! of the manifest; checks that would cost more (an example against a long list of allowed values)
+//! have a budget.
 //!
-//! Where a rule's severity is an error, somebody who follows the manifest fails; a warning works, but someone should look; the rest is
-//! good to know.
+//! Severities: `error` means that clients which follow the manifest fail; `warning` means that it
+//! works, but should be fixed; `info` is good to know.
 
 mod async_tools;
 mod examples;
@@ -21,8 +24,9 @@ use rule_context::RuleContext;
 
 use crate::model::{CappedFindings, Finding, Manifest};
 
-/// Judges what a manifest says. Scenario names are not filled in; pointers are in the protocol's own spelling, and the index of a tool
-/// is its place in [`Manifest::tools`]. At most 100 findings of each code, then one that counts the rest.
+/// Checks a manifest. Findings have no scenario name; their pointers use the protocol's own
+/// spelling, and the index of a tool is its index in [`Manifest::tools`]. At most 100 findings of
+/// each code are returned, then one that counts the rest.
 pub fn check_manifest(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = CappedFindings::default();
     names::document(manifest, &mut findings);

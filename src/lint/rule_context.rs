@@ -1,11 +1,11 @@
-//! Where in a manifest a rule stands, and how it tells what it found.
+//! The JSON pointer at which a rule is checking, and how the rule reports findings.
 
 use std::sync::Arc;
 
 use crate::model::finding::push_step;
 use crate::model::{CappedFindings, Finding, FindingCode, Tool};
 
-/// A place within one tool.
+/// A position within one tool.
 pub(super) struct RuleContext<'f> {
     findings: &'f mut CappedFindings,
     tool: Arc<str>,
@@ -13,12 +13,12 @@ pub(super) struct RuleContext<'f> {
 }
 
 impl<'f> RuleContext<'f> {
-    /// The tool itself.
+    /// Starts at the tool itself.
     pub(super) fn new(findings: &'f mut CappedFindings, tool: &Tool, index: usize) -> Self {
         Self { findings, tool: Arc::clone(&tool.name), pointer: format!("/tools/{index}") }
     }
 
-    /// Judges one step further in.
+    /// Runs `judge` at a member of the current value.
     pub(super) fn within(&mut self, step: &str, judge: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         push_step(&mut self.pointer, step);
@@ -26,18 +26,18 @@ impl<'f> RuleContext<'f> {
         self.pointer.truncate(length);
     }
 
-    /// Judges the element of a list.
+    /// Runs `judge` at an element of the current list.
     pub(super) fn at(&mut self, index: usize, judge: impl FnOnce(&mut Self)) {
         self.within(&index.to_string(), judge);
     }
 
-    /// Tells something of this place.
+    /// Reports a finding at this position.
     pub(super) fn report(&mut self, code: FindingCode, message: impl Into<String>, hint: impl Into<String>) {
         let Self { findings, tool, pointer } = self;
         findings.push_with(code, || Finding::new(code, message).of_tool(Arc::clone(tool)).at(pointer).hint(hint));
     }
 
-    /// The same of a place further in, which is a pointer relative to this one.
+    /// Reports a finding at `further`, a JSON pointer relative to this position.
     pub(super) fn report_at(&mut self, further: &str, code: FindingCode, message: impl Into<String>, hint: &str) {
         let length = self.pointer.len();
         self.pointer.push_str(further);

@@ -1,4 +1,5 @@
-//! The schemas of parameters: JSON Schema as far as the protocol's text goes, and the keywords beyond it that hold schemas.
+//! Checks the schemas of parameters: the part of JSON Schema that the protocol's text uses, and the
+//! further keywords that contain schemas.
 
 use std::collections::HashSet;
 
@@ -8,25 +9,25 @@ use super::rule_context::RuleContext;
 use crate::model::FindingCode;
 use crate::model::finding::quoted_excerpt;
 
-/// Keywords that say what a value is without `type`.
+/// Keywords that replace `type`.
 const INSTEAD_OF_TYPE: [&str; 8] = ["$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum"];
-/// Keywords that hold a list of schemas.
+/// Keywords with a list of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-/// Keywords that hold schemas by name, none of which is a parameter.
+/// Keywords with schemas by name. None of these schemas is a parameter.
 const MAPS: [&str; 3] = ["$defs", "definitions", "patternProperties"];
-/// Up to so many properties are looked through one by one.
+/// Up to this many properties are searched linearly.
 const FEW: usize = 12;
-/// Keywords with a number, those for the least before those for the most.
+/// Pairs of keywords with a number: the lower bound and the upper bound.
 const RANGES: [(&str, &str); 4] =
     [("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
 
-/// Judges the outermost schema, which decoding has made an object with `type` and `properties`.
+/// Checks the outermost schema, which the decoder has made an object with `type` and `properties`.
 pub(super) fn judge(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     properties(place, schema);
     keywords(place, schema);
 }
 
-/// Judges a schema further in.
+/// Checks a nested schema.
 fn inner(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     match schema {
         // `true` and `false` are schemas (JSON Schema core, section 4.3.2).
@@ -60,7 +61,7 @@ fn types(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     }
     let is_list = schema.get("type").and_then(Json::text) == Some("array");
     if is_list && schema.get_non_null("items").is_none() && schema.get_non_null("prefixItems").is_none() {
-        let message = "the list does not say what its elements are, and some LLM vendors refuse such a tool";
+        let message = "the list parameter has no `items`, and some LLM vendors refuse such a tool";
         place.report(FindingCode::ItemsMissing, message, "add `items` with the schema of one element");
     }
 }
@@ -70,8 +71,8 @@ fn known_type(place: &mut RuleContext<'_>, one: &Json<'_>) {
         return;
     }
     let message = match one.text() {
-        Some(text) => format!("{} is no type of JSON Schema", quoted_excerpt(text)),
-        None => format!("a type is a text, but this is {}", one.kind()),
+        Some(text) => format!("{} is not a type of JSON Schema", quoted_excerpt(text)),
+        None => format!("a type must be a string, but this is {}", one.kind()),
     };
     let meant = match one.text().unwrap_or_default().to_ascii_lowercase().as_str() {
         "str" | "text" | "char" | "date" | "datetime" | "uuid" | "uri" | "url" | "email" | "string" => "`string`",
@@ -116,11 +117,11 @@ fn is_blank(text: &str) -> bool {
 fn required(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     let Some(required) = schema.get_non_null("required") else { return };
     let known = schema.get_non_null("properties").map(Json::members).unwrap_or_default();
-    // Comparing each with each costs less than hashing while there are few.
+    // For few properties a linear search costs less than hashing.
     let set = (known.len() > FEW).then(|| known.iter().map(|(name, _)| name.as_ref()).collect::<HashSet<&str>>());
     let known =
         |name: &str| set.as_ref().map_or_else(|| known.iter().any(|(own, _)| own == name), |set| set.contains(name));
-    // Without properties of its own a schema may require what the schema around it describes.
+    // A schema without `properties` may require what the schema around it describes.
     let judged = schema.get("properties").is_some() || matches!(schema.text_of("type"), Some("object"));
     place.within("required", |place| {
         let Some(names) = required.list() else {
@@ -147,7 +148,7 @@ fn required(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     });
 }
 
-/// The other keywords, and the schemas that they hold.
+/// Checks the other keywords, and the schemas in them.
 fn keywords(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     for (least, most) in RANGES {
         range(place, schema, least, most);
@@ -193,7 +194,7 @@ fn each(place: &mut RuleContext<'_>, keyword: &str, items: &[Json<'_>]) {
     });
 }
 
-/// A schema that another one holds: it is combined with what stands around it, so it may leave its type to that.
+/// Checks a subschema. It is combined with the schema around it, so it may have no `type`.
 fn held(place: &mut RuleContext<'_>, schema: &Json<'_>) {
     if matches!(schema, Json::Object(_)) && schema.get_non_null("type").is_none() {
         properties(place, schema);
@@ -234,7 +235,7 @@ fn range(place: &mut RuleContext<'_>, schema: &Json<'_>, least: &str, most: &str
     if let (Some(low), Some(high)) = (bound(least), bound(most))
         && low > high
     {
-        let message = format!("`{least}` is {low} and `{most}` is {high}, so that nothing fits");
+        let message = format!("`{least}` is {low} and `{most}` is {high}, so no value is allowed");
         place.report_at(&format!("/{least}"), FindingCode::SchemaKeyword, message, "swap or change them");
     }
 }
@@ -248,7 +249,7 @@ fn wrong(place: &mut RuleContext<'_>, keyword: &str, value: &Json<'_>, wanted: &
 }
 
 fn default(place: &mut RuleContext<'_>, schema: &Json<'_>) {
-    // `null` is how many say that there is none.
+    // Many providers write `null` for "no default".
     let Some(value) = schema.get_non_null("default") else { return };
     if let Some(misfit) = fit::misfit(schema, value, &mut fit::StepBudget::new()) {
         let message = format!("the default {}", misfit.what);

@@ -1,10 +1,10 @@
-//! Lines of the audit log, by what became of them.
+//! Metric of the lines of the audit log, by outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::family::{Family, MetricKind};
 
-/// Counts lines.
+/// Counts lines by outcome.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     written: AtomicU64,
@@ -13,22 +13,22 @@ pub struct AuditCounts {
 }
 
 impl AuditCounts {
-    /// One was written.
+    /// A line was written.
     pub fn written(&self) {
         self.written.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One found no room among those that wait to be written.
+    /// A line was dropped, because the queue was full.
     pub fn dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One could not be written.
+    /// A line could not be written.
     pub fn failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many found no room so far.
+    /// The number of dropped lines since the start.
     pub fn all_dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

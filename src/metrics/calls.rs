@@ -1,11 +1,11 @@
-//! Calls of tools, by what came of them.
+//! Metrics of calls of tools, by outcome.
 
 use std::time::Duration;
 
 use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
-/// Every outcome: an answer, or the kind of the refusal. What is none of these counts for the last.
+/// All outcomes: an answer, or the code of the refusal. Any other outcome counts as the last one.
 const OUTCOMES: [&str; 25] = [
     "ok",
     "failed",
@@ -39,7 +39,7 @@ const OUTCOMES: [&str; 25] = [
 pub struct CallCounts([DurationHistogram; OUTCOMES.len()]);
 
 impl CallCounts {
-    /// A call ended so, after so long, waiting included.
+    /// A call ended with `outcome`. `took` includes the time in the queue.
     pub fn ended(&self, outcome: &str, took: Duration) {
         let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.0.get(place) {
@@ -47,17 +47,17 @@ impl CallCounts {
         }
     }
 
-    /// The metrics, while so many calls wait for their turn.
+    /// The metrics. `waiting` is the number of calls in the queue now.
     pub fn families(&self, waiting: usize) -> Vec<Family> {
         let mut counts = Family::new(
             MetricKind::Counter,
             "callsheet_calls",
-            "Calls of tools by outcome: `failed` are those that a tool itself says failed, `running` those that go on after the answer, `given_up` those that nobody waited for any more before they were sent.",
+            "Calls of tools by outcome: `failed` are those that the tool itself reports as failed, `running` those that continue after the answer, `given_up` those that the client cancelled before they were sent.",
         );
         let mut times = Family::new(
             MetricKind::Histogram,
             "callsheet_call_duration_seconds",
-            "How long calls of tools took, from the request to the answer, waiting for their turn included.",
+            "How long calls of tools took, from the request to the answer, time in the queue included.",
         );
         for (outcome, measured) in OUTCOMES.iter().zip(self.0.iter().map(DurationHistogram::measured)) {
             counts = counts.with_label("outcome", *outcome, measured.count);
@@ -66,7 +66,7 @@ impl CallCounts {
             }
         }
         let waiting =
-            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait for their turn.")
+            Family::new(MetricKind::Gauge, "callsheet_calls_waiting", "Calls of tools that wait in the queue.")
                 .value(waiting);
         vec![counts, times, waiting]
     }

@@ -1,4 +1,4 @@
-//! Whether the configuration in force is the one that was last written.
+//! Metrics of the configuration: reloads, and whether the file that was last read is active.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
-/// What a reload may come to.
+/// The outcomes of a reload.
 const OUTCOMES: &[&str] = &[APPLIED, REFUSED];
 const APPLIED: &str = "applied";
 const REFUSED: &str = "refused";
@@ -17,7 +17,7 @@ const REFUSED: &str = "refused";
 pub struct ConfigLoads {
     reloads: CounterVec,
     refused: AtomicBool,
-    /// Seconds since 1970 of the load that is in force; none yet: 0.
+    /// When the active configuration was applied, in seconds since 1970; 0 before the first one.
     applied_at: AtomicI64,
 }
 
@@ -28,25 +28,25 @@ impl Default for ConfigLoads {
 }
 
 impl ConfigLoads {
-    /// The configuration that the process starts with came into force.
+    /// The configuration of the start was applied.
     pub fn started(&self, at: Timestamp) {
         self.applied_at.store(at.as_second(), Ordering::Relaxed);
     }
 
-    /// A changed configuration came into force.
+    /// A changed configuration was applied.
     pub fn applied(&self, at: Timestamp) {
         self.reloads.count(APPLIED);
         self.started(at);
         self.mark_valid();
     }
 
-    /// A changed configuration was refused; the one before stays in force.
+    /// A changed configuration was refused; the previous one stays active.
     pub fn refused(&self) {
         self.reloads.count(REFUSED);
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    /// What is written can be used again, whether or not it differs from what is in force.
+    /// The written configuration is valid again, whether or not it differs from the active one.
     pub fn mark_valid(&self) {
         self.refused.store(false, Ordering::Relaxed);
     }
@@ -57,17 +57,17 @@ impl ConfigLoads {
         let reloads = Family::new(
             MetricKind::Counter,
             "callsheet_config_reloads",
-            "Changes of the configuration while running, by whether they came into force.",
+            "Reloads of the configuration while the daemon runs, by outcome.",
         );
         let valid = Family::new(
             MetricKind::Gauge,
             "callsheet_config_valid",
-            "Whether the configuration that was last read is in force; 0 after one that was refused.",
+            "1 if the configuration that was last read is active, 0 if it was refused.",
         );
         let at = Family::new(
             MetricKind::Gauge,
             "callsheet_config_applied_timestamp_seconds",
-            "When the configuration in force came into force.",
+            "When the active configuration was applied.",
         );
         vec![
             self.reloads.to_family("outcome", reloads),

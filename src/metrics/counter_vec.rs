@@ -1,10 +1,10 @@
-//! Counters of one thing, told apart by a label with a fixed set of values.
+//! A set of counters that differ by one label with a fixed set of values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::family::Family;
 
-/// One counter for each value that the label may have. A value that is not among them counts for the last one.
+/// One counter for each value of the label. An unknown value counts as the last one.
 #[derive(Debug)]
 pub struct CounterVec {
     values: &'static [&'static str],
@@ -12,17 +12,17 @@ pub struct CounterVec {
 }
 
 impl CounterVec {
-    /// All at zero. `values` must not be empty, or nothing is counted.
+    /// All counters at zero. If `values` is empty, no value is counted.
     pub fn new(values: &'static [&'static str]) -> Self {
         Self { values, counts: values.iter().map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Counts one of this value.
+    /// Adds 1 to the counter of `value`.
     pub fn count(&self, value: &str) {
         self.add(self.place(value), 1);
     }
 
-    /// Where a value stands among those that there are.
+    /// The index of a value; that of the last one for an unknown value.
     pub(super) fn place(&self, value: &str) -> usize {
         self.values.iter().position(|known| *known == value).unwrap_or(self.values.len().saturating_sub(1))
     }
@@ -33,7 +33,7 @@ impl CounterVec {
         }
     }
 
-    /// Every value with its count so far.
+    /// Every value with its count since the start.
     pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.values.iter().zip(&self.counts).map(|(value, count)| (*value, count.load(Ordering::Relaxed)))
     }

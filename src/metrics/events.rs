@@ -1,14 +1,14 @@
-//! Events on their way to readers.
+//! Metrics of events and their subscribers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
-/// Every name of an event.
+/// All names of events.
 const EVENTS: &[&str] = &["snapshot", "catalog", "scenario", "finding", "approval", "operation"];
 
-/// Counts events and the readers that were let go.
+/// Counts sent events, and subscribers that were disconnected because they were too slow.
 #[derive(Debug)]
 pub struct EventCounts {
     sent: CounterVec,
@@ -23,35 +23,36 @@ impl Default for EventCounts {
 }
 
 impl EventCounts {
-    /// An event of this name was given to one reader.
+    /// An event was sent to one subscriber.
     pub fn sent(&self, event: &str) {
         self.sent.count(event);
     }
 
-    /// So many readers did not keep up, and were let go with so many events before them.
+    /// `readers` subscribers were disconnected because they were too slow; `events` were not sent
+    /// to them.
     pub fn overrun(&self, readers: u64, events: u64) {
         self.overrun.fetch_add(readers, Ordering::Relaxed);
         self.dropped.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// The metrics, with how many follow now.
+    /// The metrics. `subscribers` is the number of current subscribers.
     pub fn families(&self, subscribers: usize) -> Vec<Family> {
         let sent = Family::new(
             MetricKind::Counter,
             "callsheet_events_sent",
-            "Events that were given to readers; one that 10 readers get counts 10 times.",
+            "Events that were sent to subscribers; an event that 10 subscribers get counts 10 times.",
         );
         let dropped = Family::new(
             MetricKind::Counter,
             "callsheet_events_dropped",
-            "Events that readers had before them when they were let go for not keeping up; they may resume.",
+            "Unsent events of subscribers that were disconnected because they were too slow; they may resume.",
         );
         let overrun = Family::new(
             MetricKind::Counter,
             "callsheet_event_readers_dropped",
-            "Readers of events that did not keep up and were let go.",
+            "Subscribers of events that were disconnected because they were too slow.",
         );
-        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Readers that follow events now.");
+        let follow = Family::new(MetricKind::Gauge, "callsheet_event_subscribers", "Current subscribers of events.");
         vec![
             self.sent.to_family("event", sent),
             dropped.value(self.dropped.load(Ordering::Relaxed)),

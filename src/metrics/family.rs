@@ -1,17 +1,18 @@
-//! One metric with its samples at one moment, as plain data.
+//! One metric with its samples at one moment. Plain data.
 
 use super::histogram::HistogramSnapshot;
 
-/// A metric: what it is called and means, and its samples.
+/// A metric: name, help and samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
-    /// The name without the endings that a kind brings (`_total`, `_info`, `_bucket`), with the unit at its end if it has one.
+    /// The name, without the suffixes of its kind (`_total`, `_info`, `_bucket`), but with its unit
+    /// as suffix if it has one.
     pub name: &'static str,
     /// One sentence for people.
     pub help: &'static str,
-    /// What kind it is.
+    /// Its kind.
     pub kind: MetricKind,
-    /// The samples; none writes the metric without a value.
+    /// The samples. Without any, only the help and the type are written.
     pub samples: Vec<Sample>,
 }
 
@@ -22,7 +23,7 @@ pub enum MetricKind {
     Counter,
     /// Goes up and down.
     Gauge,
-    /// How often something took how long.
+    /// Durations, by bucket.
     Histogram,
     /// Facts that do not change while the process runs.
     Info,
@@ -31,7 +32,7 @@ pub enum MetricKind {
 /// One value with its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Names and values; a value may be any text.
+    /// Names and values. A value may be any string.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
     pub value: MetricValue,
@@ -44,31 +45,31 @@ pub enum MetricValue {
     Whole(u64),
     /// Anything else: seconds, shares, points in time as seconds since 1970.
     Real(f64),
-    /// Of a histogram.
+    /// The buckets of a histogram.
     Times(HistogramSnapshot),
-    /// Of facts, which are their labels.
+    /// The value of an `Info` metric, whose facts are in its labels.
     Fact,
 }
 
 impl Family {
-    /// A metric whose samples have no labels, or one label each.
+    /// A metric without samples.
     pub fn new(kind: MetricKind, name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind, samples: Vec::new() }
     }
 
-    /// With one more sample that has no labels.
+    /// Adds a sample without labels.
     #[must_use]
     pub fn value(self, value: impl Into<MetricValue>) -> Self {
         self.sample(Vec::new(), value)
     }
 
-    /// With one more sample that has one label.
+    /// Adds a sample with one label.
     #[must_use]
     pub fn with_label(self, label: &'static str, text: impl Into<String>, value: impl Into<MetricValue>) -> Self {
         self.sample(vec![(label, text.into())], value)
     }
 
-    /// With one more sample.
+    /// Adds a sample.
     #[must_use]
     pub fn sample(mut self, labels: Vec<(&'static str, String)>, value: impl Into<MetricValue>) -> Self {
         self.samples.push(Sample { labels, value: value.into() });

@@ -1,4 +1,4 @@
-//! Requests to scenarios, by what came of them.
+//! Metrics of requests to scenarios, by outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
-/// Every outcome: an answer, or the kind of the error. What is none of these counts for the last.
+/// All outcomes: an answer, or the kind of the error. Any other outcome counts as the last one.
 const OUTCOMES: [&str; 11] = [
     "ok",
     "not-modified",
@@ -29,8 +29,8 @@ pub struct Fetches {
 }
 
 impl Fetches {
-    /// A request ended: with `ok`, with `not-modified`, or with the kind of an error; after so long, with a body of so many bytes after
-    /// decoding.
+    /// A request ended with `ok`, `not-modified` or the kind of an error. `bytes` is the size of
+    /// the decoded body.
     pub fn ended(&self, outcome: &str, took: Duration, bytes: usize) {
         let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len() - 1);
         if let Some(times) = self.times.get(place) {

@@ -1,10 +1,10 @@
-//! How often something took how long: a histogram of atomics, for paths that a lock would slow down.
+//! A histogram of durations. It consists of atomics, for paths that a lock would slow down.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds in microseconds, each counted in (`le`): from a list at hand to an ask that ran into its limit. What takes longer is
-/// beyond all of them.
+/// The inclusive upper bounds (`le`) in microseconds: from a cached list to a request that timed
+/// out. Longer durations are in the last bucket, which has no bound.
 const BOUNDS: [u32; BUCKETS - 1] =
     [100, 250, 1_000, 2_500, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 30_000_000];
 const BUCKETS: usize = 13;
@@ -17,30 +17,32 @@ pub struct DurationHistogram {
     nanoseconds: AtomicU64,
 }
 
-/// What was counted until some moment.
+/// The counts at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramSnapshot {
-    /// The sum in seconds.
+    /// The sum of all durations in seconds.
     pub sum: f64,
-    /// How many.
+    /// The number of durations.
     pub count: u64,
-    /// How many took at most so many seconds and more than the bound before. The last bound is infinite.
+    /// The upper bound of each bucket in seconds, and its count, which does not include the buckets
+    /// before it. The last bound is infinite.
     pub buckets: Vec<(f64, u64)>,
 }
 
 impl DurationHistogram {
-    /// Counts one that took so long.
+    /// Counts one duration.
     pub fn observe(&self, took: Duration) {
         let bucket = BOUNDS.iter().position(|bound| took <= Duration::from_micros(u64::from(*bound)));
         if let Some(bucket) = self.buckets.get(bucket.unwrap_or(BUCKETS - 1)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        // Room for 580 years.
+        // Overflows after 580 years.
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What was counted so far. While others count, the sum may be of slightly more or fewer than the buckets.
+    /// The counts since the start. While other threads count, the sum may include slightly more or
+    /// fewer durations than the buckets.
     pub fn measured(&self) -> HistogramSnapshot {
         let bounds = BOUNDS.iter().map(|bound| f64::from(*bound) / MICROS_PER_SECOND).chain([f64::INFINITY]);
         let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed));

@@ -1,13 +1,14 @@
-//! What asking scenarios for their tools came to, beyond the requests themselves.
+//! Metric of polls for the tools of scenarios, by outcome: beyond the requests themselves.
 
 use super::counter_vec::CounterVec;
 use super::family::{Family, MetricKind};
 
-/// Every outcome: a manifest, the confirmation of the known one, or the kind of the error. Those of requests are `unanswered`.
+/// All outcomes: a manifest, the confirmation of the known one, or the kind of the error. Failed
+/// requests are `unanswered`.
 const OUTCOMES: &[&str] =
     &["manifest", "unchanged", "unanswered", "unknown-protocol", "malformed", "incompatible", "other"];
 
-/// Counts listings.
+/// Counts polls by outcome.
 #[derive(Debug)]
 pub struct Listings(CounterVec);
 
@@ -18,7 +19,7 @@ impl Default for Listings {
 }
 
 impl Listings {
-    /// A listing ended like this.
+    /// A poll ended with `outcome`.
     pub fn ended(&self, outcome: &str) {
         self.0.count(outcome);
     }

@@ -1,12 +1,13 @@
-//! What is counted, and how it is written for Prometheus.
+//! The counters of the daemon, and the text formats of `/metrics`.
 //!
-//! Each part of callsheet owns a plain handle of its own kind and counts into it: one relaxed atomic addition, no lock, no allocation.
-//! Nothing is known here of who counts, and nobody reads a count but the server's route, which adds what it derives from the latest
-//! snapshot and lets [`write()`] turn all of it into text. Every label has a fixed set of values but the name of a scenario, whose number
-//! is bounded by `refresh.max_scenarios`, and, where `calls.tool_metrics` asks for it, those of the tools that are called most.
+//! Each part of callsheet owns a handle of its own type and counts with it: one relaxed atomic
+//! addition, no lock, no allocation. The counters do not know which part counts. Only the server's
+//! route reads them; it adds metrics from the latest snapshot and writes them all with [`write()`].
+//! Every label has a fixed set of values, except the name of a scenario, whose number is limited by
+//! `refresh.max_scenarios`, and, with `calls.tool_metrics`, the names of the most called tools.
 //!
-//! Never done here: reading clocks or snapshots, deciding anything. The names of metrics are an interface: dashboards and alert rules
-//! (`config/`) use them, and a test holds the two together.
+//! This module never reads clocks or snapshots and makes no decisions. The names of metrics are an
+//! interface: dashboards and alert rules (`config/`) use them, and a test checks that both match.
 
 pub mod audit;
 pub mod calls;

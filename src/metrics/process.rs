@@ -1,21 +1,24 @@
-//! The process itself, under the names that every Prometheus client uses. Read from `/proc` (proc(5)); nothing where there is none.
+//! Metrics of the process, with the names that all Prometheus clients use. Read from `/proc`
+//! (proc(5)); no metrics on systems without it.
 
 use std::fs;
 
 use super::family::{Family, MetricKind};
 
-/// Clock ticks per second in `/proc/self/stat`: what the kernel shows to programs, whatever it counts in (`USER_HZ`).
+/// Clock ticks per second in `/proc/self/stat`: the unit that the kernel shows to programs
+/// (`USER_HZ`), whatever its internal unit is.
 const TICKS: f64 = 100.0;
 /// `/proc/self/status` counts memory in KiB.
 const KIB: f64 = 1024.0;
 
-/// The metrics of this process. What cannot be read is left out. Reads files, so not for async threads.
+/// The metrics of this process. Values that cannot be read are left out. Reads files, so it must
+/// not run on async threads.
 pub fn families() -> Vec<Family> {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    // One of them is the folder itself, which is open while it is read.
+    // One of them is the folder itself, which is open during the read.
     let fds = fs::read_dir("/proc/self/fd").ok().map(|open| open.count().saturating_sub(1));
     let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
     let started = field(&stat, 22).zip(line(&machine, "btime")).map(|(ticks, boot)| boot + ticks / TICKS);
@@ -28,20 +31,21 @@ pub fn families() -> Vec<Family> {
         gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.", memory("VmRSS:")),
         gauge("process_virtual_memory_bytes", "Memory that the process has mapped.", memory("VmSize:")),
         gauge("process_open_fds", "Open file descriptors, sockets included.", fds),
-        gauge("process_max_fds", "How many file descriptors may be open.", line(&limits, "Max open files")),
+        gauge("process_max_fds", "Limit of open file descriptors.", line(&limits, "Max open files")),
         gauge("process_threads", "Threads of the process.", line(&status, "Threads:")),
-        gauge("process_start_time_seconds", "When the process began.", started),
+        gauge("process_start_time_seconds", "When the process started.", started),
     ];
     all.into_iter().flatten().collect()
 }
 
-/// A field of `/proc/self/stat`, counted from 1 as in proc(5). The second is the program's name in brackets, which may hold anything.
+/// A field of `/proc/self/stat`, counted from 1 as in proc(5). The second is the program's name in
+/// brackets, which may contain any characters.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// The number behind a name at the beginning of a line; nothing for `unlimited`.
+/// The number after a name at the beginning of a line. `None` for `unlimited`.
 fn line(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()

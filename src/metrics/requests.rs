@@ -1,7 +1,7 @@
-//! Requests to the server, by route, method and status.
+//! Metrics of requests to the server, by route, method and status.
 //!
-//! All counters there can ever be are made at the start, so that counting is an addition and no request can make a new one: a route is
-//! one of the table of routes, never the path that a client wrote.
+//! All counters are created at the start, so counting is one addition and no request can create a
+//! counter: `route` is an entry of the table of routes, never the path that a client sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,24 +11,24 @@ use http::{Method, StatusCode};
 use super::family::{Family, MetricKind};
 use super::histogram::DurationHistogram;
 
-/// The methods that are told apart; any other is the last.
+/// Methods with a counter of their own; any other method counts as the last one.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "other"];
-/// The statuses that are told apart, the most frequent first; any other is the last.
+/// Statuses with a counter of their own, the most frequent first; any other counts as the last one.
 const STATUSES: [u16; 23] = [
     200, 304, 101, 204, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 426, 429, 500, 502, 503, 504, 507, OTHER,
 ];
-/// Stands for the statuses that are not told apart.
+/// All other statuses.
 const OTHER: u16 = 0;
 
 /// Counts requests.
 #[derive(Debug)]
 pub struct Requests(Box<[RouteCounters]>);
 
-/// Where the requests of one route are counted.
+/// Index of the counters of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteIndex(usize);
 
-/// Where one request is counted.
+/// Index of the counters of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodIndex(usize);
 
@@ -40,30 +40,30 @@ struct RouteCounters {
 }
 
 impl Requests {
-    /// For these routes. The last one stands for every request that no route answers.
+    /// Creates the counters for `routes`. The last one counts requests that match no route.
     pub fn new(routes: impl IntoIterator<Item = &'static str>) -> Self {
         let route = |path| RouteCounters { path, counts: Default::default(), times: DurationHistogram::default() };
         Self(routes.into_iter().map(route).collect())
     }
 
-    /// Where a route is counted.
+    /// The index of a route; that of the last one for an unknown path.
     pub fn route(&self, path: &str) -> RouteIndex {
         let place = self.0.iter().position(|route| route.path == path);
         RouteIndex(place.unwrap_or(self.0.len().saturating_sub(1)))
     }
 
-    /// The route that is counted there.
+    /// The path of a route.
     pub fn path(&self, route: RouteIndex) -> &'static str {
         self.0.get(route.0).map_or("", |route| route.path)
     }
 
-    /// Where a method is counted.
+    /// The index of a method.
     pub fn method(method: &Method) -> MethodIndex {
         let place = METHODS.iter().position(|known| *known == method.as_str());
         MethodIndex(place.unwrap_or(METHODS.len() - 1))
     }
 
-    /// A request was answered with this status, so long after its head was read.
+    /// A request was answered. `took` is the time since its head was read.
     pub fn answered(&self, route: RouteIndex, method: MethodIndex, status: StatusCode, took: Duration) {
         let Some(route) = self.0.get(route.0) else { return };
         let status = STATUSES.iter().position(|known| *known == status.as_u16()).unwrap_or(STATUSES.len() - 1);
@@ -73,7 +73,7 @@ impl Requests {
         route.times.observe(took);
     }
 
-    /// The metrics. What never happened is left out.
+    /// The metrics. Counters at 0 are left out.
     pub fn families(&self) -> Vec<Family> {
         let mut counts = Family::new(
             MetricKind::Counter,

@@ -1,4 +1,5 @@
-//! Metrics as text: `OpenMetrics` 1.0, or the older format of Prometheus (0.0.4) for whoever asks for that.
+//! Writes metrics as text: `OpenMetrics` 1.0, or Prometheus' older format (0.0.4) for clients that
+//! request it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::family::{Family, MetricKind, MetricValue, Sample};
 
-/// How metrics are written.
+/// The text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `OpenMetrics` 1.0.
@@ -29,7 +30,8 @@ impl Style {
     }
 }
 
-/// Writes metrics, in their order. Values of labels are escaped. Fails only when formatting does, which a text in memory cannot.
+/// Writes metrics in the given order. Values of labels are escaped.  Fails only if formatting
+/// fails, which cannot happen for a text in memory.
 pub fn write(families: Vec<Family>, style: Style) -> Result<String, fmt::Error> {
     let kinds: BTreeMap<&str, MetricKind> = families.iter().map(|family| (family.name, family.kind)).collect();
     let mut registry = Registry::default();
@@ -42,7 +44,7 @@ pub fn write(families: Vec<Family>, style: Style) -> Result<String, fmt::Error> 
     })
 }
 
-/// What one scrape found.
+/// The metrics of one scrape.
 #[derive(Debug)]
 struct FamilyCollector(Vec<Family>);
 
@@ -93,15 +95,15 @@ impl Sample {
     }
 }
 
-/// The name as the encoder wants it: without the unit that it appends.
+/// The name without its unit, which the encoder appends, and the unit.
 fn split(family: &Family) -> (&'static str, Option<Unit>) {
     let units = [("_seconds", Unit::Seconds), ("_bytes", Unit::Bytes)];
     let found = units.into_iter().find_map(|(ending, unit)| Some((family.name.strip_suffix(ending)?, Some(unit))));
     found.unwrap_or((family.name, None))
 }
 
-/// `OpenMetrics` as Prometheus wrote metrics before: there, the ending of a counter or of facts is a part of the name, facts are a gauge,
-/// and neither units nor the end are told.
+/// Converts `OpenMetrics` to Prometheus' older format: the suffix of a counter or an info metric is
+/// part of the name, an info metric is a gauge, and there are no lines for units and the end.
 fn plain(text: &str, kinds: &BTreeMap<&str, MetricKind>) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.lines() {

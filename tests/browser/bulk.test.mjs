@@ -1,4 +1,4 @@
-// Many tools are ticked and changed at once, with one word of what became of it.
+// Many tools are ticked and changed at once, and one sentence shows the result.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -64,7 +64,7 @@ test('with the keyboard, and nothing is sent when nothing is ticked', async () =
   await page.keyboard.type('ask');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  assert.equal(await toast(page), '1 tool to be asked for first for global.');
+  assert.equal(await toast(page), '1 tool set to require approval for global.');
   assert.deepEqual((await daemon.json('/api/v1/preferences?target=tool:shop/item_010')).preferences.map(({ approval }) => approval), ['require']);
   await close(page);
 });

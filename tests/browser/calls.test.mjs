@@ -1,4 +1,5 @@
-// Calls that need a person's yes: seen on an open page as they come, run once when they are approved, never when they are refused.
+// Calls that need approval appear on an open page, run once when they are approved, and never when
+// they are rejected.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -95,7 +96,7 @@ test('a refusal says why, to people and to whoever asked', async () => {
   const calls = await page();
   const id = await wish('bob@example.org');
   const waiting = await card(calls, id);
-  await waiting.getByLabel('Why not (optional)').fill('he has left the company');
+  await waiting.getByLabel('Reason (optional)').fill('he has left the company');
   await waiting.getByRole('button', { name: 'Reject' }).click();
   const row = calls.locator(`tr[data-approval="${id}"]`);
   await row.waitFor();
@@ -110,7 +111,7 @@ test('a refusal says why, to people and to whoever asked', async () => {
 test('a reason that is being written stays when another call comes', async () => {
   const calls = await page();
   const first = await card(calls, await wish('cid@example.org'));
-  const reason = first.getByLabel('Why not (optional)');
+  const reason = first.getByLabel('Reason (optional)');
   await reason.fill('not on a Sun');
   const second = await card(calls, await wish('dan@example.org'));
   assert.equal(await reason.inputValue(), 'not on a Sun');
@@ -133,7 +134,7 @@ test('a yes and a no with the keyboard alone', async () => {
   await calls.keyboard.press('Enter');
   await until('it ran', () => ranFor('eve@example.org') === 1);
   await calls.locator(`tr[data-approval="${yes}"]`).waitFor();
-  const reason = (await card(calls, no)).getByLabel('Why not (optional)');
+  const reason = (await card(calls, no)).getByLabel('Reason (optional)');
   await reason.focus();
   await calls.keyboard.type('too late');
   await calls.keyboard.press('Enter');
@@ -183,7 +184,7 @@ test('with a token nobody decides without it, and the tab keeps it to itself', a
   await until('it was the wrong one', async () => /not the token/.test(await told.innerText()));
   assert.equal(ranFor('hal@example.org'), 0);
   await field.fill(token);
-  await calls.getByRole('button', { name: 'Use it in this tab' }).click();
+  await calls.getByRole('button', { name: 'Use the token in this tab' }).click();
   await approve();
   await calls.locator(`tr[data-approval="${asked.approval_id}"]`).waitFor();
   await until('it ran', () => ranFor('hal@example.org') === 1);
@@ -198,7 +199,7 @@ test('with a token nobody decides without it, and the tab keeps it to itself', a
   await other.locator('#toasts', { hasText: 'needs the token' }).waitFor();
   assert.equal(await select(other).inputValue(), 'skip', 'it stays');
   await calls.goto(`${closed.url}/dashboard/calls`);
-  await calls.getByRole('button', { name: 'Forget it' }).click();
+  await calls.getByRole('button', { name: 'Forget the token' }).click();
   assert.equal(await calls.evaluate(() => sessionStorage.getItem('operator-token')), null);
   await close(calls);
   await close(other);
@@ -207,7 +208,7 @@ test('with a token nobody decides without it, and the tab keeps it to itself', a
 test("a tool's page tells how it was called", async () => {
   const address = `${daemon.url}/dashboard/tool?id=mail%2Fcount`;
   const before = await open(browser, address);
-  await before.getByText('No call of it is known').waitFor();
+  await before.getByText('No calls are recorded').waitFor();
   await close(before);
   assert.equal((await call('count', { text: 'letters' })).success, true);
   mail.run = async () => ({ success: false, error: 'the mailbox is locked', code: 'locked' });

@@ -1,4 +1,4 @@
-// Everything can be done without a mouse, and what has the focus is seen.
+// Every action can be done without a mouse, and the focus is visible.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

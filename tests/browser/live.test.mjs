@@ -1,4 +1,4 @@
-// A scenario that goes down and comes back is seen on an open page, which is never loaded again.
+// An open page shows that a scenario goes down and comes back, without a reload.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// Five thousand tools: they come as one scrolls, none is missing, and the page stays quick.
+// Five thousand tools: they load while the user scrolls, none is missing, and the page stays quick.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

@@ -106,7 +106,7 @@ test('what opens on pages is as good', async () => {
     await close(tools);
     const scenario = await open(browser, `${daemon.url}/dashboard/scenarios/mail`, { width, height: 800 });
     await scenario.locator('#model > summary').click();
-    await scenario.getByRole('button', { name: 'Ask now' }).click();
+    await scenario.getByRole('button', { name: 'Poll now' }).click();
     await scenario.locator('#raw-text', { hasText: '"name": "bad tool!"' }).waitFor();
     await scenario.locator('#model-text', { hasText: 'send_mail' }).waitFor();
     await looked(scenario, `scenario-manifest-light-${width}`);

@@ -1,4 +1,5 @@
-// A scenario's latencies as its page draws them: single values under the pointer, a closer look that lasts while answers come in.
+// The plot of a scenario's latencies: single values under the pointer, and a zoom that stays while
+// answers arrive.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

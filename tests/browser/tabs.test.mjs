@@ -1,4 +1,5 @@
-// Pages that nobody sees follow nothing, so that many open ones leave connections for the one that is looked at.
+// Hidden pages close their event streams, so that many open pages leave connections for the visible
+// one.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// What operators switch in the table of tools holds in the published list, or is taken back with its reason.
+// Changes in the table of tools reach the published list, or are undone with the reason shown.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -106,7 +106,7 @@ test('search and filters find as one types', async () => {
   await page.locator('select[name=category]').selectOption('writing');
   await until('filters hold together', async () => (await shown()).join() === 'files/delete_file');
   await page.locator('[data-search]').fill('nothing like that');
-  await page.getByText('like that.').waitFor();
+  await page.getByText('tools match.').waitFor();
   await page.getByRole('link', { name: 'Show all' }).click();
   await until('all are shown', async () => (await shown()).length === 5);
   await close(page);

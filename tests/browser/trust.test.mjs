@@ -1,4 +1,5 @@
-// Who is found where nobody vouches for it waits; an operator's yes lets it in, and a block takes it out, each after a question.
+// A scenario from an untrusted source waits; an operator's approval admits it and a block removes
+// it, each after a confirmation.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

@@ -96,7 +96,7 @@ async fn calls_failures_durations_and_the_last_call_are_counted_and_shown() {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
     let idle = page(address, "files/idle").await;
-    assert!(idle.contains("No call of it is known") && !idle.contains("Last called"), "{idle}");
+    assert!(idle.contains("No calls are recorded") && !idle.contains("Last called"), "{idle}");
 
     // What nobody can be meant by counts for no tool, and in the totals.
     assert_eq!(execute(address, &json!({"tool_name": "reed"})).await.status, 404);

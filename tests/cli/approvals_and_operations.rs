@@ -183,7 +183,7 @@ async fn what_was_counted_of_a_tool_outlives_the_daemon() {
     };
     // A day away: only the end stores it.
     let daemon = serve("24h");
-    assert!(page(&daemon, "get").contains("No call of it is known"));
+    assert!(page(&daemon, "get").contains("No calls are recorded"));
     assert_eq!((execute(&daemon, &value!({"id": "a"})), execute(&daemon, &value!({"id": 7}))), (200, 400));
     end(daemon, "TERM");
     let daemon = serve("20ms");

@@ -240,7 +240,7 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
     assert!(at("waiting") < at("gone") && at("gone") < at("files"));
     let part = page(&server, "/dashboard/scenarios?state=down&sort=name&q=GONE").await;
     assert!(part.contains("scenario-gone") && !part.contains("scenario-files"));
-    assert!(page(&server, "/dashboard/scenarios?q=nothing").await.contains("No scenario is like that"));
+    assert!(page(&server, "/dashboard/scenarios?q=nothing").await.contains("No scenario matches"));
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn thousands_of_tools_come_in_parts() {
 async fn a_tool_is_shown_as_each_format_makes_it() {
     let server = served().await;
     let tool = page(&server, "/dashboard/tool?id=files%2Fread").await;
-    assert!(tool.contains("No parameters.") && tool.contains("Why it is as it is"));
+    assert!(tool.contains("No parameters.") && tool.contains("Why these settings"));
     let shown = page(&server, "/dashboard/tool/format?id=files%2Fread&format=anthropic").await;
     assert!(shown.contains("input_schema") && shown.contains("tokens"));
     let totals = page(&server, "/dashboard/tools/formats").await;

@@ -36,7 +36,7 @@ async fn the_ticked_ones_change_together_and_reset_together() {
     assert_eq!(told["told"], "2 tools taken out of the list for global.");
     assert_eq!(daemon.tools("").await, ["read", "mail__search"]);
     let free = json!({"scope": "chat:7", "change": "no-approval", "tools": ["files/read"]});
-    assert_eq!(bulk(&daemon, &free).await.json()["told"], "1 tool free of approval for chat:7.");
+    assert_eq!(bulk(&daemon, &free).await.json()["told"], "1 tool set to require no approval for chat:7.");
     let set = preferences(&daemon).await;
     assert_eq!(set.len(), 3);
     assert!(set.iter().any(|one| one["scope"] == "chat:7" && one["approval"] == "skip"), "{set:?}");
@@ -68,7 +68,7 @@ async fn what_is_not_offered_any_more_is_left_out_and_told() {
     let told = bulk(&daemon, &body).await.json();
     assert_eq!((&told["changed"], &told["left_out"]), (&json!(1), &json!(["files/gone"])));
     let words = told["told"].as_str().unwrap();
-    assert!(words.ends_with("1 left out, for no scenario offers it any more: files/gone."), "{words}");
+    assert!(words.ends_with("1 left out (not offered any more): files/gone."), "{words}");
     assert_eq!(preferences(&daemon).await.len(), 1);
     daemon.stop().await;
 }

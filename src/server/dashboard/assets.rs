@@ -1,4 +1,5 @@
-//! The files that pages load, all of them in the binary. Those of others are in `vendor/`, with their licences and checksums.
+//! The files that pages load, all of them in the binary. Third-party files are in `vendor/`, with
+//! their licences and checksums.
 
 use std::sync::LazyLock;
 
@@ -37,7 +38,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "htmx-ext-sse.min.js", kind: SCRIPT, text: include_str!("vendor/htmx-ext-sse.min.js") },
 ];
 
-/// A file in every coding, made when first asked for.
+/// A file in every coding. Made at the first request.
 struct EncodedAsset {
     digest: String,
     bodies: Vec<(Coding, Bytes)>,
@@ -55,7 +56,7 @@ static CODED: LazyLock<Vec<EncodedAsset>> = LazyLock::new(|| {
     ASSETS.iter().map(coded).collect()
 });
 
-/// Where a file is. Its content is part of the address, so that browsers may keep it for good.
+/// The URL of a file. It contains a hash of the content, so that browsers may cache it for ever.
 pub(super) fn href(name: &str) -> String {
     let digest = ASSETS.iter().position(|asset| asset.name == name).and_then(|at| CODED.get(at));
     format!("/dashboard/assets/{name}?v={}", digest.map_or("", |coded| &coded.digest))

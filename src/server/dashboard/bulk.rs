@@ -1,7 +1,8 @@
-//! Many tools changed at once, on the page of the tools: those that are ticked, or all that the filter shows.
+//! Changes many tools at once on the page of the tools: the ticked ones, or all that match the
+//! filter.
 //!
-//! One change for all of them: it is durable and published as a whole, or not made. Tools that are no longer offered are left out,
-//! and told.
+//! All changes are stored and published together, or none is. Tools that are no longer offered are
+//! left out, and the answer names them.
 
 use std::fmt::Write as _;
 
@@ -22,7 +23,7 @@ use crate::server::http::body::{JsonBody, bad_member};
 use crate::server::http::error::{Problem, excerpt};
 use crate::state::PREFERENCES_MAX;
 
-/// Tools that are told by name when they are left out.
+/// At most this many of the left out tools are named.
 const TOLD: usize = 5;
 
 fn patch(change: &str) -> SettingsPatch {
@@ -32,13 +33,14 @@ fn patch(change: &str) -> SettingsPatch {
         "disable" => SettingsPatch { enabled: Some(Some(false)), ..patch },
         "ask-first" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Require)), ..patch },
         "no-approval" => SettingsPatch { approval: Some(Some(ApprovalPolicy::Skip)), ..patch },
-        // What has a control in the table; an alias or a priority that was given stays.
+        // Resets only the settings with a control in the table; an alias or a priority stays.
         _ => SettingsPatch { enabled: Some(None), approval: Some(None), ..patch },
     }
 }
 
-/// `POST /dashboard/tools/preferences`: one of [`CHANGES`] in `scope` for `tools`, or with `matching` for all that the filter shows, whose
-/// number the page has told (409 when it is another one by now). Answers how many changed, and in a sentence what was done.
+/// `POST /dashboard/tools/preferences`: makes one of [`CHANGES`] in `scope` for `tools`, or with
+/// `matching` for all tools that match the filter. `matching` is their number on the page; if it is
+/// another one by now, the answer is 409. Answers with the number of changed tools and a sentence.
 pub(super) async fn change(
     State(shared): State<SharedState>,
     access: Access,
@@ -64,12 +66,12 @@ pub(super) async fn change(
         let first: Vec<String> = gone.iter().take(TOLD).map(|name| excerpt(name)).collect();
         let (first, more) = (first.join(", "), if gone.len() > TOLD { ", ..." } else { "" });
         // Writing to a text cannot fail.
-        let _ = write!(told, " {} left out, for no scenario offers it any more: {first}{more}.", gone.len());
+        let _ = write!(told, " {} left out (not offered any more): {first}{more}.", gone.len());
     }
     shared_json::json(&json!({"changed": number, "left_out": gone, "told": told}))
 }
 
-/// Those that the filter shows, if they are as many as was told.
+/// The tools that match the filter, if their number is the one that the page showed.
 fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<ToolId>, Problem> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for name in FILTERS.iter().copied().chain(["scope"]) {
@@ -84,7 +86,7 @@ fn matching(catalog: &Catalog, body: &JsonBody, told: &Value) -> Result<Vec<Tool
     Ok(shown)
 }
 
-/// Those that are named: the ones that are offered, and the others.
+/// The named tools: those that are offered, and the names of the others.
 fn ticked(catalog: &Catalog, body: &JsonBody) -> Result<(Vec<ToolId>, Vec<String>), Problem> {
     let allowed = format!("a list of 1 to {PREFERENCES_MAX} texts `scenario/tool`");
     let named = body.0.get("tools").unwrap_or(&Value::Null);

@@ -2,16 +2,16 @@
 
 use maud::{Markup, html};
 
-/// What can be done with many tools: the word on the wire, what the page calls it, and what is told when it is done.
+/// The changes: the value in requests, its label on the page, and the words of the result.
 pub(super) const CHANGES: [(&str, &str, &str); 5] = [
     ("enable", "put in the list", "put in the list"),
     ("disable", "take out of the list", "taken out of the list"),
-    ("ask-first", "ask a person first", "to be asked for first"),
-    ("no-approval", "approval not needed", "free of approval"),
-    ("reset", "reset to what is inherited", "reset"),
+    ("ask-first", "require approval", "set to require approval"),
+    ("no-approval", "require no approval", "set to require no approval"),
+    ("reset", "reset to inherited values", "reset"),
 ];
 
-/// The form. Its tick boxes are in the rows, its scope and filter in the form above.
+/// The form. Its tick boxes are in the rows; its scope and filter are in the form above.
 pub(super) fn bar() -> Markup {
     html! {
         form id="bulk" class="bulk" hx-post="/dashboard/tools/preferences" hx-include="#filter" hx-swap="none"

@@ -1,4 +1,4 @@
-//! Calls that wait for a yes, with the buttons to decide them, and operations that go on.
+//! Calls that wait for approval, with buttons to approve or reject them, and operations.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,11 +15,11 @@ use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot,
 use crate::server::dashboard::text::{AGO, IN, count, foreign, foreign_plain, relative_time, segment};
 use crate::server::{ServerState, SharedState};
 
-/// Characters of arguments that are shown; whoever decides about more reads them by the API.
+/// At most this many characters of arguments are shown; the API shows all of them.
 const ARGUMENTS: usize = 20_000;
-/// Calls and operations that are over and shown.
+/// At most this many finished calls and operations are shown.
 const OVER: usize = 50;
-/// Waiting calls that are shown at once.
+/// At most this many waiting calls are shown.
 const WAITING: usize = 100;
 
 /// `GET /dashboard/calls`.
@@ -27,9 +27,9 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "Calls" }
-        p class="lead" { "Calls that need a person's yes wait here. A yes runs exactly what is shown, once; a call that nobody decides in time is not run." }
+        p class="lead" { "Calls that need an approval wait here. An approved call runs once, exactly as shown. A call that is not approved in time expires and never runs." }
         (operator(shared.config.borrow().operator_token().is_some()))
-        // A stream of its own: what becomes of calls is in no snapshot.
+        // A stream of its own, because snapshots do not contain calls.
         div sse-connect="/api/v1/events?kind=approval,operation" {
             div id="calls" hx-get="/dashboard/calls/now" hx-trigger="sse:approval, sse:operation, sse:snapshot" hx-sync="this:replace" hx-disinherit="*" { (present(&shared, now)) }
         }
@@ -58,7 +58,7 @@ fn present(shared: &ServerState, now: Timestamp) -> Markup {
         }
         section aria-labelledby="operations-title" {
             h2 id="operations-title" { "Operations " span class="quiet" { (going.len()) " under way" } }
-            @if operations.is_empty() { p class="card" { "No long-running tool was called." } }
+            @if operations.is_empty() { p class="card" { "No long-running operations." } }
             @else { (table(going.into_iter().chain(over.into_iter().rev().take(OVER)), now)) }
         }
         @if !decided.is_empty() {
@@ -70,40 +70,40 @@ fn present(shared: &ServerState, now: Timestamp) -> Markup {
     }
 }
 
-/// Where an operator gives the token to this tab, for the actions of all pages. It is kept by the
-/// tab alone (`app.js`): a cookie would go to every port of the host, and scenarios live there.
+/// The form for the operator's token, which the actions of all pages need. Only the tab keeps it
+/// (`app.js`): a cookie would be sent to every port of the host, and scenarios run there.
 fn operator(needed: bool) -> Markup {
     html! {
         @if needed {
             form id="operator" class="card filter" autocomplete="off" {
                 label { "Operator token" input type="password" name="token" required autocomplete="off" spellcheck="false" aria-describedby="operator-told"; }
-                button type="submit" { "Use it in this tab" }
-                button type="button" data-forget { "Forget it" }
-                p id="operator-told" class="quiet" role="status" { "These need the token of " code { "server.operator_token" }
+                button type="submit" { "Use the token in this tab" }
+                button type="button" data-forget { "Forget the token" }
+                p id="operator-told" class="quiet" role="status" { "These actions need the token of " code { "server.operator_token" }
                     ", on every page: approving and rejecting calls, cancelling operations, trusting and blocking scenarios, and enabling tools or lifting their approval." }
             }
         } @else {
-            p class="quiet" id="open" { "Every caller of this daemon may also approve its own calls. Set " code { "server.operator_token" } " so that only those who know that token may." }
+            p class="quiet" id="open" { "Every client of this daemon can approve its own calls. To allow this only to operators, set " code { "server.operator_token" } "." }
         }
     }
 }
 
 fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     let at = |action: &str| format!("/api/v1/approvals/{}/{action}", segment(&request.id));
-    // What was looked at is what is decided.
-    let shown = json!({"by": "somebody at the dashboard", "digest": &*request.digest}).to_string();
-    let by = json!({"by": "somebody at the dashboard"}).to_string();
+    // The digest makes sure that the approved call is the one that was shown.
+    let shown = json!({"by": "dashboard user", "digest": &*request.digest}).to_string();
+    let by = json!({"by": "dashboard user"}).to_string();
     let (title, reason) = (format!("call-{}", request.id), format!("reason-{}", request.id));
     html! {
         section class="card" data-approval=(request.id) aria-labelledby=(title) {
             h3 id=(title) { a href=(links::tool(&request.tool)) { (request.tool.scenario) "/" (foreign(&request.tool.tool, 100)) } }
-            p class="quiet" { (asker(&request.caller)) "Asked " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
+            p class="quiet" { (asker(&request.caller)) "Received " (relative_time(request.asked_at, now, AGO)) ", expires " (relative_time(request.expires_at, now, IN)) "." }
             pre tabindex="0" { code { (arguments(&request.arguments)) } }
             div class="actions" {
                 button type="button" class="primary" hx-post=(at("approve")) hx-vals=(shown) hx-swap="none" hx-disabled-elt="this"
                     hx-confirm={ "Run " (foreign_plain(&request.tool.to_string(), 200)) " with exactly these arguments?" } { "Approve" }
                 form class="filter" hx-post=(at("reject")) hx-vals=(by) hx-swap="none" hx-disabled-elt="find button" {
-                    label { "Why not (optional)" input id=(reason) name="reason" maxlength="2000" autocomplete="off" hx-preserve; }
+                    label { "Reason (optional)" input id=(reason) name="reason" maxlength="2000" autocomplete="off" hx-preserve; }
                     button type="submit" class="danger" { "Reject" }
                 }
             }
@@ -111,7 +111,7 @@ fn waiting(request: &ApprovalRequest, now: Timestamp) -> Markup {
     }
 }
 
-/// Arguments as people read them. What was sent by whoever called is a foreign text like any other.
+/// Indented arguments. They come from a client, so they are a foreign text.
 fn arguments(text: &JsonText) -> Markup {
     let pretty = serde_json::from_str::<Value>(text.get()).and_then(|value| serde_json::to_string_pretty(&value));
     foreign(&pretty.unwrap_or_else(|_| text.get().to_owned()), ARGUMENTS)
@@ -151,7 +151,7 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
             td class="actions" {
                 @if !operation.state.is_over() {
                     button type="button" class="danger" hx-delete={ "/api/v1/operations/" (segment(&operation.id)) } hx-swap="none" hx-disabled-elt="this"
-                        hx-confirm={ "Call " (foreign_plain(&operation.tool.to_string(), 200)) " off?" } { "Cancel" }
+                        hx-confirm={ "Cancel the operation of " (foreign_plain(&operation.tool.to_string(), 200)) "?" } { "Cancel" }
                 }
             }
         }
@@ -161,7 +161,7 @@ fn row(operation: &Operation, now: Timestamp) -> Markup {
 fn past<'o>(decided: impl Iterator<Item = &'o std::sync::Arc<ApprovalRequest>>, now: Timestamp) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Decided calls" { table {
-            thead { tr { @for head in ["Tool", "State", "Who", "When", "What came of it"] { th scope="col" { (head) } } } }
+            thead { tr { @for head in ["Tool", "State", "Decided by", "When", "Result"] { th scope="col" { (head) } } } }
             tbody { @for request in decided {
                 @let (who, why) = request.decided.as_ref().map_or((None, None), |decided| (Some(&decided.by), decided.reason.as_ref()));
                 @let error = request.answer.as_ref().and_then(|answer| answer.error.as_ref());

@@ -1,4 +1,5 @@
-//! What is in force, and where each value comes from. Credentials are masked where the values are made.
+//! The active configuration, and the source of each value. Credentials are masked where the values
+//! are made.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,7 +11,7 @@ use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::foreign;
 
-/// Values shown at most: a file may name thousands of scenarios.
+/// At most this many values are shown: a file may name thousands of scenarios.
 const SHOWN: usize = 2_000;
 
 /// `GET /dashboard/configuration`.
@@ -21,7 +22,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
         h1 { "Configuration" }
         @if let Some(state) = snapshot.configuration.as_ref().filter(|state| !state.is_as_written()) {
             section id="not-as-written" class="banner" aria-labelledby="not-as-written-title" {
-                h2 id="not-as-written-title" { "What is written is not all in force" }
+                h2 id="not-as-written-title" { "Parts of the written configuration are not active" }
                 ul { @for finding in state.findings() { li { (foreign(&finding.message, 1_000)) " " span class="quiet" { (foreign(finding.hint.as_deref().unwrap_or_default(), 400)) } } } }
             }
         }

@@ -99,7 +99,7 @@ fn parameters(all: &[Value]) -> Markup {
     }
 }
 
-/// One status. Those that many routes have in common are told in one line; an example says more of the others.
+/// One status. A status that many routes share takes one line; others have an example.
 fn answered(document: &Value, operation: &Value, status: &str, answer: &Value) -> Markup {
     let common = answer["$ref"].as_str().and_then(|to| document.pointer(to.trim_start_matches('#')));
     let told = common.unwrap_or(answer);
@@ -120,7 +120,7 @@ fn answered(document: &Value, operation: &Value, status: &str, answer: &Value) -
     }
 }
 
-/// The command that asks what an example shows.
+/// The `curl` command of an example.
 fn curl(operation: &Value, ask: &str) -> String {
     let (method, target) = ask.split_once(' ').unwrap_or(("GET", ask));
     let method = if method == "GET" { String::new() } else { format!("-X {method} ") };
@@ -130,7 +130,7 @@ fn curl(operation: &Value, ask: &str) -> String {
     format!("curl {method}'http://127.0.0.1:7400{target}'{}", body.unwrap_or_default())
 }
 
-/// A schema in a few words.
+/// A short description of a schema.
 fn shape(schema: &Value) -> Markup {
     let bound = |name: &str| schema.get(name).map(|value| format!(" {name} {value}"));
     html! {
@@ -139,7 +139,7 @@ fn shape(schema: &Value) -> Markup {
         } @else if let Some(words) = schema["enum"].as_array() {
             "one of " @for (at, word) in words.iter().enumerate() { @if at > 0 { ", " } code { (word.as_str().map_or_else(|| word.to_string(), str::to_owned)) } }
         } @else if schema["type"] == "array" {
-            "several: " (shape(&schema["items"]))
+            "list of " (shape(&schema["items"]))
         } @else {
             (text(&schema["type"]))
             @for bound in ["minimum", "maximum", "maxLength"].iter().filter_map(|name| bound(name)) { span class="quiet" { (bound) } }
@@ -154,7 +154,7 @@ fn written(value: &Value) -> Markup {
     html! { pre tabindex="0" { code { (text) } } }
 }
 
-/// A text in which what stands in backquotes is code.
+/// A text in which parts between backquotes are code.
 fn spans(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {

@@ -1,4 +1,4 @@
-//! Every open finding, grouped by kind, with what to do about each.
+//! All open findings, grouped by code, with what to do about each.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::server::dashboard::links;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, segment, sentence};
 
-/// How many findings of one kind are told.
+/// How many findings are shown.
 pub(super) mod told {
     /// On the page of all findings.
     pub(in super::super) const OF_KIND: usize = 30;
@@ -28,7 +28,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
     let findings = all_open(&shared, &snapshot).await;
     let main = html! {
         h1 { "Findings" }
-        p class="lead" { "What was left out, renamed, hidden or kept old, and why. Nothing is dropped without a finding." }
+        p class="lead" { "What was left out, renamed, hidden or kept from an older answer, and why. Nothing is left out without a finding." }
         div id="findings" hx-get="/dashboard/findings/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&findings)) }
     };
     let page = Page { nav: Some(NavPage::Findings), title: "Findings", snapshot: &snapshot, now };
@@ -49,7 +49,7 @@ fn groups(findings: &[Finding]) -> Markup {
     }
     html! {
         @if kinds.is_empty() {
-            p class="card" id="empty" { "Nothing was found: every tool that is offered is in the list as it was offered." }
+            p class="card" id="empty" { "No findings: every offered tool is in the list, unchanged." }
         }
         @for ((severity, code), of_kind) in &kinds {
             section class="card" data-code=(code) aria-labelledby={ "kind-" (code) } {
@@ -73,12 +73,12 @@ fn title(code: &str) -> String {
     text
 }
 
-/// How much a finding matters, as a word beside a colour.
+/// The severity as a word beside a colour.
 pub(super) fn severity_badge(severity: Severity) -> Markup {
     html! { span class={ "badge " (severity.as_str()) } { (severity.as_str()) } }
 }
 
-/// The first `most` findings; `grouped` under a heading that tells how much they matter.
+/// The first `most` findings. With `grouped`, the heading already shows their severity.
 pub(super) fn finding_list<'a>(findings: impl IntoIterator<Item = &'a Finding>, most: usize, grouped: bool) -> Markup {
     html! {
         ul class="findings" {
@@ -103,7 +103,7 @@ fn about(finding: &Finding) -> Markup {
     }
 }
 
-/// What a person can do about findings of a kind, where each finding does not say it itself.
+/// What an operator can do about findings of a code, unless each finding has its own hint.
 fn advice(code: FindingCode) -> Option<&'static str> {
     Some(match code {
         FindingCode::NameCollision => {
@@ -111,26 +111,32 @@ fn advice(code: FindingCode) -> Option<&'static str> {
         }
         FindingCode::AliasRefused => "choose an alias that no other tool has.",
         FindingCode::ToolQuarantined => {
-            "tell the author of the scenario; `callsheet check` shows the place in its manifest."
+            "report it to the author of the scenario; `callsheet check` shows where it is in the manifest."
         }
         FindingCode::VersionRefused => "update the scenario or callsheet, or widen `protocol.accept`.",
-        FindingCode::ManifestRefused => "look at the scenario's log; its last good tools stay meanwhile.",
-        FindingCode::Disabled => "switch a tool on where it is needed, on its own page or for all with a preference.",
+        FindingCode::ManifestRefused => {
+            "look at the scenario's log; its last good tools stay published until it is fixed."
+        }
+        FindingCode::Disabled => "enable a tool where it is needed: on its page, or with a preference for many tools.",
         FindingCode::Withdrawn => {
-            "see why the scenario does not answer; its tools come back with its next good answer."
+            "find out why the scenario does not answer; its tools return with its next good answer."
         }
         FindingCode::NeedsAuthorization => {
             "give callsheet the credential, or let the scenario list its tools without one."
         }
-        FindingCode::OverLimit => "switch off what is not needed, or raise the priority of what must stay.",
-        FindingCode::TrustWithheld => "look at who answers there now, and trust it again if that is right.",
-        FindingCode::PreferenceUnmatched => {
-            "nothing, if the tool comes back; configure the profile, if it is one that is not; else reset the preference."
+        FindingCode::OverLimit => "disable tools that are not needed, or raise the priority of those that must stay.",
+        FindingCode::TrustWithheld => {
+            "check which program answers at that address now, and trust it again if it is the right one."
         }
-        FindingCode::SourceFailed => "mend what the finding names; until then the last known addresses stay in force.",
-        FindingCode::StateFailed | FindingCode::StateRepaired => "look at the disk and the rights of the state folder.",
-        FindingCode::Isolated => "look at the network of this machine.",
-        FindingCode::Lossy => "nothing, unless a tool needs what a vendor does not take.",
+        FindingCode::PreferenceUnmatched => {
+            "if the profile is not configured, configure it; if the tool will not return, reset the preference; otherwise no action is needed."
+        }
+        FindingCode::SourceFailed => "fix what the finding names; until then the last known addresses stay active.",
+        FindingCode::StateFailed | FindingCode::StateRepaired => {
+            "check the free space and the permissions of the state folder."
+        }
+        FindingCode::Isolated => "check the network of this machine.",
+        FindingCode::Lossy => "no action is needed, unless a tool needs what the vendor does not accept.",
         _ => return None,
     })
 }

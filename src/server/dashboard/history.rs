@@ -1,6 +1,8 @@
-//! What pages show of the past: how long each scenario's latest answers took, and where it stood in the last day.
+//! The history that pages show: the latencies of each scenario's latest answers, and its states of
+//! the last day.
 //!
-//! Bounded, in memory, since the daemon started. The engine keeps none of this: it needs none of it.
+//! Bounded, in memory only, since the start of the daemon. The engine does not keep it, because it
+//! does not need it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +15,16 @@ use crate::catalog::{CatalogReader, Snapshot};
 use crate::model::{Health, ScenarioName, StateTransition};
 use crate::runtime::{Clock, Stop, Tasks};
 
-/// Latencies kept of each scenario.
+/// At most this many latencies are kept of each scenario.
 const MAX_LATENCIES: usize = 60;
-/// Changes of state kept of each scenario.
+/// At most this many changes of state are kept of each scenario.
 const MAX_TRANSITIONS: usize = 200;
-/// How far back changes of state are kept.
+/// Older changes of state are dropped.
 pub(super) const SPAN: SignedDuration = SignedDuration::from_hours(24);
-/// The least time between two looks.
+/// The minimum time between two looks at the snapshot.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Remembers. Cheap to clone.
+/// Handle of the history. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct History {
     since: Timestamp,
@@ -31,32 +33,32 @@ pub(super) struct History {
 
 type Histories = BTreeMap<ScenarioName, ScenarioHistory>;
 
-/// What is remembered, up to a snapshot.
+/// The history up to a snapshot.
 #[derive(Debug)]
 struct RecordedHistory {
     upto: Arc<Snapshot>,
     pasts: Histories,
 }
 
-/// What is remembered of one scenario, the oldest first.
+/// The history of one scenario, the oldest entries first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScenarioHistory {
-    /// How long its latest answers took.
+    /// The latencies of its latest answers.
     pub(super) latencies: VecDeque<LatencySample>,
-    /// Where it turned.
+    /// Its changes of state.
     pub(super) transitions: VecDeque<Arc<StateTransition>>,
 }
 
-/// How long an answer took.
+/// The latency of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LatencySample {
-    /// When it came.
+    /// When the answer came.
     pub(super) at: Timestamp,
     pub(super) milliseconds: u64,
 }
 
 impl History {
-    /// Follows what is published until `stop`.
+    /// Records published snapshots until `stop`.
     pub(super) fn start(mut reader: CatalogReader, clock: Clock, tasks: &Tasks, stop: Stop) -> Self {
         let learnt = Arc::new(Mutex::new(RecordedHistory::from(reader.snapshot())));
         let history = Self { since: clock.wall(), recorded: learnt };
@@ -75,8 +77,8 @@ impl History {
         history
     }
 
-    /// Learns what a snapshot says, unless it did already. Whoever shows a snapshot asks for this first: a page that is fetched because something
-    /// changed must not be told what was before.
+    /// Records a snapshot, unless it is already recorded. Handlers call this before they show a
+    /// snapshot: a page that is fetched because of a change must not show the old history.
     pub(super) fn catch_up(&self, snapshot: &Arc<Snapshot>, now: Timestamp) {
         let mut learnt = self.recorded();
         if snapshot.sequence > learnt.upto.sequence {
@@ -84,12 +86,12 @@ impl History {
         }
     }
 
-    /// Since when anything is remembered.
+    /// When recording started.
     pub(super) fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// What is remembered of a scenario.
+    /// The history of a scenario; empty if it is unknown.
     pub(super) fn for_scenario(&self, name: &ScenarioName) -> ScenarioHistory {
         self.recorded().pasts.get(name).cloned().unwrap_or_default()
     }
@@ -133,7 +135,7 @@ impl RecordedHistory {
             }
             let turns = &mut pasts.entry(turn.name.clone()).or_default().transitions;
             turns.push_back(turn);
-            // The last one before the span tells where it stood when the span begins.
+            // The last change before the span is kept: it gives the state at the begin of the span.
             while turns.len() > MAX_TRANSITIONS
                 || turns.get(1).is_some_and(|second| now.duration_since(second.at) > SPAN)
             {
@@ -143,7 +145,7 @@ impl RecordedHistory {
     }
 }
 
-/// Keeps how long an answer took that was not known before.
+/// Records the latency of an answer, if the answer is new.
 fn record_latency(pasts: &mut Histories, before: Option<&Arc<Health>>, after: &Health) {
     let (Some(milliseconds), Some(at)) = (after.latency_ms, after.last_success) else { return };
     let answered = Some(at) != before.and_then(|before| before.last_success);

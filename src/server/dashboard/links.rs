@@ -1,9 +1,9 @@
-//! Where pages are.
+//! URLs of pages.
 
 use crate::model::ToolId;
 use crate::server::dashboard::text::segment;
 
-/// Where the page of a tool is.
+/// The URL of the page of a tool.
 pub(super) fn tool(id: &ToolId) -> String {
     format!("/dashboard/tool?id={}", segment(&id.to_string()))
 }

@@ -1,8 +1,9 @@
 //! `GET /dashboard/live`: tells an open page which of its parts to fetch again.
 //!
-//! A stream of server-sent events beside that of the API, since pages also show what is no event there: each ask moves the freshness,
-//! the latency and the next try of a scenario. Named `health` (states, freshness, isolation), `catalog` (tools, preferences, findings) and
-//! `news`, a sentence for people. Changes in quick succession are told once.
+//! A stream of server-sent events beside that of the API, since pages also show changes that are no
+//! API events: each poll changes the freshness, the latency and the next attempt of a scenario.
+//! Events: `health` (states, freshness, isolation), `catalog` (tools, preferences, findings) and
+//! `news`, a sentence for people. Changes in quick succession are sent as one event.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -28,11 +29,11 @@ use crate::server::http::error::Problem;
 use crate::server::http::query::{QueryParams, once};
 use crate::server::http::sse;
 
-/// The least time between two tellings.
+/// The minimum time between two events.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How often a silent stream shows that it lives.
+/// How often an idle stream sends a comment that keeps it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Sentences told at once at most.
+/// At most this many sentences are in one `news` event.
 const SENTENCES: usize = 3;
 
 /// One page's stream.
@@ -46,7 +47,8 @@ struct PageStream {
     _place: OwnedSemaphorePermit,
 }
 
-/// `seen` is the sequence of the snapshot that the page was made from: what changed since is told at once.
+/// `seen` is the sequence of the snapshot that the page was rendered from: changes since then are
+/// sent at once.
 pub(super) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -78,7 +80,7 @@ async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, Page
             () = stream.stop.wait() => return None,
             changed = stream.reader.changed() => {
                 changed?;
-                // What comes within the pause is told with it.
+                // Changes within the pause are sent together with this one.
                 stream.clock.sleep_until(stream.next_look).await;
                 let snapshot = stream.reader.snapshot();
                 stream.waiting = change_events(&stream.known, &snapshot);
@@ -90,7 +92,7 @@ async fn next(mut stream: PageStream) -> Option<(Result<Bytes, Infallible>, Page
     }
 }
 
-/// What changed between two snapshots, as events.
+/// Events for the changes between two snapshots.
 fn change_events(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
     let mut events = VecDeque::new();
     if !before.health.ptr_eq(&after.health) || before.isolated != after.isolated {
@@ -110,12 +112,12 @@ fn change_events(before: &Snapshot, after: &Snapshot) -> VecDeque<Bytes> {
     events
 }
 
-/// The latest changes of state in a few words.
+/// The latest changes of state, as sentences.
 fn news(turns: &[Arc<StateTransition>]) -> String {
     let shown = turns.len().saturating_sub(SENTENCES);
     let text = html! {
         @for turn in &turns[shown..] {
-            span { (turn.name) @match turn.to { Some(state) => { " is " (state) ": " (foreign(&turn.reason, 200)) } None => " is gone" } ". " }
+            span { (turn.name) @match turn.to { Some(state) => { " is " (state) ": " (foreign(&turn.reason, 200)) } None => " is removed" } ". " }
         }
     };
     // A line end would end the event.

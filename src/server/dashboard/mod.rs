@@ -1,9 +1,10 @@
-//! The dashboard: pages for operators, made here, kept true by events.
+//! The dashboard: HTML pages for operators, rendered on the server and updated by events.
 //!
-//! Pages are whole documents that also work without scripts for reading. With them, parts of a page are fetched again when
-//! [`live`] tells that something changed; nothing is asked for by the clock. Everything that scenarios wrote passes [`text::foreign`].
+//! Pages are whole documents that can be read without scripts. With scripts, parts of a page are
+//! fetched again when [`live`] sends an event; no part is polled on a timer. All strings from
+//! scenarios pass [`text::foreign`].
 //!
-//! Never done here: deciding anything. Actions go to the routes of the API, or call what those call.
+//! This module makes no decisions. Actions go to the routes of the API, or call the same functions.
 
 use std::sync::Arc;
 
@@ -45,10 +46,10 @@ mod text;
 mod tool;
 mod tools;
 
-/// Pages that are followed at once at most.
+/// At most this many pages follow events at once.
 const STREAMS: usize = 128;
 
-/// What the pages need beside what every handler can reach.
+/// State of the pages, besides what every handler can reach.
 #[derive(Debug)]
 pub(super) struct Dashboard {
     history: history::History,
@@ -59,7 +60,7 @@ pub(super) struct Dashboard {
 }
 
 impl Dashboard {
-    /// Begins to remember what pages show of the past. `settings` is the configuration in force.
+    /// Starts to record the history that pages show. `settings` is the active configuration.
     pub(super) fn start(
         reader: CatalogReader,
         settings: watch::Receiver<Vec<EffectiveValue>>,
@@ -73,10 +74,10 @@ impl Dashboard {
     }
 }
 
-/// One path with what it answers.
+/// One route: its path, its right and its handler.
 pub(super) struct PageRoute {
     pub(super) path: &'static str,
-    /// What its caller needs.
+    /// The right that its client needs.
     pub(super) right: Right,
     handler: fn() -> MethodRouter<SharedState>,
 }
@@ -85,7 +86,7 @@ const fn page_route(path: &'static str, right: Right, handler: fn() -> MethodRou
     PageRoute { path, right, handler }
 }
 
-/// Every page, part of a page, action and file.
+/// All routes: pages, parts of pages, actions and files.
 pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/dashboard/assets/{name}", Read, || get(assets::serve)),
     page_route("/dashboard/live", Read, || get(live::follow)),
@@ -112,12 +113,12 @@ pub(super) const PAGE_ROUTES: &[PageRoute] = &[
     page_route("/docs", Read, || get(docs::page)),
 ];
 
-/// The paths of all of them, by which requests are counted.
+/// The paths of all routes, by which requests are counted.
 pub(super) fn paths() -> impl Iterator<Item = &'static str> {
     PAGE_ROUTES.iter().map(|entry| entry.path)
 }
 
-/// The router of all of them, each behind its right.
+/// The router of all routes, each behind its right.
 pub(super) fn router(config: &ConfigWatch) -> Router<SharedState> {
     let guarded = |entry: &PageRoute| require_right((entry.handler)(), entry.right, config);
     PAGE_ROUTES.iter().fold(Router::new(), |router, entry| router.route(entry.path, guarded(entry)))

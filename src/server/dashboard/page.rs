@@ -1,4 +1,4 @@
-//! What all pages have in common: the frame, the headers, the content coding, and what a refusal looks like.
+//! The common parts of all pages: the frame, the headers, the content coding and error pages.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -16,12 +16,13 @@ use crate::server::http::content_coding;
 use crate::server::http::error::Problem;
 use crate::views::Coding;
 
-/// htmx without what the policy forbids: no inline style, no code from texts, no request to others, no page kept in the browser's store.
+/// htmx without the features that the policy forbids: no inline style, no code from strings, no
+/// requests to other hosts, no pages kept in the browser's storage.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"historyCacheSize":0,"defaultSwapStyle":"innerHTML","scrollIntoViewOnBoost":false}"#;
-/// Below this a coding gains nothing.
+/// Smaller bodies (in bytes) are not compressed.
 const WORTH_CODING: usize = 1_000;
 
-/// The pages that the navigation names.
+/// The pages in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NavPage {
     Scenarios,
@@ -59,9 +60,9 @@ impl NavPage {
     }
 }
 
-/// A page of one moment.
+/// One page, rendered from one snapshot.
 pub(super) struct Page<'a> {
-    /// Nothing for a page that the navigation does not name.
+    /// `None` for a page that is not in the navigation.
     pub(super) nav: Option<NavPage>,
     pub(super) title: &'a str,
     pub(super) snapshot: &'a Snapshot,
@@ -126,7 +127,7 @@ fn head(title: &str, now: Timestamp) -> Markup {
     }
 }
 
-/// A page or a part of one, which no cache may keep.
+/// A page or a part of one. No cache may store it.
 pub(super) fn html_response(asked: &HeaderMap, markup: Markup) -> Result<Response, ErrorPage> {
     html_response_with(asked, StatusCode::OK, markup)
 }
@@ -148,7 +149,8 @@ fn html_response_with(asked: &HeaderMap, status: StatusCode, markup: Markup) -> 
     Ok(response)
 }
 
-/// Whether the asker wants a page rather than data: it names `text/html`, as browsers do. `*/*` alone, as of scripts, means data.
+/// Whether the client wants a page rather than data: it names `text/html`, as browsers do. `*/*`
+/// alone, as scripts send it, means data.
 pub(super) fn wants_page(asked: &HeaderMap) -> bool {
     let lines = asked.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let mut weights = lines.flat_map(|line| line.split(',')).filter_map(|element| {
@@ -160,12 +162,12 @@ pub(super) fn wants_page(asked: &HeaderMap) -> bool {
     weights.any(|wanted| wanted)
 }
 
-/// A refusal as a page, in plain words.
+/// A problem as a page.
 #[derive(Debug)]
 pub(super) struct ErrorPage(Problem);
 
 impl ErrorPage {
-    /// The problem itself, for actions, whose answers are read by the page's script.
+    /// The problem itself, for actions, whose answers the page's script reads.
     pub(super) fn into_problem(self) -> Problem {
         self.0
     }
@@ -204,7 +206,8 @@ impl IntoResponse for ErrorPage {
     }
 }
 
-/// What a page is made of, taken once; the past that it shows reaches up to it.
+/// The snapshot and the time that a page is rendered from. The history is recorded up to this
+/// snapshot.
 pub(super) fn current_snapshot(shared: &ServerState) -> (std::sync::Arc<Snapshot>, Timestamp) {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     shared.dashboard.history.catch_up(&snapshot, now);

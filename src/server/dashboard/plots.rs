@@ -1,6 +1,7 @@
-//! Small plots, drawn here as SVG: they need no script, print, and are told in words too. Only where a pointer asks for single values does a
-//! script draw (uPlot). Sizes and places are attributes, for the
-//! policy of the pages allows no inline style.
+//! Small plots as SVG, rendered on the server: they need no script, can be printed and have a text
+//! alternative. Only the plot that shows single values under the pointer is drawn by a script
+//! (uPlot). Sizes and positions are attributes, because the policy of the pages allows no inline
+//! style.
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
@@ -11,7 +12,7 @@ use crate::server::dashboard::history::{LatencySample, SPAN, ScenarioHistory};
 use crate::server::dashboard::text::minute;
 
 const SPARK: (usize, usize) = (84, 22);
-/// Units of the time line's width.
+/// Width of the time line in SVG units.
 const WIDE: i64 = 1_440;
 
 /// The latest latencies as a line.
@@ -39,16 +40,16 @@ pub(super) fn sparkline(latencies: &[LatencySample]) -> Markup {
     }
 }
 
-/// The same to be looked at closely, by a script: where it draws (`assets/plots.js`). Hidden without scripts, for the line beside it says as
-/// much as can be said without a pointer.
+/// The same latencies as an interactive plot, drawn by a script (`assets/plots.js`). Hidden without
+/// scripts.
 pub(super) fn interactive_plot() -> Markup {
     html! {
         link rel="stylesheet" href=(assets::href("uPlot.min.css"));
         script src=(assets::href("uPlot.iife.min.js")) defer {}
         script src=(assets::href("plots.js")) defer {}
         section class="card" id="latency" aria-labelledby="latency-title" hidden {
-            h2 id="latency-title" { "How long its answers took" }
-            p class="quiet" { span id="latency-told" {} " Drag over a part of it to look closer; a double click shows all again." }
+            h2 id="latency-title" { "Latency of its answers" }
+            p class="quiet" { span id="latency-told" {} " Drag over a part to zoom in; double-click to zoom out." }
             div class="plot" {}
         }
     }
@@ -64,7 +65,7 @@ pub(super) fn plot_data(latencies: &[LatencySample]) -> Markup {
     }
 }
 
-/// What is left of a span as a bar that shrinks; the page keeps it true as time goes on.
+/// The rest of a time span as a bar that shrinks. The script updates it.
 pub(super) fn bar(from: Timestamp, until: Timestamp, now: Timestamp) -> Markup {
     let whole = until.duration_since(from).as_millis().max(1);
     let left = (until.duration_since(now).as_millis() * 100 / whole).clamp(0, 100);
@@ -77,7 +78,7 @@ pub(super) fn bar(from: Timestamp, until: Timestamp, now: Timestamp) -> Markup {
     }
 }
 
-/// How far back a time line reaches, in words too: its heading, and the marks of its quarters.
+/// How far back a time line reaches, its heading, and the labels of its quarters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimelineSpan {
     span: SignedDuration,
@@ -85,7 +86,8 @@ pub(super) struct TimelineSpan {
     quarters: [&'static str; 4],
 }
 
-/// The least of these that shows all that is known. A daemon that has just started would show an empty day.
+/// The shortest span that shows the whole history is used, since a daemon that has just started
+/// would show an empty day.
 const TIMELINE_SPANS: [TimelineSpan; 4] = [
     TimelineSpan {
         span: SignedDuration::from_mins(20),
@@ -101,13 +103,13 @@ const TIMELINE_SPANS: [TimelineSpan; 4] = [
     TimelineSpan { span: SPAN, words: "24 hours", quarters: ["24 h ago", "18 h", "12 h", "6 h"] },
 ];
 
-/// How far the time lines of a daemon reach that began to remember at `begun`.
+/// The span of the time lines of a daemon whose history starts at `begun`.
 pub(super) fn timeline_span(begun: Timestamp, now: Timestamp) -> TimelineSpan {
     let known = now.duration_since(begun);
     TIMELINE_SPANS.into_iter().find(|reach| known <= reach.span).unwrap_or(TIMELINE_SPANS[3])
 }
 
-/// Where a scenario stood, as bands of colour. `begun` is since when that is known.
+/// The states of a scenario as coloured bands. `begun` is the start of the history.
 pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp, now: Timestamp) -> Markup {
     let reach = timeline_span(begun, now);
     let start = now.saturating_sub(reach.span).unwrap_or(begun);
@@ -117,7 +119,7 @@ pub(super) fn timeline(past: &ScenarioHistory, health: &Health, begun: Timestamp
     let bands = bands(past, health, begun.max(start), now);
     html! {
         svg class="timeline" viewBox={ "0 0 " (WIDE) " 40" } preserveAspectRatio="none" role="img"
-            aria-label={ "States of the last " (reach.words) "; the table below tells them in words" } {
+            aria-label={ "States of the last " (reach.words) "; the table below lists them" } {
             rect class="unknown" width=(WIDE) height="40" {}
             @for (state, from, until) in &bands {
                 rect class={ "band state-" (state) } x=(x(*from)) width=((x(*until) - x(*from)).max(2)) height="40" {

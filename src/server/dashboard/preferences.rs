@@ -1,4 +1,4 @@
-//! What users and operators want, by scope.
+//! The page of all preferences, by scope.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::server::SharedState;
 use crate::server::dashboard::page::{ErrorPage, NavPage, Page, current_snapshot, html_response};
 use crate::server::dashboard::text::{count, foreign, foreign_plain, segment};
 
-/// Preferences of one scope that are shown at most.
+/// At most this many preferences of one scope are shown.
 const SHOWN: usize = 500;
 
 /// `GET /dashboard/preferences`.
@@ -21,7 +21,7 @@ pub(super) async fn page(State(shared): State<SharedState>, asked: HeaderMap) ->
     let (snapshot, now) = current_snapshot(&shared);
     let main = html! {
         h1 { "Preferences" }
-        p class="lead" { "A chat goes before a profile, a profile before global, global before what the scenario says. Within a scope a tool goes before a tag, a category and a scenario." }
+        p class="lead" { "A preference of a chat wins over one of a profile, a profile over global, and global over the scenario's own defaults. Within a scope, a tool wins over a tag, a category and a scenario." }
         (form())
         div id="preferences" hx-get="/dashboard/preferences/now" hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" { (groups(&snapshot)) }
     };
@@ -41,7 +41,7 @@ fn form() -> Markup {
             label { "Scope" input name="scope" value="global" required placeholder="global, profile:NAME or chat:ID"; }
             label { "For" input class="long" name="target" required placeholder="scenario:NAME, category:ID, tag:NAME or tool:SCENARIO/TOOL"; }
             label { "In the list" select name="enabled" { option value="" { "leave" } option value="true" { "on" } option value="false" { "off" } } }
-            label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "ask a person first" } option value="skip" { "not needed" } } }
+            label { "Approval" select name="approval" { option value="" { "leave" } option value="require" { "required" } option value="skip" { "not needed" } } }
             button type="submit" class="primary" { "Set" }
         }
     }
@@ -54,7 +54,7 @@ fn groups(snapshot: &Snapshot) -> Markup {
     }
     html! {
         @if scopes.is_empty() {
-            p class="card" id="empty" { "None is set: every tool is as its scenario wants it. Set one above, or switch tools on " a href="/dashboard/tools" { "their page" } "." }
+            p class="card" id="empty" { "No preference is set: every tool has the defaults of its scenario. Set one above, or change tools on " a href="/dashboard/tools" { "their page" } "." }
         }
         @for (scope, all) in &scopes {
             section class="card" data-scope=(scope) {
@@ -77,7 +77,7 @@ fn row(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> Markup 
         tr data-target=(target) {
             th scope="row" data-label="For" { (foreign(&target.to_string(), 300)) }
             td data-label="In the list" { span { @match settings.enabled { Some(true) => "on", Some(false) => "off", None => (inherits()) } } }
-            td data-label="Approval" { span { @match settings.approval { Some(ApprovalPolicy::Require) => "ask a person first", Some(ApprovalPolicy::Skip) => "not needed", None => (inherits()) } } }
+            td data-label="Approval" { span { @match settings.approval { Some(ApprovalPolicy::Require) => "required", Some(ApprovalPolicy::Skip) => "not needed", None => (inherits()) } } }
             td data-label="Alias" { span { @match &settings.alias { Some(alias) => code { (alias.as_str()) }, None => (inherits()) } } }
             td data-label="Priority" { span { @match settings.priority { Some(priority) => (priority), None => (inherits()) } } }
             td data-label="Actions" class="actions" {

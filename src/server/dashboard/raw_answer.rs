@@ -1,6 +1,7 @@
-//! What a scenario says right now, as it comes, beside what was understood of it.
+//! The raw answer of a scenario, as it is sent now.
 //!
-//! Answers are not kept, so it is asked anew when somebody wants to see one. That is no listing: nothing is learnt from it.
+//! Raw answers are not stored, so the scenario is polled once more for each view. This changes
+//! neither the catalog nor the health of the scenario.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -16,16 +17,16 @@ use crate::server::dashboard::page::{ErrorPage, html_response};
 use crate::server::dashboard::text::{count, foreign, minute, sentence};
 use crate::server::http::error::Problem;
 
-/// Characters of an answer that are shown at most.
+/// At most this many characters of an answer are shown.
 const SHOWN: usize = 400_000;
-/// Answers that are looked at at once at most: each may be as large as `refresh.max_body`.
+/// At most this many answers are fetched at once, since each may be as large as `refresh.max_body`.
 pub(super) const MAX_CONCURRENT: usize = 2;
-/// How deep lines are indented at most.
+/// At most this many levels are indented.
 const DEEPEST: usize = 40;
-/// The fields of the head that say how long it may be used, and what it is. Others may hold what is nobody's business.
+/// The header fields that are shown: type and caching. Others may contain secrets.
 const FIELDS: [HeaderName; 7] = [CONTENT_TYPE, CACHE_CONTROL, ETAG, LAST_MODIFIED, AGE, DATE, RETRY_AFTER];
 
-/// `POST /dashboard/scenarios/{name}/raw`: asks it and shows what comes, whatever that is.
+/// `POST /dashboard/scenarios/{name}/raw`: polls it and shows the answer, whatever it is.
 pub(super) async fn poll_raw(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -33,7 +34,8 @@ pub(super) async fn poll_raw(
 ) -> Result<Response, Problem> {
     let name = find(&shared.reader.snapshot(), &name)?.name.clone();
     let place = shared.dashboard.raw_polls.try_acquire();
-    let _place = place.map_err(|_| Problem::busy("others are looking at answers right now; try again in a moment"))?;
+    let _place =
+        place.map_err(|_| Problem::busy("too many raw answers are shown at the moment; try again in a few seconds"))?;
     let markup = match shared.engine.fetch_raw_list(name).await? {
         Ok(came) => shown(came.head.status, &came.head.headers, &came.body, came.head.received_at),
         Err(error) => html! { p class="bad" { "It gave no answer: " (sentence(&error.to_string(), 600)) } },
@@ -50,7 +52,7 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
             @for value in head.get_all(field) { dt { (field) } dd { code { (foreign(&String::from_utf8_lossy(value.as_bytes()), 300)) } } }
         } }
         @if is_json {
-            p class="quiet" { "Every character is as it came, but for the blanks between them." }
+            p class="quiet" { "Only the whitespace between the parts was changed." }
             pre tabindex="0" { code { (foreign(&indented(&text, SHOWN), SHOWN)) } }
         } @else {
             p class="bad" { "This is no JSON." }
@@ -59,8 +61,9 @@ fn shown(status: StatusCode, head: &HeaderMap, body: &[u8], received: Timestamp)
     }
 }
 
-/// A JSON text with line ends and indents between its parts, which stay as they are; what comes after `most` bytes is cut. Reading it into
-/// values and writing them again would hide what it says twice, and how it writes numbers.
+/// Adds line breaks and indents to a JSON text without other changes; the output is cut after
+/// `most` bytes. Parsing and writing it again would hide duplicate members and how numbers are
+/// written.
 pub(super) fn indented(json: &str, most: usize) -> String {
     let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
     let mut chars = json.chars().peekable();

@@ -1,4 +1,4 @@
-//! One scenario: where it stood in the last day, what was found about it, what it offers.
+//! The page of one scenario: its states in the last day, its findings and its tools.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -19,11 +19,11 @@ use crate::server::dashboard::text::{AGO, FOR, count, foreign, minute, relative_
 use crate::server::dashboard::{links, plots};
 use crate::server::{ServerState, SharedState};
 
-/// Changes of state told at most.
+/// At most this many changes of state are shown.
 const TURNS: usize = 50;
-/// Tools told at most; the page of the tools has all.
+/// At most this many tools are shown; the page of the tools shows all.
 const TOOLS: usize = 200;
-/// Characters of the model that are shown at most.
+/// At most this many characters of the model are shown.
 const MODEL: usize = 400_000;
 
 /// `GET /dashboard/scenarios/{name}`.
@@ -39,7 +39,7 @@ pub(super) async fn page(
         div id="scenario" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/now" } hx-trigger="sse:health" hx-sync="this:replace" hx-disinherit="*" {
             (present(&shared, health, now))
         }
-        // Outside of what is fetched again, so that a closer look lasts.
+        // Outside of the part that is fetched again, so that the zoom stays.
         (plots::interactive_plot())
         div id="offer" hx-get={ "/dashboard/scenarios/" (segment(&name)) "/offer" } hx-trigger="sse:catalog" hx-sync="this:replace" hx-disinherit="*" {
             (offer(&shared, &snapshot, health, now))
@@ -72,7 +72,7 @@ pub(super) async fn offer_part(
     html_response(&asked, offer(&shared, &snapshot, health, now))
 }
 
-/// `GET /dashboard/scenarios/{name}/model`: what was understood of its manifest.
+/// `GET /dashboard/scenarios/{name}/model`: how callsheet understood its manifest.
 pub(super) async fn model(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -104,7 +104,7 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
         section class="card" aria-labelledby="timeline-title" {
             h2 id="timeline-title" { "The last " (plots::timeline_span(history.since(), now).words) }
             (plots::timeline(&past, health, history.since(), now))
-            p class="quiet" { "Remembered since the daemon started " (relative_time(history.since(), now, AGO)) "." }
+            p class="quiet" { "Recorded since the daemon started " (relative_time(history.since(), now, AGO)) "." }
         }
         div class="columns" {
             section class="card" aria-labelledby="health-title" {
@@ -124,21 +124,21 @@ fn present(shared: &ServerState, health: &Health, now: Timestamp) -> Markup {
 fn identity(health: &Health) -> Markup {
     html! {
         section class="card" aria-labelledby="who-title" {
-            h2 id="who-title" { "Who it is" }
+            h2 id="who-title" { "Identity" }
             dl {
                 dt { "Found" } dd { (source_label(health.source)) @if health.trusted { ", trusted" } @else { ", not trusted" } }
                 dt { "Address" } dd { @match &health.url { Some(url) => code { (foreign(url, 300)) } None => "none known" } }
-                @if let Some(identity) = &health.party.identity { dt { "Identity" } dd { code { (foreign(identity, 120)) } } }
-                @if let Some(own) = &health.own_name { dt { "Calls itself" } dd { (foreign(own, 120)) } }
+                @if let Some(identity) = &health.party.identity { dt { "Peer identity" } dd { code { (foreign(identity, 120)) } } }
+                @if let Some(own) = &health.own_name { dt { "Own name" } dd { (foreign(own, 120)) } }
                 dt { "Protocol" } dd { (health.protocol.unwrap_or("unknown")) @if let Some(version) = &health.protocol_version { " " (foreign(version, 40)) } }
                 @if let Some(version) = &health.version { dt { "Version" } dd { (foreign(version, 60)) } }
-                @if let Some(text) = &health.description { dt { "Says it is" } dd { (foreign(text, 600)) } }
+                @if let Some(text) = &health.description { dt { "Description" } dd { (foreign(text, 600)) } }
             }
         }
     }
 }
 
-/// The time line in words, the latest first.
+/// The changes of state as a table, the latest first.
 fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timestamp) -> Markup {
     html! {
         @if !past.transitions.is_empty() {
@@ -149,8 +149,8 @@ fn turns(past: &crate::server::dashboard::history::ScenarioHistory, now: Timesta
                     tbody { @for turn in past.transitions.iter().rev().take(TURNS) {
                         tr {
                             td title=(minute(turn.at)) { (relative_time(turn.at, now, AGO)) }
-                            td { @match turn.from { Some(state) => (badge(state)), None => "not known" } }
-                            td { @match turn.to { Some(state) => (badge(state)), None => "gone" } }
+                            td { @match turn.from { Some(state) => (badge(state)), None => "unknown" } }
+                            td { @match turn.to { Some(state) => (badge(state)), None => "removed" } }
                             td { (sentence(&turn.reason, 200)) }
                         }
                     } }
@@ -167,23 +167,23 @@ fn offer(shared: &ServerState, snapshot: &Snapshot, health: &Health, now: Timest
         (turns(&shared.dashboard.history.for_scenario(&health.name), now))
         section class="card" aria-labelledby="findings-title" {
             h2 id="findings-title" { "Findings" }
-            @if findings.is_empty() { p { "Nothing was found wrong, left out or changed." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
+            @if findings.is_empty() { p { "No findings." } } @else { (finding_list(&findings, told::OF_SCENARIO, false)) }
         }
         section class="card" aria-labelledby="tools-title" {
             h2 id="tools-title" { "Tools" }
             @match entry {
-                None => p { "It has not said yet what it offers." },
+                None => p { "It has not sent its list of tools yet." },
                 Some(entry) => {
                     @match &entry.visibility {
                         Visibility::Published => {},
                         Visibility::Withdrawn(why) => p class="bad" { "Withdrawn from the list: " (sentence(why, 300)) },
                         Visibility::Hidden(why) => p class="bad" { "Not in the list: " (sentence(why, 300)) },
                     }
-                    @if entry.tools.is_empty() { p { "It offers no tool." } }
+                    @if entry.tools.is_empty() { p { "It offers no tools." } }
                     ul {
                         @for offered in entry.tools.iter().take(TOOLS) {
                             li { a href=(links::tool(&offered.id)) { (foreign(&offered.id.tool, 100)) }
-                                @if !offered.effective.enabled { " (off)" } " "
+                                @if !offered.effective.enabled { " (disabled)" } " "
                                 span class="quiet" { (foreign(&offered.tool.description, 120)) } }
                         }
                     }
@@ -199,22 +199,22 @@ fn model_box(health: &Health) -> Markup {
     let base = format!("/dashboard/scenarios/{}", segment(name.as_str()));
     html! {
         details class="card" id="model" hx-get={ (base) "/model" } hx-trigger="toggle once" hx-target="#model-text" {
-            summary { "Its manifest, as it comes and as it was understood" }
+            summary { "Manifest: the raw answer, and how callsheet understood it" }
             div class="columns" {
                 section aria-labelledby="raw-title" {
-                    h3 id="raw-title" { "As it says it now" }
+                    h3 id="raw-title" { "Raw answer" }
                     @if health.source == SourceId::Embedded {
-                        p class="quiet" { "It is inside this program, so there is nothing to ask." }
+                        p class="quiet" { "It runs inside this program, so it sends no answer." }
                     } @else {
-                        p class="quiet" { "Answers are not kept. This asks it once more and shows what comes; nothing else changes." }
+                        p class="quiet" { "callsheet does not keep raw answers. This polls the scenario once and shows the answer. It changes nothing else." }
                         p { button id={ "raw-" (name) } type="button" hx-post={ (base) "/raw" } hx-target="#raw-text" hx-swap="innerHTML"
-                            hx-trigger="click" hx-disabled-elt="this" { "Ask now" } }
+                            hx-trigger="click" hx-disabled-elt="this" { "Poll now" } }
                     }
                     div id="raw-text" aria-live="polite" {}
                 }
                 section aria-labelledby="understood-title" {
                     h3 id="understood-title" { "As callsheet understood it" }
-                    p class="quiet" { "Its tools in the protocol's own spelling, with the settings that hold for everyone." }
+                    p class="quiet" { "Its tools as the protocol spells them, with the global settings." }
                     div id="model-text" {}
                 }
             }

@@ -64,7 +64,7 @@ pub(super) fn row(health: &Health, latencies: &[LatencySample], now: Timestamp) 
     }
 }
 
-/// State, since when, and why; the last error where that does not tell it.
+/// The state, its duration and its reason; and the last error, unless the reason contains it.
 pub(super) fn standing(health: &Health, now: Timestamp) -> Markup {
     let error = health.last_error.as_ref().filter(|error| !health.reason.contains(&error.message));
     html! {
@@ -89,13 +89,13 @@ fn tools(health: &Health) -> Markup {
     let withheld = counts.offered.saturating_sub(counts.published + counts.disabled);
     html! {
         p { strong { (counts.published) } " published" }
-        @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " off" } }
-        @if withheld > 0 { p class={ "fixed " (tone(health.state)) } { (withheld) " held back" } }
+        @if counts.disabled > 0 { p class="quiet" { (counts.disabled) " disabled" } }
+        @if withheld > 0 { p class={ "fixed " (tone(health.state)) } { (withheld) " not listed" } }
         @if counts.quarantined > 0 { p class="fixed bad" { (counts.quarantined) " quarantined" } }
     }
 }
 
-/// How long what it said may still be used.
+/// How long its last answer may still be used.
 pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
     let used = matches!(health.state, ScenarioState::Live | ScenarioState::Stale | ScenarioState::Connecting);
     html! {
@@ -104,13 +104,13 @@ pub(super) fn freshness(health: &Health, now: Timestamp) -> Markup {
                 (plots::bar(fresh.received_at, fresh.fresh_until, now))
                 p class="quiet" { (relative_time(fresh.fresh_until, now, FRESH)) }
             }
-            Some(_) => p class="quiet" { "what it said is not in use" },
+            Some(_) => p class="quiet" { "its last answer is not in use" },
             None => p class="quiet" { "no good answer yet" },
         }
     }
 }
 
-/// When it answered and when it failed last, and the next try.
+/// Times of the last answer, the last failure and the next poll.
 pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
     html! {
         @if let Some(at) = health.last_success { p class="quiet" { "answered " (relative_time(at, now, AGO)) } }
@@ -122,7 +122,8 @@ pub(super) fn answers(health: &Health, now: Timestamp) -> Markup {
     }
 }
 
-/// What an operator may do about it. Each goes to the API's own route; the row is renewed when the change is published.
+/// The actions of an operator. Each calls a route of the API; the row is updated when the change is
+/// published.
 pub(super) fn actions(health: &Health) -> Markup {
     let name = &health.name;
     let base = format!("/api/v1/scenarios/{}", segment(name.as_str()));
@@ -142,12 +143,12 @@ pub(super) fn actions(health: &Health) -> Markup {
         }
         @if health.trusted && !blocked && health.source == SourceId::Mdns {
             button id={ "untrust-" (name) } type="button" hx-delete={ (base) "/trust" } hx-swap="none"
-                hx-confirm={ "Take back the trust in " (name) "? A yes that you gave is forgotten." }
+                hx-confirm={ "Distrust " (name) "? Its approval is deleted." }
                 aria-label={ "Distrust " (name) } { "Distrust" }
         }
         @if matches!(health.state, ScenarioState::Removed | ScenarioState::Down) {
             button id={ "forget-" (name) } type="button" hx-post={ (base) "/forget" } hx-swap="none"
-                hx-confirm={ "Forget " (name) "? What is known of it ends; it comes back when a source names it and it answers." }
+                hx-confirm={ "Forget " (name) "? All that is known of it is deleted. It returns when a source finds it and it answers." }
                 aria-label={ "Forget " (name) } { "Forget" }
         }
         @if blocked {
@@ -155,7 +156,7 @@ pub(super) fn actions(health: &Health) -> Markup {
                 aria-label={ "Unblock " (name) } { "Unblock" }
         } @else {
             button id={ "block-" (name) } type="button" class="danger" hx-post={ (base) "/block" } hx-swap="none"
-                hx-confirm={ "Block " (name) "? It is not asked any more, and its " (tools) " leave the list." }
+                hx-confirm={ "Block " (name) "? It is not polled any more, and its " (tools) " are removed from the list." }
                 aria-label={ "Block " (name) } { "Block" }
         }
     }

@@ -1,4 +1,4 @@
-//! The first page: every scenario at a glance.
+//! The first page: all scenarios at a glance.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use crate::server::dashboard::scenario_row::{badge, row};
 use crate::server::dashboard::text::{IN, count, foreign, relative_time};
 use crate::server::{ServerState, SharedState};
 
-/// Rows shown at most before more are asked for.
+/// At most this many rows are shown unless the client requests more.
 const ROWS: usize = 200;
-/// Bytes of the words to look for.
+/// At most this many characters of the search are used.
 const LONGEST_SEARCH: usize = 200;
 
-/// What the page is asked to show. What cannot be read is as if it were not given: the address is typed by people.
+/// The filter of the page. Values that cannot be parsed count as absent, because people type them.
 #[derive(Debug, Default)]
 struct ScenarioFilter {
     words: String,
@@ -34,7 +34,7 @@ struct ScenarioFilter {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Sort {
-    /// What needs a person first.
+    /// Scenarios that need attention first.
     #[default]
     Urgency,
     Name,
@@ -153,7 +153,7 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
         @if snapshot.health.is_empty() {
             (empty())
         } @else if rows.is_empty() {
-            p class="card" { "No scenario is like that. " a href="/" { "Show all" } }
+            p class="card" { "No scenario matches. " a href="/" { "Show all" } }
         } @else {
             div class="scroll" tabindex="0" role="region" aria-label="Table of scenarios" {
                 table class="cards" {
@@ -173,7 +173,7 @@ fn list(shared: &ServerState, snapshot: &Snapshot, wanted: &ScenarioFilter, now:
     }
 }
 
-/// How many there are of each state, and of tools.
+/// The number of scenarios by state, and of tools.
 fn summary(snapshot: &Snapshot) -> Markup {
     let mut states: BTreeMap<ScenarioState, usize> = BTreeMap::new();
     let (mut published, mut quarantined) = (0, 0);
@@ -204,7 +204,7 @@ fn isolation(snapshot: &Snapshot, now: Timestamp) -> Markup {
     }
 }
 
-/// What to do when there is nothing to see.
+/// The page of a daemon without scenarios: what to do next.
 fn empty() -> Markup {
     html! {
         section id="empty" class="card" {

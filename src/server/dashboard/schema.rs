@@ -1,6 +1,8 @@
-//! A tool's input schema as people read it: each parameter with its type, whether it must be given, and what is said of it.
+//! A tool's input schema for people: each parameter with its type, whether it is required, and its
+//! description.
 //!
-//! Shows what is written; judges nothing. What is too deep or too long is cut, and said to be.
+//! Shows the schema without checking it. Parts that are too deep or too long are cut, and the page
+//! says so.
 
 use std::collections::HashSet;
 
@@ -9,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::server::dashboard::text::foreign;
 
-/// How deep is shown.
+/// At most this many levels are shown.
 const DEEP: usize = 6;
-/// Parameters of one object that are shown.
+/// At most this many parameters of one object are shown.
 const WIDE: usize = 200;
-/// What is shown beside the type, with its words.
+/// Keywords that are shown beside the type, with their labels.
 const BOUNDS: [(&str, &str); 11] = [
     ("minimum", "at least"),
     ("exclusiveMinimum", "more than"),
@@ -25,15 +27,15 @@ const BOUNDS: [(&str, &str); 11] = [
     ("format", "format"),
     ("minItems", "elements at least"),
     ("maxItems", "elements at most"),
-    ("default", "if not given"),
+    ("default", "default"),
 ];
 
-/// The form of the text of a schema.
+/// Renders the text of a schema.
 pub(super) fn form(text: &str) -> Markup {
     if let Ok(Value::Object(schema)) = serde_json::from_str::<Value>(text) {
         parameters(&schema, DEEP)
     } else {
-        html! { p { "It cannot be shown as a form." } }
+        html! { p { "This schema cannot be shown as a form." } }
     }
 }
 
@@ -44,7 +46,7 @@ fn parameters(schema: &Map<String, Value>, deep: usize) -> Markup {
     html! {
         @match properties.filter(|properties| !properties.is_empty()) {
             None => p class="quiet" { "No parameters." },
-            Some(_) if deep == 0 => p class="quiet" { "More is nested here than is shown." },
+            Some(_) if deep == 0 => p class="quiet" { "Deeper parameters are not shown." },
             Some(properties) => {
                 ul class="tree" {
                     @for (name, property) in properties.iter().take(WIDE) {

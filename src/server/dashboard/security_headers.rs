@@ -3,7 +3,8 @@
 use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 
-/// Nothing is loaded from anywhere else, nothing inline runs or styles, nobody frames us (CSP level 3).
+/// Pages load no resources from other hosts, run no inline scripts or styles, and cannot be framed
+/// (CSP level 3).
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'",

@@ -1,14 +1,15 @@
-//! Texts for people: foreign ones made harmless, times, spans and counts.
+//! Texts for people: foreign strings made harmless, times, durations and counts.
 //!
-//! Markup is escaped by the templates. What is left to do here is what escaping does not see: characters that reorder or hide others.
+//! The templates escape markup. This module handles what escaping does not: characters that reorder
+//! or hide others.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 
-/// A text that somebody else wrote, at most `max` characters of it. It cannot reorder what stands around it (`bdi`), and characters that
-/// control or hide are shown by their number.
+/// A foreign string, at most `max` characters of it. It cannot reorder the text around it (`bdi`),
+/// and control characters and invisible characters are shown by their number.
 pub(super) fn foreign(text: &str, max: usize) -> Markup {
     let mut shown = String::new();
     for c in text.chars().take(max) {
@@ -33,7 +34,7 @@ pub(super) fn foreign(text: &str, max: usize) -> Markup {
     html! { bdi { (PreEscaped(shown)) @if cut { "…" } } }
 }
 
-/// A sentence of ours or of others, in which what stands between backticks is shown as code.
+/// A sentence, in which text between backticks is shown as code.
 pub(super) fn sentence(text: &str, max: usize) -> Markup {
     let cut: String = text.chars().take(max).collect();
     let parts: Vec<&str> = cut.split('`').collect();
@@ -48,12 +49,12 @@ pub(super) fn sentence(text: &str, max: usize) -> Markup {
     }
 }
 
-/// The same for an attribute such as a title or a label, where no markup can be.
+/// A foreign string for an attribute such as a title or a label, which cannot contain markup.
 pub(super) fn foreign_plain(text: &str, max: usize) -> String {
     text.chars().take(max).map(|c| if hides(c) || c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Whether a character would act on the text around it, or be there without being seen.
+/// Whether a character changes the text around it, or is invisible.
 fn hides(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c,
@@ -61,7 +62,7 @@ fn hides(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A span in the two words that matter: `34 s`, `5 min`, `3 h`, `2 d`.
+/// A duration with one unit: `34 s`, `5 min`, `3 h`, `2 d`.
 pub(super) fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     match seconds {
@@ -72,18 +73,19 @@ pub(super) fn span(seconds: i64) -> String {
     }
 }
 
-/// How a moment is told, before it and after it; `{}` stands for the span. The page keeps it true as time goes on.
+/// The phrases for a moment in the future (`before`) and in the past (`after`); `{}` stands for the
+/// duration. The script updates them as time passes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RelativePhrase {
     before: &'static str,
     after: &'static str,
 }
 
-/// What lies behind: `12 s ago`.
+/// A moment in the past: `12 s ago`.
 pub(super) const AGO: RelativePhrase = RelativePhrase { before: "now", after: "{} ago" };
-/// What has lasted: `for 12 s`.
+/// Time that has passed: `for 12 s`.
 pub(super) const FOR: RelativePhrase = RelativePhrase { before: "since now", after: "for {}" };
-/// What will be: `in 12 s`.
+/// A moment in the future: `in 12 s`.
 pub(super) const IN: RelativePhrase = RelativePhrase { before: "in {}", after: "now" };
 /// How long an answer is still fresh.
 pub(super) const FRESH: RelativePhrase = RelativePhrase { before: "fresh for {}", after: "not fresh since {}" };
@@ -98,7 +100,7 @@ pub(super) fn relative_time(at: Timestamp, now: Timestamp, told: RelativePhrase)
     }
 }
 
-/// A moment for a title: to the second, in UTC.
+/// A moment with seconds, in UTC.
 pub(super) fn minute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
@@ -108,7 +110,8 @@ pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// A text as one segment of a path (RFC 3986 section 3.3): everything but letters, digits, `-`, `.`, `_` and `~` is encoded.
+/// Encodes a string as one path segment (RFC 3986 section 3.3): all bytes except letters, digits,
+/// `-`, `.`, `_` and `~` are encoded.
 pub(super) fn segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,5 @@
-//! One tool: its settings and why they are so, its parameters as a form, and what each format makes of it.
+//! The page of one tool: its settings and their sources, its parameters as a form, and its
+//! definition in each format.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::server::dashboard::tools;
 use crate::server::dashboard::tools::{in_scope, tool_row};
 use crate::server::http::query::{QueryParams, once};
 
-/// Characters of a document that are shown at most.
+/// At most this many characters of a document are shown.
 const SHOWN: usize = 200_000;
 /// The format that is shown first: the one that most others are like.
 const FIRST: &str = "openai";
@@ -54,7 +55,7 @@ pub(super) async fn page(
         div class="columns" {
             section class="card" aria-labelledby="parameters-title" { h2 id="parameters-title" { "Parameters" } (schema::form(tool.tool.parameters.get())) }
             section class="card" aria-labelledby="why-title" {
-                h2 id="why-title" { "Why it is as it is" }
+                h2 id="why-title" { "Why these settings" }
                 table { tbody { @for step in &explained.steps {
                     tr { th scope="row" { (step.subject) } td { (sentence(&step.outcome, 400)) p class="quiet" { (foreign(&step.source, 200)) } } }
                 } } }
@@ -77,7 +78,7 @@ pub(super) async fn page(
     html_response(&asked, page.render(&main))
 }
 
-/// `GET /dashboard/tool/format`: what one format makes of it. Parameters: `id`, `format`.
+/// `GET /dashboard/tool/format`: its definition in one format. Parameters: `id`, `format`.
 pub(super) async fn format(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -89,10 +90,10 @@ pub(super) async fn format(
     html_response(&asked, in_format(&tool, query.format()?.id()))
 }
 
-/// How often it was called, and what came of it.
+/// The counts of its calls, by result.
 fn usage(calls: &Calls, id: &ToolId, now: Timestamp) -> Markup {
     let Some(usage) = calls.usage(id) else {
-        return html! { p { "No call of it is known." } };
+        return html! { p { "No calls are recorded." } };
     };
     html! {
         p class="quiet" { "Counted since its first call, " (relative_time(usage.first, now, AGO)) "." }
@@ -135,7 +136,7 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
         @if !encoded.findings.is_empty() { (finding_list(&encoded.findings, told::OF_SCENARIO, false)) }
         @match &encoded.json {
             Some(json) => {
-                p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens, rather less than more" }
+                p { (json.len()) " bytes, about " (format.limits().tokens(json.len())) " tokens (an estimate, rather too high)" }
                 pre tabindex="0" { code { (pretty(&String::from_utf8_lossy(json))) } }
             }
             None => p class="bad" { "This format leaves the tool out." },
@@ -143,8 +144,8 @@ fn in_format(tool: &ViewTool, id: &str) -> Markup {
     }
 }
 
-/// A document with indents, as far as it is shown: a deep one would take a hundred times its size
-/// with all of them.
+/// An indented document, up to the shown length: all indents of a deep document would take a
+/// hundred times its size.
 fn pretty(text: &str) -> Markup {
     // A character has four bytes at most.
     foreign(&indented(text, 4 * SHOWN), SHOWN)

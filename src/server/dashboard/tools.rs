@@ -1,4 +1,5 @@
-//! Every tool of every scenario, in pages that come as one scrolls, with the settings of one scope.
+//! All tools of all scenarios, in pages that load while the user scrolls, with the settings of one
+//! scope.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,12 +27,12 @@ use crate::views::Coding;
 
 /// Rows of one page.
 const PAGE: usize = 100;
-/// Rows that are fetched again at once at most.
+/// At most this many rows are fetched again at once.
 const MOST: usize = 2_000;
-/// Characters of a filter.
+/// At most this many characters of a filter value are used.
 const LONGEST: usize = 200;
 
-/// What the page is asked to show. What cannot be read is as if it were not given.
+/// The filter of the page. Values that cannot be parsed count as absent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolFilter {
     words: String,
@@ -44,10 +45,10 @@ pub(super) struct ToolFilter {
     rows: usize,
 }
 
-/// The parameters that say which tools are shown.
+/// The parameters that select the shown tools.
 pub(super) const FILTERS: [&str; 5] = ["q", "scenario", "category", "tag", "state"];
 
-/// The states that a tool can be looked for by.
+/// The states that tools can be filtered by.
 const STATES: [(&str, &str); 6] = [
     ("", "every state"),
     ("on", "on"),
@@ -98,7 +99,7 @@ impl ToolFilter {
         }
     }
 
-    /// The tools that are looked for, in order.
+    /// The matching tools, in order.
     fn rows(&self, catalog: &Catalog) -> Vec<ToolRow> {
         let listed = View::select(catalog, &self.query());
         let tools =
@@ -111,7 +112,7 @@ impl ToolFilter {
         rows
     }
 
-    /// Which tools are looked for.
+    /// The ids of the matching tools.
     pub(super) fn ids(&self, catalog: &Catalog) -> Vec<ToolId> {
         self.rows(catalog).into_iter().map(|row| row.tool.id.clone()).collect()
     }
@@ -137,8 +138,8 @@ impl ToolFilter {
     }
 }
 
-/// What is meant by what is being typed, best first: tools that have every word, else those that have them but for a slip, and
-/// those that it speaks of.
+/// Tools that match the typed words, best first: tools that contain every word; without any, tools
+/// that contain them with a typing error, then tools that are about them.
 fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
     let mut hits = view.palette(typed, &[], MOST);
     let whole = hits.iter().position(|hit| hit.tier == Some(Tier::Fuzzy)).unwrap_or(hits.len());
@@ -151,7 +152,7 @@ fn searched(view: &View, typed: &str) -> Vec<Arc<ViewTool>> {
     hits.into_iter().map(|hit| hit.tool).collect()
 }
 
-/// Everything that is in a scope.
+/// A query for all tools of a scope.
 pub(super) fn in_scope(scope: &Scope) -> ViewQuery {
     let (profile, chat) = match scope {
         Scope::Global => (None, None),
@@ -173,7 +174,7 @@ pub(super) async fn page(
         h1 { "Tools" }
         (filter(&snapshot, &wanted))
         details class="card" id="formats" hx-get="/dashboard/tools/formats" hx-trigger="toggle" hx-target="#formats-table" {
-            summary { "What the list is for each LLM vendor" }
+            summary { "Size of the list for each LLM vendor" }
             div id="formats-table" {}
         }
         (bulk_bar::bar())
@@ -254,18 +255,18 @@ fn rows(snapshot: &Snapshot, wanted: &ToolFilter) -> Markup {
         @for row in found.iter().skip(wanted.from).take(wanted.rows) { (tool_row(snapshot, &scope, &row.tool, row.published)) }
         @if found.len() > end {
             tr class="more" hx-get="/dashboard/tools/rows" hx-include="#filter" hx-vals={ "{\"from\":\"" (end) "\"}" } hx-trigger="revealed" hx-swap="outerHTML" {
-                td colspan="5" class="quiet" { "More tools are loaded as you scroll." }
+                td colspan="5" class="quiet" { "More tools load as you scroll." }
             }
         }
     }
 }
 
-/// How many there are, and boxes that tick them all.
+/// The number of tools, and boxes that tick them all.
 fn counted(found: usize, shown: usize) -> Markup {
     html! {
         span role="status" { (count(found, "tool")) }
         @if found == 0 {
-            " like that. " a href="/dashboard/tools" { "Show all" }
+            " match. " a href="/dashboard/tools" { "Show all" }
         } @else {
             label class="choice" { input type="checkbox" id="tick-shown" autocomplete="off"; "tick all shown" }
             @if found > shown {
@@ -275,7 +276,8 @@ fn counted(found: usize, shown: usize) -> Markup {
     }
 }
 
-/// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` of one tool, but answers its row as it is then.
+/// `PUT /dashboard/tools/preference`: the same as `PUT /api/v1/preferences` for one tool, but
+/// answers with its updated row.
 pub(super) async fn prefer(
     State(shared): State<SharedState>,
     access: Access,
@@ -302,7 +304,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
             th scope="row" data-label="Tool" {
                 input class="pick" id={ (key) "-pick" } type="checkbox" form="bulk" name="tools" value=(tool.id) autocomplete="off" aria-label={ "Tick " (tool.name.as_str()) };
                 a class="name" href={ (links::tool(&tool.id)) "&scope=" (segment(&scope.to_string())) } { (foreign(tool.name.as_str(), 64)) }
-                @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "offered as " (foreign(&tool.id.tool, 100)) } }
+                @if tool.name.as_str() != &*tool.id.tool { p class="quiet" { "original name: " (foreign(&tool.id.tool, 100)) } }
                 p class="quiet clip" { (foreign(&tool.tool.description, 160)) }
             }
             td data-label="Scenario" { span { a href={ "/dashboard/scenarios/" (segment(tool.id.scenario.as_str())) } { (tool.id.scenario) } }
@@ -318,7 +320,7 @@ pub(super) fn tool_row(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, publ
     }
 }
 
-/// Why nothing of its scenario is in the list.
+/// Why its scenario is not in the list.
 fn withheld<'a>(snapshot: &'a Snapshot, tool: &ViewTool) -> Option<&'a str> {
     match &snapshot.catalog.entry(&tool.id.scenario)?.visibility {
         Visibility::Published => None,
@@ -332,7 +334,7 @@ fn enabled(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, published: bool,
     html! {
         label class="choice" { input id={ (key) "-on" } type="checkbox" checked[on] data-member="enabled" autocomplete="off"
                 hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML"
-                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if !on { "off" } @else if published { "on" } @else { "on, once its scenario is" } }
+                hx-trigger="change" aria-label={ (tool.name.as_str()) " is in the list" }; @if !on { "off" } @else if published { "on" } @else { "on, when its scenario is published" } }
         (origin(&tool.effective.enabled_source))
         @if own.is_some_and(|own| own.enabled.is_some()) { (reset(scope, tool, "enabled", key)) }
     }
@@ -344,7 +346,7 @@ fn approval(snapshot: &Snapshot, scope: &Scope, tool: &ViewTool, key: &str) -> M
     html! {
         select id={ (key) "-approval" } data-member="approval" autocomplete="off" aria-label={ "Approval of " (tool.name.as_str()) }
             hx-put="/dashboard/tools/preference" hx-vals=(vals(scope, tool, None)) hx-target="closest tr" hx-swap="outerHTML" hx-trigger="change" {
-            option value=(ApprovalPolicy::Require.as_str()) selected[asks] { "ask first" }
+            option value=(ApprovalPolicy::Require.as_str()) selected[asks] { "required" }
             option value=(ApprovalPolicy::Skip.as_str()) selected[!asks] { "not needed" }
         }
         (origin(&tool.effective.approval_source))
@@ -359,7 +361,7 @@ fn reset(scope: &Scope, tool: &ViewTool, setting: &str, key: &str) -> Markup {
     }
 }
 
-/// What is sent with a change; a setting that is reset is `null`.
+/// The values that are sent with a change. A setting that is reset is `null`.
 fn vals(scope: &Scope, tool: &ViewTool, reset: Option<&str>) -> String {
     let mut vals = serde_json::json!({"scope": scope.to_string(), "target": format!("tool:{}", tool.id)});
     if let Some(setting) = reset {
@@ -372,7 +374,8 @@ fn origin(source: &Provenance) -> Markup {
     html! { p class="quiet" { @match source { Provenance::Manifest => "as the scenario says", source => { "by " (foreign(&source.to_string(), 200)) } } } }
 }
 
-/// `GET /dashboard/tools/formats`: how large the list is in each format, against what is known to be taken.
+/// `GET /dashboard/tools/formats`: the size of the list in each format, and the known limit of each
+/// format.
 pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap) -> Result<Response, ErrorPage> {
     let snapshot = shared.reader.snapshot();
     let mut lists = Vec::new();
@@ -382,13 +385,13 @@ pub(super) async fn formats(State(shared): State<SharedState>, asked: HeaderMap)
     }
     let markup = html! {
         div class="scroll" tabindex="0" role="region" aria-label="Lists by format" { table {
-            thead { tr { @for head in ["Format", "Tools", "Taken at most", "Left out", "Bytes", "Tokens, roughly"] { th scope="col" { (head) } } } }
+            thead { tr { @for head in ["Format", "Tools", "Limit", "Left out", "Bytes", "Tokens (estimated)"] { th scope="col" { (head) } } } }
             tbody { @for (format, tools, left_out, bytes) in &lists {
                 tr { th scope="row" { (format.id()) } td { (tools) } td { @match format.limits().max_tools { Some(most) => (most), None => "no known limit" } }
                     td class=[(*left_out > 0).then_some("bad")] { (left_out) } td { (bytes) } td { (format.limits().tokens(*bytes)) } }
             } }
         } }
-        p class="quiet" { "Tokens are estimated, rather too high: vendors count differently, and do not say how." }
+        p class="quiet" { "Tokens are estimated and rather too high: vendors count differently and do not publish how." }
     };
     html_response(&asked, markup)
 }

@@ -1,4 +1,4 @@
-// What pages do by themselves: keep times and bars true, send JSON, tell why an action failed and take it back.
+// What pages do by themselves: update times and bars, send JSON, show why an action failed and undo it in the page.
 (function () {
   'use strict';
 
@@ -46,7 +46,8 @@
     while (toasts.children.length > 4) toasts.firstChild.remove();
   }
 
-  // An action that failed did not happen: the control goes back to what the page was made with.
+  // A failed action changed nothing, so the control gets back the value that the page was rendered
+  // with.
   function takeBack(control) {
     if (control.type === 'checkbox') control.checked = control.defaultChecked;
     if (control.tagName === 'SELECT') {
@@ -71,7 +72,8 @@
     toast('That did not work: the daemon cannot be reached.');
   });
 
-  // The operator's token. It is kept by this tab alone: a cookie would go to every port of this host.
+  // The operator's token. Only this tab keeps it: a cookie would be sent to every port of this
+  // host.
   var TOKEN = 'operator-token', operator = document.getElementById('operator');
   function token(text) {
     try {
@@ -89,7 +91,7 @@
       event.preventDefault();
       var text = operator.elements.token.value.trim();
       operator.reset();
-      if (!/^[\x21-\x7e]+$/.test(text)) return operates('That can be no token: it has visible ASCII characters only.');
+      if (!/^[\x21-\x7e]+$/.test(text)) return operates('This is not a token: tokens have only visible ASCII characters.');
       token(text);
       operates('This tab sends that token with every action, on every page, until it is closed.');
     });
@@ -118,7 +120,7 @@
   document.addEventListener('htmx:sseOpen', function () { linked('live', 'Live'); });
   document.addEventListener('htmx:sseError', function () { linked('lost', 'Connection lost, trying again'); });
 
-  // A slash goes to the search, as in many tools of this kind.
+  // The key `/` focuses the search, as in many tools of this kind.
   document.addEventListener('keydown', function (event) {
     var search = document.querySelector('[data-search]');
     var typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
@@ -128,20 +130,20 @@
     }
   });
 
-  // With scripts the filter acts as one types; its own submission would load the page anew.
+  // With scripts the filter acts while the user types; its submission would reload the page.
   document.addEventListener('submit', function (event) {
     if (event.target.id === 'filter') event.preventDefault();
   });
 
-  // Another filter begins with its first rows.
+  // A changed filter begins with its first rows.
   document.addEventListener('input', function (event) {
     var rows = document.querySelector('input[data-rows]');
     if (rows && event.target.form && event.target.form.id === 'filter') rows.value = '';
   }, true);
 
-  // Ticks outlive the rows that come anew, as long as their tools are shown.
+  // Ticks stay when rows are fetched again, as long as their tools are shown.
   var ticked = new Set();
-  // From so many on it is asked again.
+  // Above this number of tools the page asks for confirmation.
   var MANY = 20;
   function picks() { return Array.from(document.querySelectorAll('.many input.pick')); }
   function matching() {
@@ -179,7 +181,7 @@
     var scope = document.querySelector('#filter [name=scope]').value;
     var words = form.elements.change.selectedOptions[0].textContent;
     event.preventDefault();
-    if (number === 0) toast('Tick the tools that you mean first.');
+    if (number === 0) toast('Tick the tools first.');
     else if (number <= MANY || confirm(number + ' tools of ' + scope + ': ' + words + '?')) event.detail.issueRequest(true);
   });
   document.addEventListener('htmx:afterRequest', function (event) {
@@ -191,7 +193,8 @@
     retick(false);
   });
 
-  // So many rows are shown now; when the list is fetched again, it is fetched as long.
+  // The number of rows that are shown now; when the list is fetched again, it is fetched with as
+  // many.
   function settled() {
     tick();
     var rows = document.querySelector('input[data-rows]');
@@ -202,8 +205,9 @@
   document.addEventListener('htmx:afterSettle', settled);
 
   if (!window.htmx) return;
-  // A page that nobody sees follows nothing: browsers keep six connections to a host at most, and as many open pages would leave none.
-  // Seen again, it is told what changed since it was made. To htmx this is one source all the while.
+  // A hidden page closes its event streams: browsers open at most six connections to a host, and as
+  // many open pages would leave none. When the page is visible again, it gets the changes since it
+  // was rendered. For htmx this is one event source all the time.
   function Follower(url) {
     var self = this, listeners = [], source = null, over = false;
     function open() {
@@ -211,7 +215,7 @@
       source = new EventSource(url);
       source.onopen = function (event) { if (self.onopen) self.onopen(event); };
       source.onerror = function (event) {
-        // For good: htmx makes another one.
+        // Closed for good: htmx opens another one.
         over = source.readyState === EventSource.CLOSED;
         if (self.onerror) self.onerror(event);
       };
@@ -238,8 +242,8 @@
   }
   htmx.createEventSource = function (url) { return new Follower(url); };
 
-  // htmx looks for the former self of everything that has an id, one after the other, which among thousands of rows takes seconds.
-  // Rows come whole, so they are put in place at once.
+  // htmx searches the old element for every element with an id, which takes seconds for thousands
+  // of rows. Rows are always sent whole, so they are put in place at once.
   document.addEventListener('htmx:beforeSwap', function (event) {
     var target = event.detail.target, all = target.id === 'tool-rows';
     if (!event.detail.shouldSwap || !(all || target.classList.contains('more'))) return;
@@ -258,7 +262,7 @@
       retick(true);
       return;
     }
-    // Only what is new is looked at: the rest may be thousands.
+    // Only new elements are processed: there may be thousands of others.
     var came = rows.map(function (row) { return row.querySelector('.pick'); }).filter(Boolean);
     came.forEach(function (pick) { pick.checked = ticked.has(pick.value); });
     var number = document.querySelector('input[data-rows]'), ticks = document.getElementById('tick-shown');
@@ -276,7 +280,7 @@
     },
     encodeParameters: function (xhr, parameters, control) {
       var body = {};
-      // What is empty is left as it is; "null" resets it.
+      // Empty values are left out; "null" resets a setting.
       parameters.forEach(function (value, key) {
         if (key === 'tools') (body.tools = body.tools || []).push(value);
         else if (value !== '') body[key] = value === 'null' ? null : key === 'enabled' ? value === 'true' : value;

@@ -1,5 +1,6 @@
-// The plot of a scenario's page: how long its answers took, with the values under the pointer and a closer look by dragging. What it shows comes
-// with the part of the page that is fetched again (`#latencies`), so the plot itself stays, and with it the closer look.
+// The plot on a scenario's page: latencies, with the values under the pointer and a zoom by
+// dragging. Its data comes with the part of the page that is fetched again (`#latencies`), so the
+// plot itself stays, and with it the zoom.
 (function () {
   'use strict';
   var card = document.getElementById('latency');
@@ -37,7 +38,7 @@
         setScale: [function (self, key) { if (key === 'x') tell(self); }]
       }
     }, data(), place);
-    // uPlot shows all of it again at a double click.
+    // uPlot resets the zoom at a double click.
     plot.over.addEventListener('dblclick', function () { closer = false; });
   }
   function renew() {
@@ -46,7 +47,8 @@
     if (card.hidden) return;
     if (!plot) return draw();
     plot.setData(now, !closer);
-    // The scale stays where it was when all new answers came within the last second, and while a closer look lasts.
+    // The scale stays when all new answers came within the last second, and while the plot is
+    // zoomed.
     tell(plot);
   }
   renew();
