@@ -1,4 +1,5 @@
-//! Keeps the sets of all sources and which scenario has which endpoint by them. Pure: it says which came and moved.
+//! Keeps the sets of all sources and which scenario has which endpoint by them. Pure: it says which
+//! came and moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,9 +32,11 @@ pub(in crate::engine) enum ReconcilerInput {
 pub(in crate::engine) struct Reconciler {
     sets: BTreeMap<SourceId, EndpointSet>,
     assigned: BTreeMap<ScenarioName, Assignment>,
-    /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
+    /// Until then every source is waited for before anything that was restored is given up;
+    /// afterwards only the one it came from.
     settling: Option<Instant>,
-    /// Which party waited for approval under which name when the daemon last ran, and was not found again yet.
+    /// Which party waited for approval under which name when the daemon last ran, and was not found
+    /// again yet.
     claims: BTreeMap<ScenarioName, PeerIdentity>,
     /// When those are given up.
     claims_until: Instant,
@@ -64,7 +67,8 @@ impl Reconciler {
             ReconcilerInput::Ended(error) => {
                 let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
                     .hint("its last endpoints stay in force; restart the daemon to start it again");
-                // If it had not looked everywhere, it has not said that what it does not name is gone.
+                // If it had not looked everywhere, it has not said that what it does not name is
+                // gone.
                 self.sets.entry(error.id).or_default().findings.push(finding);
             }
         }
@@ -80,8 +84,8 @@ impl Reconciler {
         self.settling.take_if(|until| now.mono >= *until).is_some()
     }
 
-    /// Merges the sets again. `holders` says which party has which name, `is_known` whether a scenario is known. Gives the scenarios that are new
-    /// or whose endpoint changed.
+    /// Merges the sets again. `holders` says which party has which name, `is_known` whether a
+    /// scenario is known. Gives the scenarios that are new or whose endpoint changed.
     pub(in crate::engine) fn reassign(
         &mut self,
         holders: NameHolders,
@@ -128,15 +132,17 @@ impl Reconciler {
         &self.assigned
     }
 
-    /// Whether a scenario of this source may be given up when no source names it: only its own source can keep it. At the start, what was
-    /// restored and was not named yet (`was_named`) also waits for the others, for one of them may be about to name it.
+    /// Whether a scenario of this source may be given up when no source names it: only its own
+    /// source can keep it. At the start, what was restored and was not named yet (`was_named`) also
+    /// waits for the others, for one of them may be about to name it.
     pub(in crate::engine) fn may_leave(&self, source: SourceId, was_named: bool) -> bool {
         let others = was_named || self.settling.is_none() || self.sets.values().all(|set| set.initial_scan_done);
         others && self.has_settled(source)
     }
 
-    /// Whether the configuration decided that what this source named is not wanted any more. A source that sees nothing any more gives a
-    /// hint; an operator who takes an entry out of the list, or switches a source off, has decided.
+    /// Whether the configuration decided that what this source named is not wanted any more. A
+    /// source that sees nothing any more gives a hint; an operator who takes an entry out of the
+    /// list, or switches a source off, has decided.
     pub(in crate::engine) fn dismisses(&self, source: SourceId) -> bool {
         match source {
             SourceId::Static => true,
@@ -145,7 +151,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether a source has looked everywhere at least once. One that does not run has nothing to look for.
+    /// Whether a source has looked everywhere at least once. One that does not run has nothing to
+    /// look for.
     fn has_settled(&self, source: SourceId) -> bool {
         self.sets.get(&source).is_none_or(|set| set.initial_scan_done)
     }

@@ -24,11 +24,11 @@
 //!                        +--- Absent (from any state but Pending, Blocked) --> Removed
 //! ```
 //!
-//! An input is a fact about the scenario now, not an event: the same input twice changes nothing the
-//! second time. Whenever something may have changed, the loop gives three inputs in this order: what
-//! the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say (`Absent`,
-//! `Present`), and what the answers came to (all others). So an operator's decision hides everything
-//! else, and what is hidden shows again when the decision is taken back.
+//! An input is a fact about the scenario now, not an event: the same input twice changes nothing
+//! the second time. Whenever something may have changed, the loop gives three inputs in this order:
+//! what the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say
+//! (`Absent`, `Present`), and what the answers came to (all others). So an operator's decision
+//! hides everything else, and what is hidden shows again when the decision is taken back.
 
 use crate::model::ScenarioState;
 
@@ -58,9 +58,11 @@ pub(in crate::engine) enum Lifecycle {
 /// Why no source names a scenario any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum RemovedBy {
-    /// Its source does not see it any more. It may come back, so the names of its tools stay reserved.
+    /// Its source does not see it any more. It may come back, so the names of its tools stay
+    /// reserved.
     Source,
-    /// Its entry was taken out of the configuration, or its source was switched off there. The names are free at once.
+    /// Its entry was taken out of the configuration, or its source was switched off there. The
+    /// names are free at once.
     Configuration,
 }
 
@@ -77,7 +79,8 @@ pub(in crate::engine) enum LifecycleInput {
     Absent(RemovedBy),
     /// A source names it, or it still answers.
     Present,
-    /// It gave no good answer since the start, and did not fail too often, or there is nothing yet that could be lost.
+    /// It gave no good answer since the start, and did not fail too often, or there is nothing yet
+    /// that could be lost.
     Unanswered,
     /// Its last answer is good and fresh.
     Fresh,
@@ -87,7 +90,8 @@ pub(in crate::engine) enum LifecycleInput {
     Doubtful,
     /// It was absent or down since its last good answer, and gave no other one.
     Returned,
-    /// It failed, too often or past the freshness of its last good answer; there are tools to keep, and grace is not over.
+    /// It failed, too often or past the freshness of its last good answer; there are tools to keep,
+    /// and grace is not over.
     Failing,
     /// Its last answer was 401 or 403.
     Unauthorized,
@@ -121,7 +125,8 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         // Only a good answer ends these.
         (_, NeedsAuthorization | Down | Incompatible) => state,
         (LifecycleInput::Unanswered, Connecting | Live | Stale) => Connecting,
-        // What it offered before says nothing of what it offers now, also when an operator's decision let it in again meanwhile.
+        // What it offered before says nothing of what it offers now, also when an operator's
+        // decision let it in again meanwhile.
         (LifecycleInput::Returned, Connecting | Live | Stale) => Down,
         (LifecycleInput::Doubtful, Connecting | Live | Stale) => Live,
         (LifecycleInput::Failing, Connecting | Live | Stale) => Stale,

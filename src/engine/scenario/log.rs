@@ -1,6 +1,8 @@
-//! Lines of the log about scenarios, for who runs a daemon without looking at its pages: whose tools are known, who fails, who is back.
+//! Lines of the log about scenarios, for who runs a daemon without looking at its pages: whose
+//! tools are known, who fails, who is back.
 //!
-//! Once for each change, never for each ask; of who waits for an operator's yes nothing, since strangers come and go as they like.
+//! Once for each change, never for each ask; of who waits for an operator's yes nothing, since
+//! strangers come and go as they like.
 
 use std::fmt::Display;
 

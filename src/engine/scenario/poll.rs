@@ -1,4 +1,5 @@
-//! When a scenario is polled: what is planned, what is under way, and what voids it. Starts no poll itself.
+//! When a scenario is polled: what is planned, what is under way, and what voids it. Starts no poll
+//! itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,8 @@ impl Scenario {
             known: self.offer.as_ref().filter(|_| !self.polls.unconditional).and_then(known),
             accept: config.protocol.accept.clone(),
             bounds: config.manifest_bounds(),
-            // Anyone on the network can be found and wait for approval, so little of their answers is read.
+            // Anyone on the network can be found and wait for approval, so little of their answers
+            // is read.
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
         };
         let (name, protocol) = (self.name.clone(), self.protocol.clone());
@@ -53,7 +55,8 @@ impl Scenario {
         self.polls.under_way = Some(poll);
     }
 
-    /// A client wants its next answer, past the schedule; it joins a poll that is under way. Whether one was planned for it.
+    /// A client wants its next answer, past the schedule; it joins a poll that is under way.
+    /// Whether one was planned for it.
     pub(in crate::engine) fn force(
         &mut self,
         waiter: Waiter,
@@ -72,8 +75,9 @@ impl Scenario {
         Ok(is_idle)
     }
 
-    /// A call by a route of this generation taught something. What it taught about a process that is known to be gone counts for nothing,
-    /// and that a session has ended is known: the next one is made after its wait. Whether it is polled for that.
+    /// A call by a route of this generation taught something. What it taught about a process that
+    /// is known to be gone counts for nothing, and that a session has ended is known: the next one
+    /// is made after its wait. Whether it is polled for that.
     pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &RefreshConfig, now: Now) -> bool {
         let ended = self.session.as_ref().is_some_and(|link| link.ended);
         if self.polls.generation != generation
@@ -104,7 +108,8 @@ impl Scenario {
         self.polls.generation
     }
 
-    /// Polls it by then at the latest, unless it is being polled or may not be. Whether that changed anything.
+    /// Polls it by then at the latest, unless it is being polled or may not be. Whether that
+    /// changed anything.
     pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
         if !self.may_be_polled() || self.polls.under_way.is_some() {
             return false;
@@ -160,7 +165,8 @@ impl Scenario {
         self.polls.last.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
     }
 
-    /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
+    /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll
+    /// after it is the one that was wanted.
     pub(super) fn hinted(&mut self, at: Instant, now: Now) {
         if self.polls.backoff.is_none() {
             self.plan_poll_by(at, now);
@@ -181,7 +187,8 @@ impl Scenario {
         self.plan_poll_at(at, now);
     }
 
-    /// Its session ended by itself: the process or connection is gone, and the next poll makes another one.
+    /// Its session ended by itself: the process or connection is gone, and the next poll makes
+    /// another one.
     pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
         self.restarts.suspect();
         self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });

@@ -16,7 +16,8 @@ pub(super) struct Polls {
     pub(super) backoff: Option<Duration>,
     /// The one that is under way. Dropping it ends the poll.
     pub(super) under_way: Option<AbortOnDropHandle<()>>,
-    /// Answers to polls of an older generation are dropped: the scenario moved or restarted meanwhile.
+    /// Answers to polls of an older generation are dropped: the scenario moved or restarted
+    /// meanwhile.
     pub(super) generation: u64,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,

@@ -1,7 +1,8 @@
 //! Signs that a scenario restarted between two answers. Pure.
 //!
-//! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
-//! the restart in health. The signs here are seen in a whole new answer: they are counted at once, and lead to one more ask.
+//! A sign from outside (a moved address, a new boot id, a refused connection) leads to an
+//! unconditional ask, and the answer to that counts the restart in health. The signs here are seen
+//! in a whole new answer: they are counted at once, and lead to one more ask.
 
 use jiff::Timestamp;
 
@@ -13,12 +14,13 @@ use crate::protocols::Validity;
 pub(in crate::engine) enum Sign {
     /// The scenario's own version changed: it was deployed anew.
     Version,
-    /// `generated_at` went backwards with another content: an older build, or another instance behind the address.
+    /// `generated_at` went backwards with another content: an older build, or another instance
+    /// behind the address.
     Backwards,
 }
 
-/// Compares the manifest in force with a new one. An equal content is no sign, whatever it was stamped with: real servers stamp each
-/// answer anew.
+/// Compares the manifest in force with a new one. An equal content is no sign, whatever it was
+/// stamped with: real servers stamp each answer anew.
 pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
     if before.digest == after.digest {
         return None;
@@ -33,7 +35,8 @@ pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sig
     }
 }
 
-/// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
+/// Whether an answer of another content was last modified before the one that is in force (RFC 9110
+/// section 8.8.2): an older build.
 pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool {
     before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
 }
@@ -41,7 +44,8 @@ pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool 
 /// What is known of the restarts of one scenario.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Restarts {
-    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot id: the next good answer confirms one.
+    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot
+    /// id: the next good answer confirms one.
     suspected: bool,
     /// An answer showed one, and the next answer is to confirm what the scenario offers since.
     confirming: bool,
