@@ -1,4 +1,4 @@
-//! What is said when the database cannot be used.
+//! Error texts for a database that cannot be used.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(super) const OPEN: &str = "cannot open the stored state";
 pub(super) const LOAD: &str = "cannot read the stored state";
 pub(super) const SAVE: &str = "cannot store a change";
 
-/// Says what SQLite said, and the next step for that kind of failure.
+/// Quotes the message of SQLite, and adds the next step for that kind of failure.
 pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
     let trouble = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StateErrorKind::Full,
