@@ -1,5 +1,5 @@
-//! What stands in the place of a session that ended by itself, so that its process or connection is released at once and not only when the
-//! next one is made.
+//! What stands in the place of a session that ended by itself, so that its process or connection is
+//! released at once and not only when the next one is made.
 //!
 //! It sends nothing and says why.
 

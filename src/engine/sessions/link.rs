@@ -10,7 +10,8 @@ use crate::protocols::{Protocol, Session};
 pub(in crate::engine) struct SessionSpec<'a> {
     pub(in crate::engine) target: &'a Target,
     pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
-    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is listed.
+    /// Whether its hints are followed. A scenario that waits for approval has no say in how often
+    /// it is listed.
     pub(in crate::engine) followed: bool,
 }
 
@@ -25,6 +26,7 @@ pub(in crate::engine) struct Connected {
 #[derive(Clone)]
 pub(in crate::engine) struct SessionLink {
     pub(in crate::engine) session: Arc<dyn Session>,
-    /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
+    /// Whether it has ended, so that a call finds no connection until the next listing has made
+    /// another one.
     pub(in crate::engine) ended: bool,
 }

@@ -1,9 +1,9 @@
 //! Keeps one session per scenario, as long as that is the same process or connection.
 //!
-//! A session is kept while its scenario has the same target and protocol. It is dropped, which closes
-//! it, when the scenario moves, restarts, is blocked or removed, and when it ended by itself. Until the
-//! next listing has connected anew, calls find one in its place that sends nothing; how long that
-//! listing waits is decided here. A hint only ever triggers a listing.
+//! A session is kept while its scenario has the same target and protocol. It is dropped, which
+//! closes it, when the scenario moves, restarts, is blocked or removed, and when it ended by
+//! itself. Until the next listing has connected anew, calls find one in its place that sends
+//! nothing; how long that listing waits is decided here. A hint only ever triggers a listing.
 //!
 //! It starts no listing, changes no scenario and judges no health: what follows from what a session
 //! says is given as an [`SessionEffect`]. Invariants, an example and the errors are in
@@ -47,7 +47,8 @@ mod reporter;
 #[cfg(test)]
 mod tests;
 
-/// A session, or a stream of hints, that lived so long has not failed to start: the wait before the next one is the shortest again.
+/// A session, or a stream of hints, that lived so long has not failed to start: the wait before the
+/// next one is the shortest again.
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// What follows from the word of a session.
@@ -59,7 +60,8 @@ pub(in crate::engine) enum SessionEffect {
     List(Instant),
     /// The same, and what it said last counts as fresh only for as long as it said.
     Unfollowed(Instant),
-    /// The process or connection is gone, for this reason: an unconditional listing at this time connects anew.
+    /// The process or connection is gone, for this reason: an unconditional listing at this time
+    /// connects anew.
     Gone(Instant, String),
 }
 
@@ -68,7 +70,8 @@ pub(in crate::engine) struct Sessions {
     transports: Transports,
     events: mpsc::Sender<EngineEvent>,
     kept: BTreeMap<ScenarioName, KeptSession>,
-    /// How many sessions were made, which tells the word of an earlier one from that of the present one.
+    /// How many sessions were made, which tells the word of an earlier one from that of the present
+    /// one.
     made: u64,
 }
 
@@ -168,8 +171,8 @@ impl Sessions {
         self.kept.insert(name.clone(), kept);
     }
 
-    /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when there is to be none. The session for
-    /// calls, if there is one.
+    /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when
+    /// there is to be none. The session for calls, if there is one.
     pub(in crate::engine) fn sync(
         &mut self,
         name: &ScenarioName,
@@ -216,8 +219,9 @@ impl Sessions {
         self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
-    /// A session said something. What an earlier session says is dropped, and so is what a session says after its end: a hint that was still
-    /// queued would bypass the back-off of the next connection. `last` is when its scenario was listed last.
+    /// A session said something. What an earlier session says is dropped, and so is what a session
+    /// says after its end: a hint that was still queued would bypass the back-off of the next
+    /// connection. `last` is when its scenario was listed last.
     pub(in crate::engine) fn handle(
         &mut self,
         said: SessionNews,
@@ -243,8 +247,8 @@ impl Sessions {
         }
     }
 
-    /// A listing that began at `last` ended. When there has to be another one because a hint came meanwhile. With `follow` the hints of the
-    /// session are followed after a good one.
+    /// A listing that began at `last` ended. When there has to be another one because a hint came
+    /// meanwhile. With `follow` the hints of the session are followed after a good one.
     pub(in crate::engine) fn listed(
         &mut self,
         name: &ScenarioName,
@@ -332,7 +336,8 @@ impl KeptSession {
         SessionEffect::Unfollowed(until)
     }
 
-    /// It ended by itself. What it holds is released here, whatever becomes of its scenario, as soon as no call uses it any more.
+    /// It ended by itself. What it holds is released here, whatever becomes of its scenario, as
+    /// soon as no call uses it any more.
     fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let wait = wait(self.since, self.wait, refresh, now);
         let why = reason.to_string();
@@ -353,8 +358,9 @@ impl KeptSession {
     }
 }
 
-/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`. The first wait is
-/// short, so that calls that wait for the next session (`calls.reroute_wait`) get it.
+/// How long to wait before a new session or stream replaces the one that was made at `since`, after
+/// a wait of `before`. The first wait is short, so that calls that wait for the next session
+/// (`calls.reroute_wait`) get it.
 fn wait(since: Instant, before: Option<Duration>, refresh: &RefreshConfig, now: Instant) -> Duration {
     match before.filter(|_| now.saturating_duration_since(since) < SETTLED) {
         None => refresh.backoff_base / 4,

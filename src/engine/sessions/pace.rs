@@ -13,9 +13,10 @@ const MOST: u32 = 30;
 /// Over how long they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The least time between two listings for the hints of one session. Each listing by a hint that shows no change doubles it, up to
-/// `refresh.min_interval`; one that shows a change halves it, unless there were too many of late: a scenario that changes without end has
-/// no say in how much it is listed.
+/// The least time between two listings for the hints of one session. Each listing by a hint that
+/// shows no change doubles it, up to `refresh.min_interval`; one that shows a change halves it,
+/// unless there were too many of late: a scenario that changes without end has no say in how much
+/// it is listed.
 #[derive(Debug)]
 pub(super) struct Pace {
     gap: Duration,

@@ -1,7 +1,7 @@
 //! What sessions say by themselves, on its way to the loop: hints, and their end.
 //!
-//! One task each waits for them beside the loop. A session that floods is read slowly, so that it fills neither the loop's queue nor its
-//! time. It never decides what follows.
+//! One task each waits for them beside the loop. A session that floods is read slowly, so that it
+//! fills neither the loop's queue nor its time. It never decides what follows.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
