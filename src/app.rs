@@ -233,7 +233,7 @@ impl Callsheet {
         self.tasks.spawn(async move {
             tokio::select! {
                 name = signal => {
-                    tracing::info!(signal = name, "asked to stop");
+                    tracing::info!(signal = name, "stop requested");
                     trigger.stop();
                 }
                 () = stop.wait() => {}

@@ -162,7 +162,7 @@ impl Partition {
         let Some(jump) = jump else { return Effects::default() };
         tracing::warn!(
             seconds = jump.as_secs(),
-            "the wall clock jumped, or the machine slept: every scenario is asked again"
+            "the wall clock jumped, or the machine slept: every scenario is polled again"
         );
         Effects { poll: vec![(PollSet::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
     }

@@ -8,7 +8,7 @@
 /// Each field with what it holds, in order.
 pub const FIELDS: &[(&str, &str)] = &[
     ("added", "entries that a reload of the configuration added"),
-    ("address", "an address that is listened on or asked, without credentials"),
+    ("address", "an address that the daemon listens on or sends requests to, without credentials"),
     ("bytes", "the length of a text"),
     ("changed", "entries that a reload of the configuration changed"),
     ("coding", "a content coding"),

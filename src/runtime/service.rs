@@ -60,7 +60,7 @@ impl ServiceManager {
             () = self.clock.sleep(PATIENCE) => Some(format!("it was not taken within {} s", PATIENCE.as_secs())),
         };
         if let Some(error) = trouble {
-            tracing::warn!(error, "the service manager cannot be told how the daemon fares");
+            tracing::warn!(error, "notifying the service manager failed");
         }
     }
 }

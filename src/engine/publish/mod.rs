@@ -354,7 +354,7 @@ impl SnapshotPublisher {
             findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
         }
         if let Some(error) = &self.save_failed {
-            let hint = "the daemon goes on; what is not stored is asked for again after a restart";
+            let hint = "the daemon continues; manifests that are not stored are fetched again after a restart";
             findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));
         }
         findings.extend(self.unarchived.iter().map(|name| {

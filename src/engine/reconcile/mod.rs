@@ -251,7 +251,7 @@ impl<'a> Merge<'a> {
             return None;
         }
         let message = format!(
-            "it announces itself as `{claimed}`, but that is the one {party}; this is the one {}",
+            "it announces itself as `{claimed}`, but that name belongs to the scenario {party}; this is the scenario {}",
             candidate.party
         );
         let hint = format!("it is known as `{name}` here; give one of them another name where it is announced");
@@ -261,7 +261,7 @@ impl<'a> Merge<'a> {
     fn finish(mut self) -> MergedEndpoints {
         if self.untaken > 0 {
             let message = format!("{} scenarios beyond the first {} were not taken", self.untaken, self.max_scenarios);
-            let hint = "raise `refresh.max_scenarios`, or look at what announces so many";
+            let hint = "raise `refresh.max_scenarios`, or find out which program announces so many";
             self.roster.findings.push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
         }
         self.roster
@@ -269,7 +269,8 @@ impl<'a> Merge<'a> {
 }
 
 fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
-    let message = format!("the one {} cannot be told apart from others that announce this name", candidate.party);
+    let message =
+        format!("the scenario {} cannot be distinguished from others that announce this name", candidate.party);
     Finding::new(FindingCode::EntryIgnored, message)
         .of_scenario(claimed)
         .hint("give it another name where it is announced")
@@ -277,7 +278,7 @@ fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
 
 fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
     let message = format!(
-        "{} also has its identity at {}; the one that is known is asked as long as it answers",
+        "{} also found its identity at {}; the known address is polled as long as it answers",
         candidate.source,
         candidate.party.origin.as_deref().unwrap_or_default()
     );

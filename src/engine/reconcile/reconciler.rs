@@ -66,7 +66,7 @@ impl Reconciler {
             ReconcilerInput::Off(source) => drop(self.sets.remove(&source)),
             ReconcilerInput::Ended(error) => {
                 let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
-                    .hint("its last endpoints stay in force; restart the daemon to start it again");
+                    .hint("its last endpoints stay active; restart the daemon to start it again");
                 // If it had not looked everywhere, it has not said that what it does not name is
                 // gone.
                 self.sets.entry(error.id).or_default().findings.push(finding);

@@ -88,7 +88,7 @@ pub(super) enum StateNotice {
 impl CurrentState {
     /// The state of a scenario that was just found.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { lifecycle: Lifecycle::Connecting, reason: "not asked yet".into(), since: now, told: None }
+        Self { lifecycle: Lifecycle::Connecting, reason: "not polled yet".into(), since: now, told: None }
     }
 
     pub(super) fn lifecycle(&self) -> Lifecycle {

@@ -246,20 +246,20 @@ fn pending(record: &Scenario) -> String {
     let there = if record.presence == SourcePresence::Named { "" } else { "; it is not announced any more" };
     let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
     let next = match unread {
-        Some(error) => format!("its tools cannot be shown: {}", error.message),
+        Some(error) => format!("its tools cannot be read: {}", error.message),
         None => format!("`callsheet trust {name}` publishes its tools"),
     };
     format!(
-        "{} found it{at}, and it waits for an operator's yes{why}{there}; {next}, `callsheet block {name}` keeps it out",
+        "waits for an operator's approval{why}; `{}` found it{at}{there}; {next}, `callsheet block {name}` rejects it",
         record.source
     )
 }
 
 fn live(record: &Scenario) -> String {
     match record.presence {
-        SourcePresence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
+        SourcePresence::Leaving => "no source names it any more; it is polled once more".into(),
         SourcePresence::Unnamed => "answers, although no source names it any more".into(),
-        SourcePresence::Named | SourcePresence::Absent { .. } => "its last answer is fresh".into(),
+        SourcePresence::Named | SourcePresence::Absent { .. } => "up to date".into(),
     }
 }
 
@@ -267,16 +267,16 @@ fn stale(record: &Scenario) -> String {
     match &record.last_error {
         Some(_) if record.failures > 0 => failing(record),
         // "Busy" is no failure, but it explains why there is no newer answer.
-        Some(error) => format!("its last answer is no longer fresh: {}", error.message),
-        None => "its last answer is no longer fresh".into(),
+        Some(error) => format!("its last answer is out of date: {}", error.message),
+        None => "its last answer is out of date".into(),
     }
 }
 
 fn connecting(record: &Scenario) -> String {
     let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
     match (&record.last_error, record.place.is_some()) {
-        (Some(error), _) => format!("never answered yet: {}{restored}", error.message),
-        (None, true) => format!("being asked for the first time{restored}"),
+        (Some(error), _) => format!("not working yet: {}{restored}", error.message),
+        (None, true) => format!("being polled for the first time{restored}"),
         (None, false) => format!("no source has named it yet{restored}"),
     }
 }
@@ -284,8 +284,8 @@ fn connecting(record: &Scenario) -> String {
 fn failing(record: &Scenario) -> String {
     let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
     match record.failures {
-        1 => format!("the last ask failed: {what}"),
-        n => format!("the last {n} asks failed: {what}"),
+        1 => format!("the last poll failed: {what}"),
+        n => format!("the last {n} polls failed: {what}"),
     }
 }
 

@@ -22,7 +22,7 @@ pub(in crate::engine) fn known(record: &Scenario, tools: usize) {
 /// It could not be polled, after polls that worked.
 pub(in crate::engine) fn fails(record: &Scenario, error: &dyn Display) {
     if record.is_trusted() {
-        tracing::warn!(scenario = %record.name, error = plain(error), "a scenario cannot be asked for its tools");
+        tracing::warn!(scenario = %record.name, error = plain(error), "fetching the tools of a scenario failed");
     }
 }
 

@@ -331,17 +331,15 @@ fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Findin
         ListError::Incompatible { .. } => {
             (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
         }
-        ListError::NotThisProtocol(_) => (
-            FindingCode::ManifestRefused,
-            "check the address: it answers, but with something else than a tool manifest",
-        ),
+        ListError::NotThisProtocol(_) => {
+            (FindingCode::ManifestRefused, "check the address: its answer is not a tool manifest")
+        }
         ListError::VersionUnreadable(_) => (
             FindingCode::VersionUnreadable,
             "write `protocol_version` as a text such as \"1.0\"; until then the last good manifest stays",
         ),
         ListError::Malformed(_) => {
-            let hint =
-                "mend the scenario's manifest; until then its last good one stays in force, within `health.grace`";
+            let hint = "fix the scenario's manifest; its last good one stays active within `health.grace`";
             (FindingCode::ManifestRefused, hint)
         }
     };

@@ -199,12 +199,14 @@ fn blocked_as(
 /// Whether an approval for one peer counts for another, or why not.
 fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
     if given.origin.is_none() {
-        return Err("the yes under its name is of an earlier version, which did not note whom it was for".into());
+        return Err(
+            "the approval under its name was stored by an earlier version, without the address it was given for".into(),
+        );
     }
     if given.holds_for(now) {
         Ok(())
     } else {
-        Err(format!("the yes under its name was given for the one {given}, but this is the one {now}"))
+        Err(format!("the approval under its name was given for the scenario {given}, but this is the scenario {now}"))
     }
 }
 

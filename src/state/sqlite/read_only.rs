@@ -33,18 +33,19 @@ pub(super) struct ReadOnlyStore {
 
 /// Opens the file for reading only, because of `why`.
 pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore {
-    tracing::error!(error = %why, "nothing can be stored");
+    tracing::error!(error = %why, "changes cannot be stored");
     let ways = if has_log(path) { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
     let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
-            let message = format!("what is stored in `{}` cannot be read while nothing can be written", path.display());
+            let message = format!("the stored state in `{}` cannot be read while it cannot be written", path.display());
             Restored { findings: vec![Finding::new(FindingCode::StateFailed, message)], ..Restored::default() }
         }
         None => Restored::default(),
     };
-    let message = format!("{why}; until then nothing is stored, and changes of preferences and decisions are refused");
-    let hint = "mend it and restart the daemon; the list is served meanwhile";
+    let message =
+        format!("changes of preferences and decisions are refused, because the state cannot be stored: {why}");
+    let hint = "the list is still served; fix the cause, then restart the daemon";
     restored.findings.push(Finding::new(FindingCode::StateFailed, message).hint(hint));
     ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
 }
