@@ -32,16 +32,16 @@
 
 use crate::model::ScenarioState;
 
-/// The state of a scenario. What it means for the tools stands with [`ScenarioState`].
+/// The state of a scenario. [`ScenarioState`] says what it means for the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Lifecycle {
     /// It waits for an operator's approval.
     Pending,
     /// It has not answered since the start.
     Connecting,
-    /// Its last answer is fresh.
+    /// Its last answer is up to date.
     Live,
-    /// Its last answer is past its freshness, or it fails, within grace.
+    /// Its last answer is out of date, or it fails, within grace.
     Stale,
     /// It answered 401 or 403 last, and gave no good answer since.
     NeedsAuthorization,
@@ -66,7 +66,7 @@ pub(in crate::engine) enum RemovedBy {
     Configuration,
 }
 
-/// What is true of a scenario now.
+/// A fact about a scenario now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum LifecycleInput {
     /// An operator rejected it.
@@ -110,10 +110,10 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         (LifecycleInput::Unapproved, _) => Pending,
         (LifecycleInput::Approved, Pending | Blocked) => Connecting,
         (LifecycleInput::Approved, kept) => kept,
-        // What is hidden stays so, whatever sources and answers say.
+        // An operator's decision hides all facts from sources and answers.
         (_, Pending | Blocked) => state,
         (LifecycleInput::Absent(by), _) => Removed(by),
-        // That a source names it again is no answer yet.
+        // A source names it again, but it has not answered yet.
         (LifecycleInput::Present, Removed(_)) => Down,
         (LifecycleInput::Present, kept) => kept,
         (_, Removed(_)) => state,
@@ -122,11 +122,10 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         (LifecycleInput::Unauthorized, _) => NeedsAuthorization,
         (LifecycleInput::OutOfRange, _) => Incompatible,
         (LifecycleInput::Lost, _) => Down,
-        // Only a good answer ends these.
+        // Only a good answer ends these states.
         (_, NeedsAuthorization | Down | Incompatible) => state,
         (LifecycleInput::Unanswered, Connecting | Live | Stale) => Connecting,
-        // What it offered before says nothing of what it offers now, also when an operator's
-        // decision let it in again meanwhile.
+        // Its earlier tools may be out of date, also when an operator approved it again meanwhile.
         (LifecycleInput::Returned, Connecting | Live | Stale) => Down,
         (LifecycleInput::Doubtful, Connecting | Live | Stale) => Live,
         (LifecycleInput::Failing, Connecting | Live | Stale) => Stale,
@@ -134,7 +133,7 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
 }
 
 impl Lifecycle {
-    /// The state as people and programs see it.
+    /// The state as operators and programs see it.
     pub(in crate::engine) fn shown(self) -> ScenarioState {
         match self {
             Self::Pending => ScenarioState::Pending,

@@ -1,16 +1,17 @@
-//! What a session is made of, and what calls hold of it.
+//! The data that a session is made from, and the handle that calls hold.
 
 use std::sync::Arc;
 
 use crate::model::Target;
 use crate::protocols::{Protocol, Session};
 
-/// What a session is made of.
+/// The data that a session is made from.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct SessionSpec<'a> {
     pub(in crate::engine) target: &'a Target,
     pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
-    /// Whether its hints are followed. A scenario that waits for approval has no say in how often
+    /// Whether its hints are followed. A scenario that waits for approval may not control how often
+    /// it is listed.
     /// it is listed.
     pub(in crate::engine) followed: bool,
 }

@@ -47,7 +47,8 @@ mod reporter;
 #[cfg(test)]
 mod tests;
 
-/// A session, or a stream of hints, that lived so long has not failed to start: the wait before the
+/// A session, or a stream of hints, that lived this long did not fail to start: the next wait is
+/// the shortest again.
 /// next one is the shortest again.
 const SETTLED: Duration = Duration::from_secs(60);
 
@@ -106,7 +107,7 @@ enum Hints {
     Followed(HintStream),
 }
 
-/// Whether a hint has led to a listing yet.
+/// There is no hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hinted {
     /// There is none.

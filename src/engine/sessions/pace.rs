@@ -6,16 +6,18 @@ use tokio::time::Instant;
 
 use crate::config::RefreshConfig;
 
-/// A hint has its scenario listed again so long after the listing before at the earliest.
+/// The shortest time between a listing and the next one for a hint.
 const GAP: Duration = Duration::from_millis(100);
-/// Listings by hints in a [`WINDOW`] that are no reason to slow down while each shows a change.
+/// The number of listings by hints in a [`WINDOW`] that cause no slowdown while each shows a
+/// change.
 const MOST: u32 = 30;
-/// Over how long they are counted.
+/// The time over which they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The least time between two listings for the hints of one session. Each listing by a hint that
-/// shows no change doubles it, up to `refresh.min_interval`; one that shows a change halves it,
-/// unless there were too many of late: a scenario that changes without end has no say in how much
+/// The shortest time between two listings for the hints of one session. Each listing by a hint that
+/// shows no change doubles it, up to `refresh.min_interval`. One that shows a change halves it,
+/// unless there were too many lately: a scenario that changes all the time may not control how
+/// often it is listed.
 /// it is listed.
 #[derive(Debug)]
 pub(super) struct Pace {
