@@ -12,7 +12,6 @@ pub(in crate::engine) struct SessionSpec<'a> {
     pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
     /// Whether its hints are followed. A scenario that waits for approval may not control how often
     /// it is listed.
-    /// it is listed.
     pub(in crate::engine) followed: bool,
 }
 
@@ -23,7 +22,7 @@ pub(in crate::engine) struct Connected {
     pub(in crate::engine) session: Arc<dyn Session>,
 }
 
-/// The session of a scenario, as calls find it.
+/// The session of a scenario, as calls use it.
 #[derive(Clone)]
 pub(in crate::engine) struct SessionLink {
     pub(in crate::engine) session: Arc<dyn Session>,

@@ -18,7 +18,6 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// shows no change doubles it, up to `refresh.min_interval`. One that shows a change halves it,
 /// unless there were too many lately: a scenario that changes all the time may not control how
 /// often it is listed.
-/// it is listed.
 #[derive(Debug)]
 pub(super) struct Pace {
     gap: Duration,
@@ -31,12 +30,12 @@ impl Pace {
         Self { gap: GAP, window: now, listings: 0 }
     }
 
-    /// The least time between two listings.
+    /// The shortest time between two listings.
     pub(super) fn gap(&self) -> Duration {
         self.gap
     }
 
-    /// A listing by a hint showed a change, or none.
+    /// Records whether a listing by a hint showed a change.
     pub(super) fn learn(&mut self, changed: bool, refresh: &RefreshConfig, now: Instant) {
         if now.saturating_duration_since(self.window) >= WINDOW {
             (self.window, self.listings) = (now, 0);
@@ -56,7 +55,7 @@ mod tests {
     use crate::config::Config;
     use crate::runtime::Clock;
 
-    /// How often a scenario is listed in an hour that hints without end.
+    /// How often a scenario is listed in an hour if it sends hints all the time.
     fn in_an_hour(changed: bool) -> u32 {
         let refresh = Config::for_state("state.db").refresh;
         let begun = Clock::system().now();
