@@ -27,17 +27,18 @@ use crate::views::ViewCache;
 /// ```
 /// use std::convert::Infallible;
 ///
-/// use callsheet::{Callsheet, catalog::ViewQuery, config::Config, native::NativeTools,
-/// provide::ToolDefinition, runtime::Clock}; use serde_json::{Value, json};
+/// use callsheet::{Callsheet, catalog::ViewQuery, config::Config, native::NativeTools, provide::ToolDefinition, runtime::Clock};
+/// use serde_json::{Value, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let dice = NativeTools::new("dice", "Throws dice", Clock::system())?
 ///     .tool(ToolDefinition::new("throw", "Throws one die")?, |_: Value| async { Ok::<_, Infallible>(json!(4)) });
-/// let folder = tempfile::tempdir()?; let app =
-/// Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await?;
-/// // Listed within milliseconds, like every other scenario that answers. let mut published =
-/// app.reader(); while app.view(&ViewQuery::default()).is_empty() {
+/// let folder = tempfile::tempdir()?;
+/// let app = Callsheet::builder(Config::for_state(folder.path().join("state.db"))).native(dice).start().await?;
+/// // Listed within milliseconds, like every other scenario that answers.
+/// let mut published = app.reader();
+/// while app.view(&ViewQuery::default()).is_empty() {
 ///     published.changed().await.ok_or("it ended")?;
 /// }
 /// let view = app.view(&ViewQuery::default());

@@ -197,8 +197,8 @@ impl EngineHandle {
         for health in waiting {
             match health.await.map_err(|_| EngineError::Stopping)? {
                 Ok(health) => healths.push(health),
-                // Of all, those that were blocked or left meanwhile are not among those that may be
-                // asked.
+                // Scenarios that were blocked or left meanwhile may no longer be polled; a poll of
+                // all of them ignores that.
                 Err(_) if all => {}
                 Err(error) => return Err(error),
             }

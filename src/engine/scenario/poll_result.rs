@@ -250,8 +250,8 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         record.failures += 1;
     }
     if matches!(error, ListError::Transport(TransportError::Refused(_))) {
-        // No process listened: the next answer may come from another process, so a 304 would prove
-        // nothing.
+        // No process listened: the next answer may come from another process, so a 304 would be
+        // no proof.
         record.restarts.suspect();
         record.polls.unconditional = true;
     }

@@ -1,4 +1,4 @@
-//! The polls of one scenario as data: the one that is planned, the one under way, and the last one.
+//! The polls of one scenario as data: the planned one, the one under way, and the last one.
 
 use std::time::Duration;
 
