@@ -1,6 +1,7 @@
 //! Wiring only: builds the parts from a configuration, starts them, and stops them in order.
 //!
-//! [`Callsheet`] is what a program embeds. The smallest one finds what is configured and reads the list:
+//! [`Callsheet`] is what a program embeds. The smallest one finds what is configured and reads the
+//! list:
 //!
 //! ```
 //! use callsheet::{Callsheet, catalog::ViewQuery, config::Config};
@@ -51,17 +52,18 @@ mod service;
 
 pub use builder::Builder;
 
-/// How long the engine's own tasks may take to end; they only have saves to finish.
+/// How long the engine's own tasks may take to end; they only have to finish saves.
 const FINISH: Duration = Duration::from_secs(5);
 
-/// A running callsheet: finds, asks, merges and publishes until it is stopped. Serving over HTTP is optional.
+/// A running callsheet: discovers, polls, merges and publishes until it is stopped. Serving over
+/// HTTP is optional.
 #[derive(Debug)]
 pub struct Callsheet {
-    /// What is in force. Another one is put here by a reload.
+    /// The active configuration; a reload replaces it.
     config: watch::Sender<Arc<Config>>,
-    /// Every value of it with its origin, where it was loaded from files; for showing.
+    /// Every active value with its origin, if it was loaded from files; for display.
     settings: watch::Sender<Vec<EffectiveValue>>,
-    /// Who this daemon is to others.
+    /// The identity of this daemon on the network.
     id: Arc<str>,
     client: Arc<Client>,
     reader: CatalogReader,
@@ -77,7 +79,7 @@ pub struct Callsheet {
     stop: Stop,
 }
 
-/// Why it did not start.
+/// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store cannot be used.
@@ -86,18 +88,19 @@ pub enum StartError {
 }
 
 impl Callsheet {
-    /// The parts that a program may bring, to be started together.
+    /// The parts that an embedding program may bring, to be started together.
     pub fn builder(config: Config) -> Builder {
         Builder::new(config)
     }
 
-    /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
+    /// Starts everything but the HTTP server. When it returns, the content of the store is
+    /// published.
     pub async fn start(config: Config, clock: Clock) -> Result<Self, StartError> {
         Self::builder(config).clock(clock).start().await
     }
 
-    /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on the local network when
-    /// `discovery.mdns.announce` is on.
+    /// Serves HTTP on a bound listener until [`stop`](Self::stop) is called, and announces that on
+    /// the local network when `discovery.mdns.announce` is on.
     pub async fn serve(&self, listener: TcpListener) -> Result<(), server::ServeError> {
         let listen = listener.local_addr().map_err(server::ServeError::Address)?;
         let parts = server::ServerParts {
@@ -119,11 +122,12 @@ impl Callsheet {
             ended.stop();
             served
         };
-        // At a stop both end at once: the goodbye does not wait for answers under way.
+        // At a stop both end at once: the goodbye on the local network does not wait for answers
+        // under way.
         tokio::join!(serving, announcing).0
     }
 
-    /// Announces what listens there, as the configuration in force says, until `end`.
+    /// Announces the listening address, as the active configuration says, until `end`.
     async fn announce(&self, listen: SocketAddr, end: Stop) {
         let mut config = self.config.subscribe();
         while !end.is_stopped() {
@@ -132,12 +136,12 @@ impl Callsheet {
             let over = async {
                 tokio::select! {
                     () = end.wait() => {}
-                    // The sender lives in `self`.
+                    // The sender is a field of `self`.
                     _ = other.wait_for(|config| config.discovery.mdns != section) => {}
                 }
             };
             announce::own(&section, listen, over).await;
-            // It ended at once where nothing is to be announced.
+            // It ends at once if there is nothing to announce.
             tokio::select! {
                 () = end.wait() => {}
                 _ = config.wait_for(|config| config.discovery.mdns != section) => {}
@@ -145,50 +149,52 @@ impl Callsheet {
         }
     }
 
-    /// What is published now: catalog, health and findings of one moment.
+    /// The current snapshot: catalog, health and findings of one moment.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.reader.snapshot()
     }
 
-    /// The tools as one asker may see them: within a scope, with filters.
+    /// The tools that a client may see: within a scope, with filters.
     pub fn view(&self, query: &ViewQuery) -> View {
         View::select(&self.reader.snapshot().catalog, query)
     }
 
-    /// Follows what changes: lists, states, findings. The first message tells how things are now.
+    /// Subscribes to changes of lists, states and findings. The first message is the current state.
     pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         self.events.subscribe(ask).await
     }
 
-    /// Calls a tool, wherever its scenario is: in the scope and with every check that callers over HTTP meet.
+    /// Calls a tool of any scenario, in the scope and with every check that apply to clients over
+    /// HTTP.
     ///
-    /// A call that is under way goes on to its end when this future is dropped.
+    /// A call that is under way continues to its end when this future is dropped.
     pub async fn call(&self, request: calls::Request) -> Result<CallResponse, calls::ExecuteError> {
         self.calls.execute(request).await
     }
 
-    /// Calls tools, for whoever needs more than [`call`](Self::call).
+    /// The calls of tools, for programs that need more than [`call`](Self::call).
     pub fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// Runs a native tool by its identity, without any check. Tools of other scenarios are not run here.
+    /// Runs a native tool by its identity, without any check. Tools of other scenarios are not run
+    /// here.
     pub async fn run_native(&self, id: &ToolId, arguments: Value) -> Result<Value, NativeError> {
         let tools = self.native.get(&id.scenario).ok_or_else(|| NativeError::UnknownScenario(id.scenario.clone()))?;
         tools.run(&id.tool, arguments).await
     }
 
-    /// Reads what is published, and waits for what comes next.
+    /// Reads the published snapshot, and waits for the next one.
     pub fn reader(&self) -> CatalogReader {
         self.reader.clone()
     }
 
-    /// Asks the engine for something.
+    /// The handle for requests to the engine.
     pub fn engine(&self) -> &EngineHandle {
         &self.engine
     }
 
-    /// Tells what changes.
+    /// The events about changes.
     pub fn events(&self) -> &Hub {
         &self.events
     }
@@ -198,19 +204,20 @@ impl Callsheet {
         &self.views
     }
 
-    /// What is still awaited.
+    /// The steps that are still awaited before the daemon is ready.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }
 
-    /// Gives memory back to the system that the allocator keeps, for as long as this runs ([`memory`]). For a process whose only business
-    /// this is.
+    /// Returns memory to the system that the allocator keeps, for as long as the daemon runs
+    /// ([`memory`]). For a process that runs only this daemon.
     pub fn return_memory(&self) {
         self.tasks.spawn(memory::watch(self.clock, self.tasks.clone(), self.stop.clone()));
     }
 
-    /// Tells the service manager that started this process, if one wants to be told (`sd_notify(3)`): that it is ready, in one line how it
-    /// fares, that it is alive while the engine turns, and that it ends. To be called when the listener is bound.
+    /// Notifies the service manager that started this process, if it wants notifications
+    /// (`sd_notify(3)`): that the daemon is ready, a line of status, that it is alive while the
+    /// engine runs, and that it ends. To be called when the listener is bound.
     pub fn tell_service_manager(&self) {
         if let Some(manager) = ServiceManager::from_environment(self.tasks.clone(), self.clock) {
             let (engine, reader, stop) = (self.engine.clone(), self.reader.clone(), self.stop.clone());
@@ -218,14 +225,15 @@ impl Callsheet {
         }
     }
 
-    /// Stops on the signals with which operators and service managers end a process (SIGTERM and Ctrl-C; elsewhere Ctrl-C alone).
+    /// Stops on the signals with which operators and service managers end a process (SIGTERM and
+    /// Ctrl-C; elsewhere Ctrl-C alone).
     pub fn stop_on_signal(&self) -> std::io::Result<()> {
         let signal = signal::stop_signal()?;
         let (trigger, stop) = (self.trigger.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             tokio::select! {
                 name = signal => {
-                    tracing::info!(signal = name, "asked to stop");
+                    tracing::info!(signal = name, "stop requested");
                     trigger.stop();
                 }
                 () = stop.wait() => {}
@@ -234,17 +242,18 @@ impl Callsheet {
         Ok(())
     }
 
-    /// Completes waits when stopping was asked for.
+    /// Completes its waits when stopping was requested.
     pub fn stopping(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Tells everything to stop; [`finish`](Self::finish) waits for it.
+    /// Stops all parts; [`finish`](Self::finish) waits for them.
     pub fn stop(&self) {
         self.trigger.stop();
     }
 
-    /// Runs until `until` completes or [`stop`](Self::stop) is called, then stops everything and waits a limited time for saves under way.
+    /// Runs until `until` completes or [`stop`](Self::stop) is called, then stops everything and
+    /// waits a limited time for saves under way.
     pub async fn run_until(self, until: impl Future<Output = ()>) -> Finish {
         tokio::select! {
             () = until => {}

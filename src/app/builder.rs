@@ -1,4 +1,4 @@
-//! Putting the parts together.
+//! Puts the parts of a daemon together.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -58,11 +58,11 @@ pub struct Builder {
     native: BTreeMap<ScenarioName, NativeTools>,
 }
 
-/// Sources of the program.
+/// Sources of the embedding program.
 #[derive(Default)]
 struct ProgramSources(Vec<Box<dyn Source>>);
 
-/// Protocols of the program.
+/// Protocols of the embedding program.
 #[derive(Default)]
 struct ProgramProtocols(Vec<Arc<dyn Protocol>>);
 
@@ -77,38 +77,40 @@ impl Builder {
         }
     }
 
-    /// Reads time from here instead of from the system.
+    /// Uses this clock instead of the system's.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// A source of the program's own. It comes before all others: what it names, no other source takes over. Its
-    /// [`id`](Source::id) is not looked at.
+    /// Adds a source of the embedding program. It comes before all others: no other source takes
+    /// over a scenario that it names. Its [`id`](Source::id) is ignored.
     pub fn source(mut self, source: impl Source + 'static) -> Self {
         self.sources.0.push(Box::new(source));
         self
     }
 
-    /// A protocol of the program's own. It is probed before the built-in ones, and takes the place of one with its id.
+    /// Adds a protocol of the embedding program. It is probed before the built-in ones, and
+    /// replaces the one with the same id.
     pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
         self.protocols.0.push(Arc::new(protocol));
         self
     }
 
-    /// A scenario inside this process. A later one of the same name takes its place.
+    /// Adds a scenario inside this process. A later one of the same name replaces it.
     pub fn native(mut self, tools: NativeTools) -> Self {
         self.native.insert(tools.name().clone(), tools);
         self
     }
 
-    /// Starts everything but the HTTP server. When it returns, what the store remembered is published.
+    /// Starts everything but the HTTP server. When it returns, the content of the store is
+    /// published.
     pub async fn start(self) -> Result<Callsheet, StartError> {
         let Self { mut config, clock, sources: ProgramSources(own), protocols, native } = self;
         let mut protocols = protocols.0;
         let tasks = Tasks::new();
         let path = config.state.path.clone();
         let store = tasks.blocking(move || sqlite::open(&path, clock)).await?;
-        // The id is kept beside the store, in the folder that opening it has made.
+        // The id is stored beside the store, in the folder that opening the store has made.
         let id = config.discovery.mdns.id.take().unwrap_or_else(|| identity::load_or_create(&config.state.path));
         config.discovery.mdns.id = Some(id.clone());
         let config = Arc::new(config);
@@ -162,13 +164,13 @@ impl Builder {
     }
 }
 
-/// What is stored of calls.
+/// The stored data about calls.
 fn take_stored_calls(restored: &mut Restored) -> calls::Stored {
     let (approvals, operations) = (take(&mut restored.approvals), take(&mut restored.operations));
     calls::Stored { approvals, operations, usage: take(&mut restored.usage) }
 }
 
-/// Every source; those inside this process come first.
+/// All sources; those inside this process come first.
 fn sources(
     own: Vec<Box<dyn Source>>,
     native: &BTreeMap<ScenarioName, NativeTools>,

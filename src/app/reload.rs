@@ -1,8 +1,9 @@
-//! Follows the configuration of a running daemon: looks when its file may have changed or an operator asks for it, and puts in force what
-//! is valid.
+//! Reloads the configuration of a running daemon: reads it when its file may have changed or an
+//! operator requests it, and applies it if it is valid.
 //!
-//! It decides nothing about scenarios: what is in force is taken by the engine, the sources, the client and the announcement, each for
-//! its part. An equal configuration has no effect. One that cannot be used has none either, except on findings, `/readyz` and the log.
+//! It decides nothing about scenarios: the engine, the sources, the client and the announcement
+//! each apply their own part. An equal configuration has no effect. An invalid one only affects
+//! findings, `/readyz` and the log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,19 +24,20 @@ use crate::runtime::signal::Hangups;
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::transports::http::Client;
 
-/// After a sign of a change, it has to be quiet for this long before the file is read: editors empty a file before they write it.
+/// After a sign of a change, the file is read once there were no further signs for this long:
+/// editors empty a file before they write it.
 const QUIET: Duration = Duration::from_millis(250);
 /// No change waits for longer than this.
 const LONGEST: Duration = Duration::from_secs(2);
 /// How often the file is read without a sign of a change: network file systems send no events.
 const POLL: Duration = Duration::from_secs(60);
-/// Problems that are reported at most.
+/// The largest number of problems that are reported.
 const TOLD: usize = 100;
 
-/// Follows one daemon's configuration.
+/// Follows the configuration of one daemon.
 struct ConfigReloader {
     options: LoadOptions,
-    /// The configuration in force, as it was loaded: without the identity of this daemon.
+    /// The active configuration, as it was loaded: without the identity of this daemon.
     config: Config,
     file: Option<PathBuf>,
     state: ConfigState,
@@ -50,17 +52,19 @@ struct ConfigReloader {
     clock: Clock,
     /// The service manager to notify of reloads, if there is one.
     manager: Option<ServiceManager>,
-    /// Whether it was notified that a reload is under way.
+    /// Whether the service manager was notified that a reload is under way.
     reloading: bool,
 }
 
 impl Callsheet {
-    /// Follows the configuration that this was started with: the file is watched, and on unix SIGHUP has it read at once. All layers are
-    /// put together again then. What is valid is put in force as far as that can be done while running ([`Reload`](crate::config::Reload)); what is not changes
-    /// nothing, and is reported in the log, by `/readyz` and as findings until it is fixed.
+    /// Follows the configuration that this daemon was started with: the file is watched, and on
+    /// unix SIGHUP makes the daemon read it at once. All layers are then merged again. A valid
+    /// configuration is applied as far as that is possible while running
+    /// ([`Reload`](crate::config::Reload)); an invalid one changes nothing, and is reported in the
+    /// log, by `/readyz` and as findings until it is fixed.
     ///
     /// # Errors
-    /// When the signal cannot be listened to.
+    /// When the process cannot listen to the signal.
     pub fn follow_configuration(&self, options: LoadOptions, loaded: LoadedConfig) -> std::io::Result<()> {
         let follower = ConfigReloader::new(self, options, loaded);
         self.tasks.spawn(follower.run(Hangups::new()?, self.stop.clone()));
@@ -69,7 +73,7 @@ impl Callsheet {
 }
 
 impl ConfigReloader {
-    /// Follows what `app` was started with.
+    /// Follows the configuration that `app` was started with.
     fn new(app: &Callsheet, options: LoadOptions, loaded: LoadedConfig) -> Self {
         let LoadedConfig { config, values, file } = loaded;
         let state = ConfigState {
@@ -114,7 +118,8 @@ impl ConfigReloader {
         let _ = self.engine.configure(None, Arc::new(self.state.clone())).await;
         let (mut asked, mut watched) = (false, true);
         while !stop.is_stopped() {
-            // Watched first and read then, so that nothing happens unseen between the two.
+            // The watch starts before the file is read, so that no change between the two is
+            // missed.
             let renewed = self.tasks.spawn_blocking(move || (files.renew(), files)).await;
             let Ok((renewed, back)) = renewed else { return };
             files = back;
@@ -155,8 +160,8 @@ impl ConfigReloader {
         }
     }
 
-    /// Reads the configuration, and puts it in force or refuses it. `asked` is whether an operator requested that, so that the result is logged
-    /// in any case.
+    /// Reads the configuration, and applies or refuses it. `asked` is whether an operator requested
+    /// that; the result is then logged in any case.
     async fn look(&mut self, asked: bool) {
         if asked {
             self.begin().await;
@@ -164,24 +169,24 @@ impl ConfigReloader {
         match self.read().await {
             Some(Ok(loaded)) => self.take(loaded, asked).await,
             Some(Err(error)) => self.refuse(problems(&error), asked).await,
-            // The runtime goes down.
+            // The runtime is shutting down.
             None => {}
         }
-        // Also when it was refused: the service manager waits for it.
+        // Also after a refused configuration: the service manager waits for it.
         if let Some(manager) = self.manager.as_ref().filter(|_| std::mem::take(&mut self.reloading)) {
             manager.tell(vec![ServiceNotification::Ready]).await;
         }
     }
 
-    /// Notifies the service manager that a reload is under way, once for each.
+    /// Notifies the service manager that a reload is under way, once per reload.
     async fn begin(&mut self) {
         if let Some(manager) = self.manager.as_ref().filter(|_| !std::mem::replace(&mut self.reloading, true)) {
             manager.tell(vec![ServiceNotification::Reloading]).await;
         }
     }
 
-    /// Reads the configuration when no program is writing it. A file that was just emptied is valid, and would withdraw every scenario that it
-    /// named.
+    /// Reads the configuration when no program is writing it. A file that was just emptied is
+    /// valid, and would withdraw every scenario that it named before.
     async fn read(&self) -> Option<Result<LoadedConfig, ConfigError>> {
         let mut earlier = None;
         loop {
@@ -194,7 +199,7 @@ impl ConfigReloader {
             });
             let (look, loaded, still) = reading.await.ok()?;
             let empty = look.iter().flatten().any(|(length, _)| *length == 0);
-            // What stays empty is meant.
+            // A file that stays empty is meant to be empty.
             if still && (!empty || earlier.as_ref() == Some(&look)) {
                 return Some(loaded);
             }
@@ -245,7 +250,7 @@ impl ConfigReloader {
         }
     }
 
-    /// Takes another configuration for the one in force.
+    /// Replaces the active configuration by another one.
     fn exchange(&mut self, config: Config, changed: &[&str]) -> Arc<Config> {
         self.state.since = self.clock.wall();
         self.state.reloads += 1;
@@ -286,7 +291,8 @@ fn tell_renamed(keys: &[RenamedKey]) {
     }
 }
 
-/// Length and time of every file that may be read, by which one that is being written is known.
+/// Length and modification time of every file that may be read; they show whether a file is being
+/// written.
 fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
     let look = |path: PathBuf| {
         let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
@@ -295,7 +301,7 @@ fn look_of(options: &LoadOptions) -> Vec<Option<(u64, Option<SystemTime>)>> {
     options.candidate_files().into_iter().map(look).collect()
 }
 
-/// What is wrong, with its place.
+/// The problems, each with its place.
 fn problems(error: &ConfigError) -> Vec<ConfigProblem> {
     let problems = error.problems.iter().take(TOLD);
     let told =
@@ -303,7 +309,7 @@ fn problems(error: &ConfigError) -> Vec<ConfigProblem> {
     told.collect()
 }
 
-/// What differs between two lists of scenarios.
+/// The differences between two lists of scenarios.
 fn between(before: &[StaticScenario], after: &[StaticScenario]) -> ScenarioChanges {
     let by_name = |list: &[StaticScenario]| -> BTreeMap<_, _> {
         list.iter().map(|entry| (entry.name.clone(), entry.clone())).collect()

@@ -1,5 +1,6 @@
-//! What the service manager that started the daemon is told of it: that it is ready, in one line how it fares, that it is alive, and that it
-//! ends. That it reads its configuration is told by [`super::reload`].
+//! Notifications to the service manager that started the daemon: that it is ready, a line of
+//! status, that it is alive, and that it ends. Notifications about reloads are sent by
+//! [`super::reload`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use crate::model::ScenarioState;
 use crate::runtime::service::{ServiceManager, ServiceNotification};
 use crate::runtime::{Clock, Stop};
 
-/// The line of how it fares changes this often at most.
+/// The shortest time between two changes of the status line.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells until `stop`, and that it has come.
+/// Sends notifications until `stop`, and one about the stop.
 pub(super) async fn tell(
     manager: ServiceManager,
     engine: EngineHandle,
@@ -28,12 +29,12 @@ pub(super) async fn tell(
         () = status(&manager, reader, first, clock) => {}
         () = alive(&manager, &engine, clock) => {}
     }
-    // The engine may have ended first; that the rest goes on is not told then.
+    // The engine may have ended first; then only the end of the daemon is still notified.
     stop.wait().await;
     manager.tell(vec![ServiceNotification::Stopping, ServiceNotification::Status("stopping".to_owned())]).await;
 }
 
-/// Follows what is published.
+/// Keeps the status line in line with the published snapshot.
 async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut told: String, clock: Clock) {
     while let Some(snapshot) = reader.changed().await {
         let now = line(&snapshot);
@@ -45,7 +46,8 @@ async fn status(manager: &ServiceManager, mut reader: CatalogReader, mut told: S
     }
 }
 
-/// Tells twice in each interval that the daemon is alive, as long as the loop that owns everything turns. Without a watchdog it never ends.
+/// Notifies twice in each interval that the daemon is alive, as long as the engine's loop runs.
+/// Without a watchdog it never ends.
 async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
     let Some(interval) = manager.watchdog() else { return std::future::pending().await };
     loop {
@@ -64,7 +66,7 @@ async fn alive(manager: &ServiceManager, engine: &EngineHandle, clock: Clock) {
     }
 }
 
-/// How it fares: `3 scenarios live, 1 down; 57 tools`.
+/// The status line: `3 scenarios live, 1 down; 57 tools`.
 fn line(snapshot: &Arc<Snapshot>) -> String {
     let mut counts = ScenarioState::ALL.map(|state| (state, 0_usize));
     for health in snapshot.health.values() {

@@ -1,4 +1,5 @@
-//! Applies the effects that the parts of the engine give. The only place that does, so that their order is written once.
+//! Applies the effects that the parts of the engine return. This is the only place that does, so
+//! their order is written once.
 
 use std::time::Duration;
 
@@ -11,9 +12,10 @@ use super::scenario::handle::ScenarioInput;
 use crate::model::ScenarioName;
 
 impl Core {
-    /// In this order: sessions are closed, changes are stored, waiting parts and clients are notified (most of them once all of this is
-    /// published), polls are planned, changes are published. No step waits: the store and the polls work beside the loop, and a snapshot goes
-    /// out when it is due.
+    /// The order: sessions are closed, changes are stored, waiting parts and clients are notified
+    /// (most of them once all of this is published), polls are planned, changes are published. No
+    /// step waits: the store and the polls work beside the loop, and a snapshot is published when
+    /// it is due.
     pub(super) fn apply(&mut self, effects: Effects, now: Now) {
         for name in effects.close {
             self.sessions.close(&name);
@@ -21,7 +23,8 @@ impl Core {
         for save in effects.store {
             self.store(save, now);
         }
-        // Before the polls: planning one judges its scenario, and a reprieve has to count by then.
+        // Before the polls: planning a poll evaluates its scenario, and a reprieve must be set by
+        // then.
         for notice in effects.notify {
             self.notify(notice, now);
         }
@@ -33,7 +36,8 @@ impl Core {
         }
     }
 
-    /// Hands something to the archive. When its queue is full, a known scenario says so in a finding, and tries again after its next answer.
+    /// Queues a write to the store. When the queue is full, a known scenario shows that in a
+    /// finding, and tries again after its next answer.
     fn store(&mut self, save: SaveRequest, now: Now) {
         let of = match &save {
             SaveRequest::Manifest(_, stored) => Some(stored.scenario.clone()),
@@ -49,7 +53,8 @@ impl Core {
         }
     }
 
-    /// Polls ahead of their schedule, spread so that it is no storm. Those that are due earlier, or being polled, are left as they are.
+    /// Polls ahead of the schedule, spread to avoid a burst. Scenarios that are due earlier, or are
+    /// being polled, are left alone.
     fn poll_soon(&mut self, whom: PollSet, within: Duration, now: Now) {
         let names = match whom {
             PollSet::These(names) => names,
@@ -82,10 +87,12 @@ impl Core {
         }
     }
 
-    /// A client that waited for the next answer of a scenario waits no more: it came, or will not come. It gets the health after that.
+    /// Answers the clients that waited for the next answer of a scenario: it came, or will not
+    /// come. They get the health after that.
     fn polled(&mut self, name: &ScenarioName, now: Now) {
         if let Some(latch) = self.latches.remove(name) {
-            // A client that sees that no scenario is awaited any more must find those that were awaited in the list.
+            // A client that sees that no scenario is awaited any more must find those that were
+            // awaited in the list.
             self.publisher.after_publish(move |_| drop(latch));
             if self.latches.is_empty() {
                 self.publisher.hurry(now);
@@ -116,7 +123,8 @@ impl Core {
         }
     }
 
-    /// After any change of a scenario: judges it, passes on to the catalog what changed for it, and plans when to look at it again.
+    /// After any change of a scenario: evaluates it, passes changes on to the catalog, and plans
+    /// its next evaluation.
     pub(super) fn reevaluate(&mut self, name: &ScenarioName, now: Now, settled: ChangeKind) {
         let Some(record) = self.fleet.get_mut(name) else { return };
         let session = self.sessions.sync(name, record.session_spec(), now.mono);

@@ -1,4 +1,4 @@
-//! Which endpoint a scenario has, and what another endpoint says of it. Pure.
+//! The endpoint that is assigned to a scenario, and comparisons with other endpoints. Pure.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::scenario::trust;
 use crate::discovery::Endpoint;
 use crate::model::SourceId;
 
-/// Where a scenario is polled, and which source said so.
+/// Where a scenario is polled, and which source named that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Assignment {
     /// The source that won.
@@ -22,15 +22,16 @@ pub(super) fn address_key(endpoint: &Endpoint) -> String {
     format!("{}{}", trust::origin(endpoint), endpoint.target.url().path().trim_end_matches('/'))
 }
 
-/// Whether a scenario that was at `before` and is at `after` is another process: it is at another address, or its source saw it start
-/// anew. That two sources tell starts apart in their own ways, or one cannot, says nothing.
+/// Whether a scenario that was at `before` and is at `after` is another process: its address
+/// changed, or its source saw it restart. Signs of a start from two different sources cannot be
+/// compared.
 pub(super) fn restarted(before: &Assignment, after: &Assignment) -> bool {
     let (old, new) = (&before.endpoint, &after.endpoint);
     let booted = before.source == after.source && old.boot.is_some() && new.boot.is_some() && old.boot != new.boot;
     booted || address_key(old) != address_key(new)
 }
 
-/// The address as people see it, without what may be secret in it.
+/// The address for display, without parts that may be secret.
 pub(super) fn redacted_address(url: &Url) -> String {
     crate::model::redacted_url(url).trim_end_matches('/').to_owned()
 }

@@ -1,8 +1,9 @@
-//! Takes another configuration while everything runs: a reload.
+//! Applies another configuration while the daemon runs: a reload.
 //!
-//! What did not change is left alone: a scenario whose settings are equal keeps its schedule, its manifest, its counters and the ask that
-//! is under way. What changed is applied to what is known already where that can be done, and else holds from the next answer on. The
-//! sources follow by themselves (`sources.rs`), and what they then tell comes like every other set.
+//! Unchanged parts are left alone: a scenario whose settings are equal keeps its schedule, its
+//! manifest, its counters and the poll that is under way. Changes apply to known data where that is
+//! possible, and otherwise from the next answer on. The sources follow the configuration by
+//! themselves (`sources.rs`), and their new sets arrive like every other set.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::config::{Config, RefreshConfig};
 use crate::model::ConfigState;
 
 impl Core {
-    /// Puts another configuration in force (nothing when it is the same), and tells how the daemon stands to what is written.
+    /// Activates another configuration (`None` when it is the same), and records the state of the
+    /// configuration.
     pub(super) fn configure(&mut self, config: Option<Arc<Config>>, state: Arc<ConfigState>, now: Now) {
         self.publisher.configuration(state);
         let Some(config) = config else { return };
@@ -32,7 +34,8 @@ impl Core {
             }
         }
         if before.protocol.accept != config.protocol.accept || before.manifest_bounds() != config.manifest_bounds() {
-            // What was refused or cut may not be any more, and the other way round: only the whole manifest can say.
+            // Manifests that were refused or cut may be acceptable now, or the other way round:
+            // only the whole manifest can show that.
             for record in self.fleet.scenarios_mut() {
                 record.handle(ScenarioInput::Reread, &config, now);
             }
@@ -41,7 +44,7 @@ impl Core {
         }
         self.parts.configured.send_replace(config);
         self.reconcile(now);
-        // Every state and deadline is judged by the rules in force.
+        // Every state and deadline is evaluated by the active rules.
         let all = self.fleet.scenarios().keys().cloned().map(|name| Dirty::Scenario(name, ChangeKind::Changed));
         self.apply(Effects { publish: all.collect(), ..Effects::default() }, now);
     }

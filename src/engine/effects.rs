@@ -1,4 +1,5 @@
-//! What the parts of the engine want done. A part only names it; the loop does it, in one place and one order (`apply.rs`).
+//! Effects that the parts of the engine request. A part only returns them; the loop applies them in
+//! one place and one order (`apply.rs`).
 
 use std::time::Duration;
 
@@ -7,18 +8,19 @@ use tokio::time::Instant;
 use super::persist::manifest_writer::SaveRequest;
 use crate::model::{Finding, Isolated, ScenarioName, StateTransition};
 
-/// What a part wants done, in the order in which it is done: closed, stored, notified, polled, published.
+/// The effects of a part, in the order in which they are applied: close, store, notify, poll,
+/// publish.
 #[derive(Default)]
 pub(super) struct Effects {
-    /// Scenarios whose session is closed: each is another process now, or not known any more.
+    /// Scenarios whose session is closed, because each is another process now or no longer known.
     pub(super) close: Vec<ScenarioName>,
-    /// To be stored behind the loop.
+    /// Writes to the store, done beside the loop.
     pub(super) store: Vec<SaveRequest>,
-    /// To be notified, most of them once the rest is published.
+    /// Notices, most of them sent once the rest is published.
     pub(super) notify: Vec<Notice>,
-    /// To be polled ahead of their schedule, with the time over which that is spread.
+    /// Scenarios to poll ahead of their schedule, with the time over which that is spread.
     pub(super) poll: Vec<(PollSet, Duration)>,
-    /// To be published, in this order.
+    /// Changes to publish, in this order.
     pub(super) publish: Vec<Dirty>,
 }
 
@@ -26,15 +28,15 @@ pub(super) struct Effects {
 pub(super) enum PollSet {
     /// These.
     These(Vec<ScenarioName>),
-    /// All that are trusted.
+    /// All trusted scenarios.
     Trusted,
 }
 
-/// A part of what is published that has to be made anew.
+/// A part of the published data that has to be made again.
 pub(super) enum Dirty {
-    /// What is published under this name does not hold any more.
+    /// The data published under this name no longer holds.
     Cleared(ScenarioName),
-    /// A scenario has to be judged again.
+    /// A scenario has to be evaluated again.
     Scenario(ScenarioName, ChangeKind),
     /// A scenario is not known any more.
     Gone(StateTransition),
@@ -42,7 +44,7 @@ pub(super) enum Dirty {
     Sources(Vec<Finding>),
     /// Whether the daemon is cut off.
     Isolated(Option<Isolated>),
-    /// The times that people are shown of all scenarios.
+    /// The displayed times of all scenarios.
     Times,
 }
 
@@ -50,35 +52,35 @@ pub(super) enum Dirty {
 pub(super) enum Notice {
     /// A poll of this scenario ended, or none will come.
     Polled(ScenarioName),
-    /// This scenario is not waited for any more.
+    /// Readiness stops waiting for this scenario.
     Released(ScenarioName),
     /// These scenarios are not withdrawn for their failures before then.
     Reprieved(Vec<ScenarioName>, Instant),
 }
 
-/// How much of a scenario changed besides what judging it may change.
+/// How much of a scenario changed, apart from its evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
     /// Only time passed.
     Same,
-    /// Only when it was polled and is polled next.
+    /// Only the times of its last and next poll changed.
     Confirmed,
     /// Anything may have changed.
     Changed,
 }
 
 impl Effects {
-    /// That a scenario has to be judged again.
+    /// A scenario that has to be evaluated again.
     pub(super) fn scenario(name: &ScenarioName, settled: ChangeKind) -> Self {
         Self { publish: vec![Dirty::Scenario(name.clone(), settled)], ..Self::default() }
     }
 
-    /// That these have to be polled within a time.
+    /// Scenarios that have to be polled within a time.
     pub(super) fn poll(names: Vec<ScenarioName>, within: Duration) -> Self {
         Self { poll: vec![(PollSet::These(names), within)], ..Self::default() }
     }
 
-    /// Both, these first.
+    /// The effects of both, these first.
     pub(super) fn and(mut self, mut more: Self) -> Self {
         self.close.append(&mut more.close);
         self.store.append(&mut more.store);

@@ -1,7 +1,8 @@
-//! The scenarios that are known, what operators decided about them, and when each has to be looked at. What becomes of one scenario is
-//! its own matter (`scenario/`).
+//! The known scenarios, the operators' decisions about them, and when each has to be evaluated.
+//! Changes of one scenario are made in `scenario/`.
 //!
-//! It publishes, stores and polls nothing: what follows from an input is given as [`Effects`]. It does not know what sources say now.
+//! This module publishes, stores and polls nothing itself: it returns what follows from an input as
+//! [`Effects`]. It does not know what sources currently name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,37 +29,38 @@ use crate::transports::Transports;
 /// All scenarios.
 pub(super) struct Fleet {
     scenarios: ScenarioMap,
-    /// Operators' decisions, also on scenarios that are not known now.
+    /// Operators' decisions, also about scenarios that are not known now.
     decisions: BTreeMap<ScenarioName, TrustDecision>,
-    /// Which scenario has to be looked at when; at most one entry for each.
+    /// When each scenario has to be evaluated; at most one entry for each.
     wakes: BTreeSet<(Instant, ScenarioName)>,
-    /// How many scenarios began since the start, so that the generations of each are its own.
+    /// The number of scenarios that began since the start, so that generations are unique.
     begun: u64,
 }
 
 impl Fleet {
-    /// What was restored, and those that an operator decided about and of which nothing is stored.
+    /// Starts with the restored scenarios, and with those that are known only by an operator's
+    /// decision.
     pub(super) fn new(mut scenarios: ScenarioMap, decisions: BTreeMap<ScenarioName, TrustDecision>, now: Now) -> Self {
         restore::decided(&decisions, &mut scenarios, 0, now);
         Self { scenarios, decisions, wakes: BTreeSet::new(), begun: 0 }
     }
 
-    /// All of them.
+    /// All scenarios.
     pub(super) fn scenarios(&self) -> &ScenarioMap {
         &self.scenarios
     }
 
-    /// All of them, to be given inputs.
+    /// All scenarios, to be given inputs.
     pub(super) fn scenarios_mut(&mut self) -> impl Iterator<Item = &mut Scenario> {
         self.scenarios.values_mut().map(|scenario| &mut **scenario)
     }
 
-    /// One of them.
+    /// One scenario.
     pub(super) fn get(&self, name: &ScenarioName) -> Option<&Scenario> {
         self.scenarios.get(name).map(|scenario| &**scenario)
     }
 
-    /// One of them, to be given inputs.
+    /// One scenario, to be given inputs.
     pub(super) fn get_mut(&mut self, name: &ScenarioName) -> Option<&mut Scenario> {
         self.scenarios.get_mut(name).map(|scenario| &mut **scenario)
     }
@@ -91,13 +93,13 @@ impl Fleet {
         scenario.handle(ScenarioInput::Assigned(assignment, world), config, now)
     }
 
-    /// The first generation of a scenario that begins now. None that had its name before can have come so far.
+    /// The first generation of a new scenario. No earlier scenario of its name can have reached it.
     fn generation(&mut self) -> u64 {
         self.begun += 1;
         self.begun << 32
     }
 
-    /// An operator decided about a name: that may concern scenarios of several names.
+    /// Applies an operator's decision about a name; it may concern scenarios of several names.
     pub(super) fn rule(
         &mut self,
         name: &ScenarioName,
@@ -116,7 +118,7 @@ impl Fleet {
         ruled.fold(Effects::default(), Effects::and)
     }
 
-    /// Which party has which name: those that an operator approved, and those that are known.
+    /// Which peer has which name: approved peers, and those of known scenarios.
     pub(super) fn holders(&self) -> NameHolders {
         let mut known = NameHolders::new();
         for (name, record) in &self.scenarios {
@@ -126,7 +128,8 @@ impl Fleet {
         }
         for (name, ruling) in &self.decisions {
             let record = self.scenarios.get(name);
-            // An approved party keeps the name while another one has it in its absence, unless a source vouches for that one.
+            // An approved peer keeps its name while another peer uses it in its absence, unless a
+            // source vouches for that other peer.
             let held = record.is_some_and(|record| {
                 record.is_vouched() || record.party().is_some_and(|party| trust::same(&ruling.party, party))
             });
@@ -141,7 +144,7 @@ impl Fleet {
         known
     }
 
-    /// How all of them stand.
+    /// The state of all scenarios, as [`Partition`](super::partition::Partition) needs it.
     pub(super) fn census(&self) -> Census {
         let mut census = Census::default();
         for record in self.scenarios.values() {
@@ -158,7 +161,8 @@ impl Fleet {
         census
     }
 
-    /// Marks those that leave as silent, not gone, when too many of the local network leave at once.
+    /// Marks leaving scenarios as silent, not gone, when too many on the local network leave at
+    /// once.
     pub(super) fn silence(&mut self, leaving: &[ScenarioName], config: &Config, now: Now) -> Effects {
         let announced =
             |record: &Scenario| record.source().0 == SourceId::Mdns && record.is_trusted() && record.is_named();
@@ -173,7 +177,8 @@ impl Fleet {
         silenced.fold(Effects::default(), Effects::and)
     }
 
-    /// Forgets one that waited under a name and is known under another one now, such as that of the static list, which was read later.
+    /// Forgets a scenario that waited under one name and is now known under another, such as a name
+    /// of the static list, which was read later.
     pub(super) fn drop_double(
         &mut self,
         name: &ScenarioName,
@@ -187,7 +192,7 @@ impl Fleet {
         let now_known = assigned.values().any(|place| {
             let placed = trust::party(&place.endpoint);
             match &address {
-                // Several entries of the configuration may be behind one origin.
+                // Several entries of the configuration may share one origin.
                 Some(address) => *address == address_key(&place.endpoint),
                 None => !record.is_trusted() && (placed.same_identity(party) || placed.same_origin(party)),
             }
@@ -199,15 +204,16 @@ impl Fleet {
         self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() })
     }
 
-    /// Forgets a scenario that has been gone for long; `None` for one that has not.
+    /// Forgets a scenario that has been gone for long; `None` if it has not.
     pub(super) fn forget(&mut self, name: &ScenarioName, config: &Config, now: Now) -> Option<Effects> {
         let Some(record) = self.get(name) else { return Some(Effects::default()) };
         let long = record.forgotten_at(config).is_some_and(|at| now.mono >= at);
         long.then(|| self.drop_record(name, now))
     }
 
-    /// Forgets those that have been gone for longest, when more of them are remembered than scenarios may be known at once: those that are named
-    /// have their own limit, and what announces ever new names must not fill the memory with old ones.
+    /// Forgets the scenarios that have been gone for longest, when more of them are remembered than
+    /// scenarios may be known at once. Named scenarios have their own limit; without this one, an
+    /// announcer that invents new names could fill the memory.
     pub(super) fn forget_many(&mut self, config: &Config, now: Now) -> Effects {
         let undecided = self.scenarios.values().filter(|record| !self.decisions.contains_key(&record.name));
         let gone = undecided.filter_map(|record| Some((record.absent_since()?, record.name.clone())));
@@ -218,8 +224,8 @@ impl Fleet {
         dropped.fold(Effects::default(), Effects::and)
     }
 
-    /// Forgets a scenario. Where an operator decided about its name, the decision is what is left to be seen: of a stranger that waited under
-    /// it nothing stays.
+    /// Forgets a scenario. If an operator decided about its name, only the decision stays visible;
+    /// an unapproved scenario that waited under the name leaves no trace.
     fn drop_record(&mut self, name: &ScenarioName, now: Now) -> Effects {
         let Some(record) = self.get(name) else { return Effects::default() };
         let decided = self.decisions.get(name).cloned();
@@ -240,8 +246,8 @@ impl Fleet {
         effects
     }
 
-    /// Forgets a scenario because an operator wants it, in the states in which it has no tools in the list. `named_by` is the source that still
-    /// names it.
+    /// Forgets a scenario on an operator's request, in the states in which none of its tools is
+    /// listed. `named_by` is the source that still names it.
     pub(super) fn forget_by_operator(
         &mut self,
         name: &ScenarioName,
@@ -259,14 +265,15 @@ impl Fleet {
             let _ = waiter.send(Err(unknown()));
         }
         let gone = Dirty::Gone(record.forgotten("an operator had it forgotten", now));
-        // The name of a removed one is free then, so the approval under it is to end, once that is durable; one that is still named goes on
-        // with its approval.
+        // The name of a removed scenario becomes free, so the approval under it ends once that is
+        // durable. A scenario that is still named keeps its approval.
         let approval_ended = was == ScenarioState::Removed && self.decisions.contains_key(name);
         let effects = self.remove(name).and(Effects { publish: vec![gone], ..Effects::default() });
         Ok((Forgotten { name: name.clone(), was, named_by, approval_ended }, effects))
     }
 
-    /// The approval that was to end with a forgotten scenario is still stored: it is to be seen, so that it can be taken back.
+    /// The approval of a forgotten scenario is still stored: it is shown again, so that an operator
+    /// can remove it.
     pub(super) fn unforget(&mut self, name: &ScenarioName, now: Now) -> Effects {
         let Some(ruling) = self.decisions.get(name).cloned() else { return Effects::default() };
         self.show_decided(name, ruling, now);
@@ -279,22 +286,22 @@ impl Fleet {
         restore::decided(&BTreeMap::from([(name.clone(), ruling)]), &mut self.scenarios, generation, now);
     }
 
-    /// Takes a scenario out of those that are known.
+    /// Removes a scenario from the known ones.
     fn remove(&mut self, name: &ScenarioName) -> Effects {
         if let Some(wake) = self.scenarios.remove(name).and_then(|record| record.wake()) {
             self.wakes.remove(&(wake, name.clone()));
         }
-        // One that is not stored only means that the next start forgets it again.
+        // If this is not stored, the next start forgets the scenario again.
         let store = vec![SaveRequest::Forget(name.clone())];
         Effects { close: vec![name.clone()], publish: vec![Dirty::Cleared(name.clone())], store, ..Effects::default() }
     }
 
-    /// When the first of them has to be looked at.
+    /// When the first scenario has to be evaluated.
     pub(super) fn due(&self) -> Option<Instant> {
         self.wakes.first().map(|(at, _)| *at)
     }
 
-    /// The next one that has to be looked at by now; it has no such time any more.
+    /// The next scenario that is due for evaluation; its entry is removed.
     pub(super) fn take_due(&mut self, now: Now) -> Option<ScenarioName> {
         if self.due()? > now.mono {
             return None;
@@ -306,7 +313,7 @@ impl Fleet {
         Some(name)
     }
 
-    /// Has a scenario looked at then.
+    /// Sets when a scenario is evaluated.
     pub(super) fn wake(&mut self, name: &ScenarioName, at: Option<Instant>) {
         let Some(scenario) = self.scenarios.get_mut(name).filter(|scenario| scenario.wake() != at) else { return };
         if let Some(old) = scenario.set_wake(at) {
@@ -372,7 +379,7 @@ mod tests {
         assert_eq!(names(&fleet), ["kept", "second"]);
         assert_eq!(effects.close.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["first"]);
         assert!(matches!(effects.publish.as_slice(), [Dirty::Cleared(_), Dirty::Gone(_)]));
-        // Nor is it looked at any more.
+        // Its wake time is removed too.
         assert_eq!(fleet.take_due(start).as_ref().map(ScenarioName::as_str), Some("second"));
         assert_eq!(fleet.take_due(start), None);
     }

@@ -1,8 +1,9 @@
-//! The owner of all state: one loop that hears of endpoints, asks when it is time, and publishes.
+//! The owner of all state: one loop that receives endpoints, polls when it is time, and publishes.
 //!
-//! Everything that changes the world comes to the loop as one [`EngineEvent`](message::EngineEvent) or [`EngineCommand`]; nothing else writes. It never waits for the
-//! network or the disk: asks, saves and operators' changes run beside it and come back as events. It decodes nothing and renders
-//! nothing.
+//! Every change comes to the loop as one [`EngineEvent`](message::EngineEvent) or
+//! [`EngineCommand`]; no other code writes the state. The loop never waits for the network or the
+//! disk: polls, saves and operators' changes run beside it and come back as events. It decodes and
+//! renders nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,24 +58,25 @@ pub use error::EngineError;
 pub use message::Forgotten;
 pub use routes::{CallReport, CallRoute};
 
-/// Events waiting for the loop at most; their senders wait when it is full.
+/// The largest number of events that wait for the loop; senders wait when the queue is full.
 const EVENTS: usize = 1024;
-/// Commands and operators' changes waiting at most.
+/// The largest number of commands and operators' changes that wait.
 const COMMANDS: usize = 64;
-/// Manifests waiting to be saved at most; what comes beyond is saved at the scenario's next good answer.
+/// The largest number of manifests that wait to be saved; further ones are saved after the
+/// scenario's next good answer.
 const WRITES: usize = 4096;
 
-/// What the engine is made of.
+/// The parts that the engine is made of.
 pub struct Setup {
-    /// The configuration in force.
+    /// The active configuration.
     pub config: Arc<Config>,
-    /// Where things outlive the process.
+    /// The store for what outlives the process.
     pub store: Arc<dyn StateStore>,
-    /// What it remembered at the start.
+    /// What the store remembered at the start.
     pub restored: Restored,
-    /// Asks scenarios.
+    /// Sends the requests to scenarios.
     pub client: Arc<Client>,
-    /// The protocols that they may speak.
+    /// The protocols that scenarios may speak.
     pub protocols: Protocols,
     /// Reads time.
     pub clock: Clock,
@@ -82,11 +84,12 @@ pub struct Setup {
     pub tasks: Tasks,
     /// Gets a latch for each static scenario.
     pub readiness: Readiness,
-    /// Where scenarios may be.
+    /// The sources of endpoints.
     pub sources: Vec<Box<dyn Source>>,
 }
 
-/// Speaks to the engine. Cheap to clone; every method waits until what it asked for is published.
+/// Sends commands to the engine. Cheap to clone; every method waits until the result of its request
+/// is published, unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct EngineHandle {
     commands: mpsc::Sender<EngineCommand>,
@@ -97,18 +100,18 @@ pub struct EngineHandle {
     tasks: Tasks,
 }
 
-/// What is counted while the engine works. Cheap to clone.
+/// Counters of the engine's work. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct EngineCounters {
     /// Requests to scenarios.
     pub fetches: Arc<Fetches>,
-    /// What they came to.
+    /// The results of these requests.
     pub listings: Arc<Listings>,
-    /// Loads of the configuration: whoever puts another one in force says so here.
+    /// Loads of the configuration; code that activates another configuration counts it here.
     pub loads: Arc<ConfigLoads>,
 }
 
-/// Starts the engine. When it returns, what the store remembered is published.
+/// Starts the engine. When it returns, the content of the store is published.
 pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
     let (events, heard) = mpsc::channel(EVENTS);
     let (command, commands) = mpsc::channel(COMMANDS);
@@ -152,21 +155,24 @@ pub fn start(setup: Setup, stop: &Stop) -> (EngineHandle, CatalogReader) {
 }
 
 impl EngineHandle {
-    /// A handle whose engine has ended: everything asked of it is [`EngineError::Stopping`]. For serving a catalog that nobody changes.
+    /// A handle whose engine has ended: every request fails with [`EngineError::Stopping`]. For
+    /// serving a catalog that does not change.
     pub fn ended(reader: CatalogReader) -> Self {
         let (commands, operations) = (mpsc::channel(1).0, mpsc::channel(1).0);
         let (routes, counts, tasks) = (CallRoutes::default(), EngineCounters::default(), Tasks::new());
         Self { commands, operations, reader, routes, counts, tasks }
     }
 
-    /// The way to a scenario for calls, as of the latest snapshot or the one about to be published; `None` when it may not be called (it
-    /// waits for an operator's yes, is blocked or unknown) or has never answered. Never waits.
+    /// The route to a scenario for calls, as of the latest snapshot or the one about to be
+    /// published; `None` when it may not be called (it waits for an operator's approval, is blocked
+    /// or unknown) or has never answered. Never waits.
     pub fn route(&self, name: &ScenarioName) -> Option<Arc<CallRoute>> {
         self.routes.to(name)
     }
 
-    /// Tells what a call taught about its scenario. A refused connection, or a good answer of a scenario that is not live, makes the loop ask
-    /// it at once (as often as it may be forced to). Never waits: when the loop has no room, it learns the same by its own asks.
+    /// Reports what a call showed about its scenario. After a refused connection, or a good answer
+    /// of a scenario that is not live, the loop polls it at once, as often as a poll may be forced.
+    /// Never waits: when the queue is full, the loop learns the same from its own polls.
     pub fn report_call(&self, name: &ScenarioName, route: &CallRoute, report: CallReport) {
         if report == CallReport::Answered && route.state == ScenarioState::Live {
             return;
@@ -179,8 +185,9 @@ impl EngineHandle {
         &self.counts
     }
 
-    /// Asks scenarios at once (all that may be asked when `names` is empty), past the usual schedule, and waits for their answers.
-    /// The health after it, in the order of the names.
+    /// Polls scenarios at once, outside the usual schedule (all that may be polled when `names` is
+    /// empty), and waits for their answers. Returns their health afterwards, in the order of the
+    /// names.
     pub async fn refresh(&self, names: Vec<ScenarioName>) -> Result<Vec<Arc<Health>>, EngineError> {
         let all = names.is_empty();
         let (reply, answer) = oneshot::channel();
@@ -190,7 +197,8 @@ impl EngineHandle {
         for health in waiting {
             match health.await.map_err(|_| EngineError::Stopping)? {
                 Ok(health) => healths.push(health),
-                // Of all, those that were blocked or left meanwhile are not among those that may be asked.
+                // Scenarios that were blocked or left meanwhile may no longer be polled; a poll of
+                // all of them ignores that.
                 Err(_) if all => {}
                 Err(error) => return Err(error),
             }
@@ -198,8 +206,9 @@ impl EngineHandle {
         Ok(healths)
     }
 
-    /// Asks a scenario at once for what it offers, and gives what comes as it comes, whatever its status. Nothing is learnt from it: neither
-    /// its health nor its manifest changes, and nothing of it is kept. Waits for an ask of the same scenario that is under way.
+    /// Fetches a scenario's list at once and returns the answer as it comes, whatever its status.
+    /// The answer is not used: neither health nor manifest changes, and it is not stored. Waits for
+    /// a poll of the same scenario that is under way.
     pub async fn fetch_raw_list(
         &self,
         name: ScenarioName,
@@ -212,8 +221,9 @@ impl EngineHandle {
         }
     }
 
-    /// Puts another configuration in force, as far as the engine and the sources follow it (nothing when it is the same), and tells how
-    /// the daemon stands to what is written. What limits the asks is the client's ([`Client::adjust`]).
+    /// Activates another configuration, as far as the engine and the sources follow it (`None` when
+    /// it is the same), and records the state of the configuration. The limits of polls are the
+    /// client's ([`Client::adjust`]).
     pub async fn configure(&self, config: Option<Arc<Config>>, state: Arc<ConfigState>) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
         let command = EngineCommand::Configure(config, state, reply);
@@ -221,16 +231,18 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
-    /// Completes when the loop has come round, which shows that it turns.
+    /// Completes when the loop has handled it, which shows that the loop runs.
     pub async fn ping(&self) -> Result<(), EngineError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(EngineCommand::Ping(reply)).await.map_err(|_| EngineError::Stopping)?;
         answer.await.map_err(|_| EngineError::Stopping)?
     }
 
-    /// Records (or with `None` takes back) an operator's decision. Acknowledged when durable and published.
+    /// Records an operator's decision, or removes it with `None`. Acknowledged when durable and
+    /// published.
     ///
-    /// It is taken for whom the latest snapshot shows under the name. A yes for nobody ([`EngineError::NoAddress`]) is refused.
+    /// The decision is made for the peer that the latest snapshot shows under the name. Trust for a
+    /// scenario without an address is refused ([`EngineError::NoAddress`]).
     pub async fn decide(&self, name: ScenarioName, decision: Option<Decision>) -> Result<Arc<Health>, EngineError> {
         let shown = self.reader.snapshot().health.get(&name).cloned();
         let Some(shown) = shown else { return Err(EngineError::UnknownScenario(name)) };
@@ -242,15 +254,17 @@ impl EngineHandle {
         self.operate(|reply| Mutation::Decide(name, ruling, reply)).await
     }
 
-    /// Ends what is known of a scenario that is removed or down: its health, its tools with their names, its stored manifest, and of a removed
-    /// one the approval that an operator gave it. One that a source still names is polled as a new one.
+    /// Removes everything known of a scenario that is removed or down: its health, its tools with
+    /// their names, its stored manifest, and for a removed one the trust that an operator gave it.
+    /// A scenario that a source still names is polled as a new one.
     ///
     /// # Errors
     ///
-    /// [`EngineError::NotForgettable`] for a scenario in any other state, [`EngineError::UnknownScenario`] for none.
+    /// [`EngineError::NotForgettable`] for a scenario in any other state,
+    /// [`EngineError::UnknownScenario`] for an unknown one.
     pub async fn forget(&self, name: ScenarioName) -> Result<Forgotten, EngineError> {
         let this = self.clone();
-        // A client that goes away in between would leave the approval.
+        // If the client went away between the steps, the operator's decision would stay.
         self.tasks.run_to_completion(async move { this.forget_whole(name).await }).await
     }
 
@@ -260,7 +274,7 @@ impl EngineHandle {
         let forgotten = answer.await.map_err(|_| EngineError::Stopping)??;
         if forgotten.approval_ended {
             match self.operate(|reply| Mutation::Decide(name.clone(), None, reply)).await {
-                // There is no health to show any more.
+                // There is no health left to show.
                 Ok(_) | Err(EngineError::UnknownScenario(_)) => {}
                 Err(error) => {
                     // Fails only when the loop is gone.
@@ -272,7 +286,8 @@ impl EngineHandle {
         Ok(forgotten)
     }
 
-    /// Changes settings; those the patch does not speak of stay. Acknowledged when durable and published. The settings after it.
+    /// Changes settings; settings that the patch does not contain stay. Acknowledged when durable
+    /// and published. Returns the settings after the change.
     pub async fn prefer(
         &self,
         scope: Scope,
@@ -283,8 +298,8 @@ impl EngineHandle {
         Ok(settings.into_iter().next().unwrap_or_default())
     }
 
-    /// Makes several changes as one: all of them are durable and published together, or none is made. The settings after it, in the
-    /// order of the changes.
+    /// Makes several changes as one: all of them become durable and are published together, or none
+    /// is made. Returns the settings after them, in the order of the changes.
     pub async fn prefer_all(
         &self,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,

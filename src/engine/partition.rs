@@ -1,8 +1,11 @@
-//! Whether it is the daemon that is cut off, or slept: pure decisions over which scenarios were lost when. They read no clock and poll nothing.
+//! Detects that the daemon itself is cut off from the network, or that the machine slept. Pure
+//! decisions about which scenarios were lost and when; this module reads no clock and polls no
+//! scenario.
 //!
-//! One scenario that stops answering is that scenario's failure. Several that stop within one window, and a good share of all, have a cause
-//! in common, and what all of them share is this end of the line. Nothing is withdrawn then: an agent that cannot reach a tool for a
-//! minute is told so by the call; an agent whose list was emptied starts over.
+//! If one scenario stops answering, that scenario failed. If several stop within one window, and
+//! they are a large share of all, the failures have a common cause, and what all of them share is
+//! this daemon's own connection. No scenario is withdrawn then: an agent that cannot reach a tool
+//! for a minute gets an error from its call, but an agent whose list was emptied has to start over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,84 +18,90 @@ use super::now::Now;
 use crate::config::{HealthConfig, RefreshConfig};
 use crate::model::{Isolated, ScenarioName, SourceId};
 
-/// How often the loop compares the clocks at least.
+/// The longest time between two comparisons of the clocks.
 const LOOK: Duration = Duration::from_secs(2);
-/// A difference between the ways of the two clocks from which on the wall clock was set, or the machine slept.
+/// From this difference between the progress of the two clocks on, the wall clock was set or the
+/// machine slept.
 const JUMP: Duration = Duration::from_secs(30);
-/// Over how long polls of all scenarios are spread.
+/// The time over which polls of all scenarios are spread.
 const SPREAD: Duration = Duration::from_secs(3);
-/// How many others are polled when one is lost.
+/// How many other scenarios are polled when one is lost.
 const SAMPLE: usize = 8;
-/// How long after the end of isolation one that did not answer by then has to answer, besides one whole request.
+/// After the end of isolation, a scenario that has not answered yet gets this time, plus the time
+/// of one whole request, to answer.
 const REPRIEVE: Duration = Duration::from_secs(10);
 
-/// Something that says whether scenarios can be reached.
+/// News about whether scenarios can be reached.
 pub(super) enum PartitionInput<'a> {
-    /// One was reached, whatever it said.
+    /// This scenario was reached, whatever it answered.
     Reached(&'a ScenarioName),
-    /// One that answered cannot be reached any more.
+    /// This scenario answered before and cannot be reached any more.
     Lost(&'a ScenarioName),
     /// Time has passed on both clocks.
     Clocks,
-    /// How all of them stand now.
+    /// The current state of all scenarios.
     Weighed(Census),
 }
 
-/// How all scenarios stand.
+/// The current state of all scenarios, as far as it matters here.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Those whose silence would be a loss, with when they were last polled. What was restored and never answered is not one of them: it may
-    /// have been gone for long.
+    /// Scenarios whose silence would count as a loss, each with the time of its last poll. A
+    /// scenario that was restored and has not answered yet is not included: it may have been gone
+    /// for long.
     pub(super) answering: Vec<(Option<Instant>, ScenarioName)>,
-    /// Those that may be polled, are trusted, and fail.
+    /// Trusted scenarios that may be polled, and that fail.
     pub(super) lost: BTreeSet<ScenarioName>,
-    /// All that fail.
+    /// All scenarios that fail.
     pub(super) failing: Vec<ScenarioName>,
 }
 
-/// Who was lost lately, and what follows from it.
+/// The scenarios that were lost recently, and the decision that follows from them.
 #[derive(Debug)]
 pub(super) struct Partition {
-    /// Since when each of them does not answer: those of the last window, or all since it began when the daemon is isolated.
+    /// Lost scenarios, with the time since which they do not answer: those of the last window, or
+    /// all since its start while the daemon is isolated.
     lost: BTreeMap<ScenarioName, Instant>,
     cut: Option<Isolation>,
-    /// Whether who is lost changed since it was last judged.
+    /// Whether `lost` changed since the last evaluation.
     stirred: bool,
-    /// Whether somebody was lost since then.
+    /// Whether a scenario was lost since the other scenarios were last considered for a probe.
     doubtful: bool,
-    /// When others were last asked whether they are still there.
+    /// When a sample of the other scenarios was last polled.
     sampled: Option<Instant>,
-    /// When those that are lost were last asked because one of them answered.
+    /// When the lost scenarios were last polled because one of them answered.
     probed: Option<Instant>,
     /// When the clocks were last compared.
     looked: Now,
 }
 
-/// The daemon takes itself to be cut off.
+/// The daemon assumes that it is cut off.
 #[derive(Debug)]
 struct Isolation {
     shown: Isolated,
-    /// When it ends whatever happens.
+    /// When isolation ends in any case.
     until: Instant,
 }
 
-/// What a judgement changed.
+/// What an evaluation changed.
 #[derive(Debug, PartialEq, Eq)]
 enum IsolationChange {
-    /// It began.
+    /// Isolation began.
     Began,
-    /// Enough of the lost answer again. Carries who does not yet.
+    /// Isolation ended because enough of the lost scenarios answer again. Carries those that do not
+    /// yet.
     Healed(Vec<ScenarioName>),
-    /// It went on for as long as it may.
+    /// Isolation ended because it lasted as long as it may.
     Capped,
 }
 
-/// Whether so many lost ones of so many that answered are more than scenarios lose by themselves.
+/// Whether `lost` scenarios of `of` that answered are more than fail independently of each other.
 fn is_mass(lost: usize, of: usize, rules: &HealthConfig) -> bool {
     lost >= rules.isolation_count && exceeds(lost, of, rules.isolation_share)
 }
 
-/// Whether so many goodbyes of the local network at once are none: an interface that goes down ends every announcement that came over it.
+/// Whether so many goodbyes on the local network at once must be ignored: a network interface that
+/// goes down ends every announcement that came over it.
 pub(super) fn is_silence(leaving: usize, of: usize, rules: &HealthConfig) -> bool {
     leaving > 2 && exceeds(leaving, of, rules.isolation_share)
 }
@@ -102,7 +111,7 @@ fn exceeds(part: usize, of: usize, percent: u32) -> bool {
 }
 
 impl Partition {
-    /// Nothing is lost, and the clocks stand here.
+    /// Starts without lost scenarios and with these times of the clocks.
     pub(super) fn new(now: Now) -> Self {
         Self {
             lost: BTreeMap::new(),
@@ -115,7 +124,7 @@ impl Partition {
         }
     }
 
-    /// Takes an input in, and says what follows from it.
+    /// Handles an input, and returns its effects.
     pub(super) fn handle(
         &mut self,
         input: PartitionInput<'_>,
@@ -126,7 +135,8 @@ impl Partition {
         match input {
             PartitionInput::Reached(name) => {
                 if self.found(name) && self.probes(rules, now.mono) {
-                    // What one can do, the others may: they are not left to their back-off.
+                    // If one scenario can be reached again, the others may be too: they are polled
+                    // before their back-off ends.
                     return Effects::poll(self.names(), SPREAD);
                 }
             }
@@ -137,26 +147,29 @@ impl Partition {
         Effects::default()
     }
 
-    /// When it has to look at the clocks again, if nothing else wakes the loop.
+    /// When the clocks have to be compared again, unless another event wakes the loop earlier.
     pub(super) fn due(&self) -> Instant {
         let look = self.looked.mono + LOOK;
         self.until().map_or(look, |until| until.min(look))
     }
 
-    /// Compares the ways that both clocks went since the last time. The monotonic one stops while the machine sleeps, and the wall clock can
-    /// be set; in both cases it is not known what is still there. Deadlines stay as they are: they are monotonic, so nothing turns stale by it.
+    /// Compares the progress of both clocks since the last comparison. The monotonic clock stops
+    /// while the machine sleeps, and the wall clock can be set; in both cases it is unknown which
+    /// scenarios still run. Deadlines are monotonic and stay as they are, so no scenario becomes
+    /// stale because of a jump.
     fn clocks(&mut self, now: Now) -> Effects {
         let jump = jump(std::mem::replace(&mut self.looked, now), now);
         let Some(jump) = jump else { return Effects::default() };
         tracing::warn!(
             seconds = jump.as_secs(),
-            "the wall clock jumped, or the machine slept: every scenario is asked again"
+            "the wall clock jumped, or the machine slept: every scenario is polled again"
         );
         Effects { poll: vec![(PollSet::Trusted, SPREAD)], publish: vec![Dirty::Times], ..Effects::default() }
     }
 
-    /// Whether the word of a scenario's source that it is not there any more is believed, once it does not answer. What the local network
-    /// does not announce any more is only a silence when everything else fell silent with it.
+    /// Whether a source is believed that does not name a scenario any more, once the scenario does
+    /// not answer. If the local network stops announcing a scenario, that is not believed when many
+    /// others fell silent with it.
     pub(super) fn believes(&self, source: SourceId, name: &ScenarioName, silenced: Option<Instant>, now: Now) -> bool {
         if source != SourceId::Mdns {
             return true;
@@ -166,7 +179,8 @@ impl Partition {
         !(silenced || isolated && self.is_lost(name))
     }
 
-    /// Judges whether the daemon is cut off, and which others are to be polled because of what was lost.
+    /// Evaluates whether the daemon is cut off, and which other scenarios are to be polled because
+    /// of the lost ones.
     fn weighed(&mut self, census: Census, rules: &HealthConfig, refresh: &RefreshConfig, now: Now) -> Effects {
         self.lost.retain(|name, _| census.lost.contains(name));
         let mut effects = Effects::default();
@@ -179,7 +193,7 @@ impl Partition {
             None => return effects,
             Some(ProbeScope::All) => rules.isolation_window / 3,
             Some(ProbeScope::Sample) => {
-                // Of those that were not heard of for longest.
+                // Those that were not polled for the longest time come first.
                 others.sort_unstable();
                 others.truncate(SAMPLE);
                 rules.isolation_window / 8
@@ -188,7 +202,7 @@ impl Partition {
         effects.and(Effects::poll(others.into_iter().map(|(_, name)| name).collect(), spread))
     }
 
-    /// Isolation begins or ends.
+    /// Applies the begin or end of isolation.
     fn turned(
         &self,
         turning: IsolationChange,
@@ -206,7 +220,7 @@ impl Partition {
             }
             IsolationChange::Healed(left) => {
                 tracing::info!(still_lost = left.len(), "no longer isolated: enough scenarios answer again");
-                // Those that did not answer yet may have been polled too early.
+                // Scenarios that have not answered yet may have been polled too early.
                 let until = now.mono + SPREAD + refresh.timeout + REPRIEVE;
                 effects = Effects::poll(left.clone(), SPREAD);
                 effects.notify.push(Notice::Reprieved(left, until));
@@ -222,45 +236,45 @@ impl Partition {
         effects
     }
 
-    /// A scenario that answered cannot be reached any more.
+    /// Records that a scenario that answered cannot be reached any more.
     fn lost(&mut self, name: &ScenarioName, now: Instant) {
         self.lost.entry(name.clone()).or_insert(now);
         (self.stirred, self.doubtful) = (true, true);
     }
 
-    /// A scenario can be reached. Whether it was lost before.
+    /// Records that a scenario can be reached. Returns whether it was lost before.
     fn found(&mut self, name: &ScenarioName) -> bool {
         let known = self.lost.remove(name).is_some();
         self.stirred |= known;
         known
     }
 
-    /// Whether this one is lost.
+    /// Whether this scenario is lost.
     fn is_lost(&self, name: &ScenarioName) -> bool {
         self.lost.contains_key(name)
     }
 
-    /// Who is lost.
+    /// The names of the lost scenarios.
     fn names(&self) -> Vec<ScenarioName> {
         self.lost.keys().cloned().collect()
     }
 
-    /// What operators are told, while the daemon is isolated. Nothing is withdrawn then.
+    /// What operators see while the daemon is isolated. No scenario is withdrawn then.
     pub(super) fn shown(&self) -> Option<&Isolated> {
         self.cut.as_ref().map(|cut| &cut.shown)
     }
 
-    /// When time alone changes the judgement.
+    /// When time alone changes the decision.
     fn until(&self) -> Option<Instant> {
         self.cut.as_ref().map(|cut| cut.until)
     }
 
-    /// Whether it has to be judged again.
+    /// Whether a new evaluation is needed.
     pub(super) fn needs_evaluation(&self, now: Instant) -> bool {
         self.stirred || self.until().is_some_and(|until| until <= now)
     }
 
-    /// Judges. `answering` scenarios answer, besides those that are lost.
+    /// Evaluates. `answering` is the number of scenarios that answer; lost ones are not included.
     fn judge(&mut self, answering: usize, rules: &HealthConfig, now: Now) -> Option<IsolationChange> {
         self.stirred = false;
         let Some(cut) = &self.cut else {
@@ -294,8 +308,9 @@ impl Partition {
         *self = Self { sampled: self.sampled, ..Self::new(self.looked) };
     }
 
-    /// Whether others are to be asked because of who was lost, and if so, whether all of them: `asked` answered lately. Once a window
-    /// at most for a sample, for that may be one scenario that comes and goes.
+    /// Whether other scenarios are to be polled because of the lost ones, and how many; `asked` is
+    /// the number that answered lately. A sample is polled at most once per window, because the
+    /// loss may be one scenario that comes and goes.
     fn others_to_probe(&mut self, asked: usize, rules: &HealthConfig, now: Instant) -> Option<ProbeScope> {
         if !std::mem::take(&mut self.doubtful) || self.cut.is_some() || rules.isolation_max.is_zero() {
             return None;
@@ -310,7 +325,8 @@ impl Partition {
         Some(ProbeScope::Sample)
     }
 
-    /// Whether those that are lost are to be asked, since one of them just answered. Once in a fifth of the window at most.
+    /// Whether the lost scenarios are to be polled because one of them just answered; at most once
+    /// in a fifth of the window.
     fn probes(&mut self, rules: &HealthConfig, now: Instant) -> bool {
         let lately = self.probed.is_some_and(|at| now.saturating_duration_since(at) < rules.isolation_window / 5);
         let due = self.cut.is_some() && !lately;
@@ -321,19 +337,20 @@ impl Partition {
     }
 }
 
-/// By how much the wall clock went another way than the monotonic one, if that is more than clocks do by themselves.
+/// The difference between the progress of the wall clock and that of the monotonic clock, if it is
+/// larger than usual.
 fn jump(before: Now, now: Now) -> Option<SignedDuration> {
     let went = SignedDuration::try_from(now.mono.saturating_duration_since(before.mono)).ok()?;
     let jump = now.wall.duration_since(before.wall).checked_sub(went)?;
     (jump.unsigned_abs() > JUMP).then_some(jump)
 }
 
-/// Who else is to be asked.
+/// Which other scenarios are to be polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProbeScope {
-    /// A few: were they lost too?
+    /// A sample, to see whether they were lost too.
     Sample,
-    /// All: most of those that were asked lately are lost.
+    /// All of them: most of those that answered lately are lost.
     All,
 }
 
@@ -379,7 +396,8 @@ mod tests {
 
     #[test]
     fn two_and_over_a_third_within_the_window_are_too_many() {
-        // Lost at these seconds, how many still answer, and whether that is isolation.
+        // Seconds at which scenarios were lost, how many still answer, and whether that is
+        // isolation.
         let cases: [(&[u64], usize, bool); 8] = [
             (&[0], 0, false),
             (&[0], 5, false),
@@ -419,7 +437,7 @@ mod tests {
         assert_eq!(case.judge(5, 0), Some(IsolationChange::Began));
         for (name, answering, ends) in [("a", 6, false), ("b", 7, true)] {
             assert!(case.isolation.found(&name.parse().unwrap()));
-            // Long after the window: who is lost stays so until they answer.
+            // Long after the window: scenarios that were lost stay so until they answer.
             let turned = case.judge(answering, 600);
             assert_eq!(turned.is_some(), ends, "{name}");
             if ends {
@@ -480,7 +498,7 @@ mod tests {
             mono: start + Duration::from_secs(mono),
             wall: Timestamp::from_second(1_800_000_000 + wall).unwrap(),
         };
-        // Seconds that went by on both clocks, and the jump.
+        // Seconds that passed on both clocks, and the jump.
         let cases = [
             (2, 2, None),
             (2, 32, None),

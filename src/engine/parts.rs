@@ -1,4 +1,4 @@
-//! What the loop uses but does not own the state of.
+//! The parts that the loop uses but whose state it does not own.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::protocols::Protocols;
 use crate::runtime::Clock;
 use crate::transports::Transports;
 
-/// What the loop uses but does not own the state of.
+/// The parts that the loop uses but whose state it does not own.
 pub(super) struct EngineParts {
     pub(super) config: Arc<Config>,
     pub(super) transports: Transports,
     pub(super) protocols: Protocols,
     pub(super) clock: Clock,
-    /// What is to be stored behind the loop's back.
+    /// The queue of writes to the store.
     pub(super) saves: mpsc::Sender<SaveRequest>,
-    /// Tells the sources of another configuration.
+    /// Sends another configuration to the sources.
     pub(super) configured: watch::Sender<Arc<Config>>,
-    /// Where calls find the ways to scenarios.
+    /// The routes that calls use.
     pub(super) routes: CallRoutes,
 }

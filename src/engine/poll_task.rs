@@ -1,4 +1,4 @@
-//! One ask: a listing of one scenario, started by the loop and answered to it as an event.
+//! One poll: a listing of one scenario, started by the loop and returned to it as an event.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::{ScenarioName, Target};
 use crate::protocols::{ListError, ListRequest, Listing, Protocol, Protocols, Session, probe};
 use crate::transports::{TransportError, Transports};
 
-/// What to ask.
+/// What to poll, and how.
 pub(super) struct PollRequest {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
@@ -21,35 +21,35 @@ pub(super) struct PollRequest {
     pub(super) way: PollMode,
     pub(super) transports: Transports,
     pub(super) request: ListRequest,
-    /// How long it may take, with the wait for its turn: what a session promises of itself may be wrong.
+    /// How long it may take, including the wait for a permit: a session's own timeout may be wrong.
     pub(super) longest: Duration,
-    /// Where what comes of it is counted.
+    /// Counts the results.
     pub(super) listings: Arc<Listings>,
 }
 
-/// How a scenario is asked.
+/// How a scenario is polled.
 pub(super) enum PollMode {
-    /// Through the session that there is.
+    /// Through its existing session.
     Session(Arc<dyn Protocol>, Arc<dyn Session>),
-    /// Through one that is made now, since there is none.
+    /// Through a new session, since there is none.
     Connect(Arc<dyn Protocol>),
-    /// By the protocol of these that it turns out to speak.
+    /// By detecting which of these protocols it speaks.
     Probe(Protocols),
 }
 
-/// What came of it.
+/// The result of a poll.
 pub(super) struct PollResult {
     pub(super) name: ScenarioName,
     pub(super) generation: u64,
     /// The session that was made, also when the listing through it failed.
     pub(super) connected: Option<Connected>,
-    /// Whether every change is signalled, which the loop knows when it takes the answer in.
+    /// Whether every change is signalled; the loop sets this when it handles the answer.
     pub(super) followed: bool,
     pub(super) result: Result<(Arc<dyn Protocol>, Listing), ListError>,
 }
 
-/// Asks. Never fails: what went wrong is in the answer. A panic costs the answer it came from, and so does an ask without end, or its
-/// scenario would wait for ever.
+/// Polls. Never fails: errors are part of the result. A panic, or a poll without end, only loses
+/// its own answer; otherwise its scenario would wait for ever.
 pub(super) async fn poll(question: PollRequest) -> PollResult {
     let (name, generation, listings) = (question.name.clone(), question.generation, Arc::clone(&question.listings));
     let longest = question.longest;

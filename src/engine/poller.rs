@@ -1,4 +1,5 @@
-//! Starts polls beside the loop, each as a task whose answer comes back as an event. Decides neither when nor of which scenario.
+//! Starts polls beside the loop, each as a task whose answer comes back as an event. It does not
+//! decide when, or which scenario, to poll.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::protocols::{Protocols, Session};
 use crate::runtime::{Stop, Tasks};
 use crate::transports::Transports;
 
-/// A poll may take so many times `refresh.timeout`, much of which it may wait for its turn in a large fleet.
+/// A poll may take this many times `refresh.timeout`; in a large fleet it may wait for a permit for
+/// much of that time.
 const LONGEST: u32 = 60;
 
 /// Starts polls.
@@ -23,7 +25,8 @@ pub(super) struct Poller {
     transports: Transports,
     protocols: Protocols,
     listings: Arc<Listings>,
-    /// For polls of scenarios that wait for approval: however many are found, the others are not held up by them.
+    /// Permits for polls of scenarios that wait for approval; however many are found, they do not
+    /// delay the others.
     strangers: Arc<Semaphore>,
     tasks: Tasks,
     events: mpsc::Sender<EngineEvent>,
@@ -32,7 +35,7 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    /// A poller with these ways to scenarios, whose answers go to `events`.
+    /// A poller for these protocols and transports, whose answers go to `events`.
     pub(super) fn new(
         (transports, protocols, listings): (Transports, Protocols, Arc<Listings>),
         refresh: &RefreshConfig,
@@ -44,14 +47,14 @@ impl Poller {
         Self { transports, protocols, listings, strangers, tasks, events, stop }
     }
 
-    /// Puts another configuration in force. Polls that are under way keep what they have.
+    /// Activates another configuration. Polls under way keep their settings.
     pub(super) fn configure(&mut self, before: &RefreshConfig, refresh: &RefreshConfig) {
         if before.concurrency != refresh.concurrency {
             self.strangers = untrusted_permits(refresh);
         }
     }
 
-    /// Starts a poll, through the session that there is with its scenario, if there is one.
+    /// Starts a poll, through the scenario's session if there is one.
     pub(super) fn start(
         &self,
         due: DuePoll,
@@ -76,12 +79,12 @@ impl Poller {
         };
         let (events, stop) = (self.events.clone(), self.stop.clone());
         let strangers = is_stranger.then(|| Arc::clone(&self.strangers));
-        // In a box: it is large, and starting a task moves what it runs seven times.
+        // Boxed, because it is large and starting a task moves its future seven times.
         let asking = Box::pin(poll(question));
         AbortOnDropHandle::new(self.tasks.spawn(async move {
             let turn = async {
                 let _place = match &strangers {
-                    // Never closed, so it is always given.
+                    // The semaphore is never closed, so a permit always comes.
                     Some(strangers) => strangers.acquire().await.ok(),
                     None => None,
                 };

@@ -1,4 +1,4 @@
-//! What calls, clients and sessions say between polls, handed to the parts that it concerns, and the start of polls that are due.
+//! Handles what calls, clients and sessions report between polls, and starts polls that are due.
 
 use tokio::sync::oneshot;
 
@@ -17,24 +17,25 @@ use crate::protocols::tool_discovery;
 use crate::transports::TransportError;
 
 impl Core {
-    /// Polls a scenario past its schedule; joins a poll that is under way.
+    /// Polls a scenario outside its schedule; joins a poll that is under way.
     pub(super) fn force(&mut self, name: &ScenarioName, now: Now) -> Result<HealthReceiver, EngineError> {
         let record = self.fleet.get_mut(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         let (waiter, waiting) = oneshot::channel();
         if record.force(waiter, &self.parts.config.refresh, now)? {
-            // A client that looks meanwhile sees when it is due.
+            // Clients see meanwhile when the poll is due.
             self.publisher.mark_dirty(name);
         }
         self.reevaluate(name, now, ChangeKind::Same);
         Ok(waiting)
     }
 
-    /// A call taught something: its scenario is polled at once, so that a moved or restarted one is soon known for what it is.
+    /// Handles the report of a call: its scenario is polled at once, so that a move or restart is
+    /// soon detected.
     pub(super) fn called(&mut self, name: &ScenarioName, generation: u64, report: CallReport, now: Now) {
         self.give(name, ScenarioInput::Called { generation, refused: report == CallReport::Refused }, now);
     }
 
-    /// A session said something by itself.
+    /// Handles the report of a session.
     pub(super) fn spoke(&mut self, news: SessionNews, now: Now) {
         let name = news.name.clone();
         let Some(record) = self.fleet.get_mut(&name) else { return };
@@ -49,8 +50,8 @@ impl Core {
         self.reevaluate(&name, now, ChangeKind::Changed);
     }
 
-    /// A listing ended, before which the manifest in force was of this digest: what that means for the session. `good` is whether a list
-    /// came.
+    /// Tells the session the result of a listing. `before` is the digest of the manifest that was
+    /// active before; `good` is whether a list came.
     pub(super) fn listed(&mut self, name: &ScenarioName, before: Option<Digest>, good: bool, now: Now) {
         let Some(record) = self.fleet.get(name) else { return };
         let outcome = match (good, record.digest() == before) {
@@ -65,7 +66,8 @@ impl Core {
         }
     }
 
-    /// Where one request shows a scenario's list as it writes it, if it may be polled.
+    /// The address at which one request gets a scenario's list as the scenario writes it, if it may
+    /// be polled.
     pub(super) fn document(&self, name: &ScenarioName) -> Result<ListAddress, EngineError> {
         let record = self.fleet.get(name).ok_or_else(|| EngineError::UnknownScenario(name.clone()))?;
         if let Some(refusal) = record.refusal() {
@@ -79,7 +81,7 @@ impl Core {
             };
             return Ok(session.document().ok_or_else(|| TransportError::Address(format!("`{target}` {reason}"))));
         }
-        // One whose protocol is not known yet is probed there first too.
+        // A scenario of unknown protocol is probed at that address first too.
         Ok(match target {
             Target::Http(target) => self.parts.transports.http(target).map(|upstream| (upstream, tool_discovery::PATH)),
             Target::InProcess(id) => {

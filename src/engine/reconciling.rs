@@ -1,5 +1,5 @@
-//! What sources and operators say, taken through the parts that it concerns, in order: who is named where (`reconcile/`), and what that makes
-//! of the scenarios (`fleet.rs`).
+//! Applies what sources and operators say, in order: first the assignment of endpoints
+//! (`reconcile/`), then the changes of the scenarios (`fleet.rs`).
 
 use super::effects::{ChangeKind, Effects};
 use super::error::EngineError;
@@ -12,15 +12,15 @@ use crate::model::ScenarioName;
 use crate::state::TrustDecision;
 
 impl Core {
-    /// The sources changed what they say: scenarios come, move and go.
+    /// The sources' sets changed: scenarios come, move and go.
     pub(super) fn reconcile(&mut self, now: Now) {
         if self.reconcile_once(now) {
-            // What went at once may have held what another one waited for.
+            // A scenario that was removed at once may have held a name that another one waited for.
             self.reconcile_once(now);
         }
     }
 
-    /// Whether a scenario went at once.
+    /// Merges once. Returns whether a scenario was removed at once.
     fn reconcile_once(&mut self, now: Now) -> bool {
         let Self { reconciler, fleet, parts, .. } = self;
         let max = parts.config.refresh.max_scenarios;
@@ -51,7 +51,7 @@ impl Core {
         went
     }
 
-    /// Those that no source names any more, as far as their sources are believed.
+    /// Scenarios that no source names any more, as far as their sources are believed.
     fn leaving(&self) -> Vec<ScenarioName> {
         let assigned = self.reconciler.assigned();
         let unnamed = self.fleet.scenarios().values().filter(|record| !assigned.contains_key(&record.name));
@@ -62,7 +62,7 @@ impl Core {
         leaving.map(|record| record.name.clone()).collect()
     }
 
-    /// Gives an input to a scenario, and does what it wants done.
+    /// Gives an input to a scenario, and applies the effects.
     pub(super) fn give(&mut self, name: &ScenarioName, input: ScenarioInput<'_>, now: Now) {
         let effects = self.fleet.handle(name, input, &self.parts.config, now);
         self.apply(effects, now);
@@ -72,18 +72,18 @@ impl Core {
     pub(super) fn decided(&mut self, name: &ScenarioName, ruling: Option<TrustDecision>, now: Now) {
         let effects = self.fleet.rule(name, ruling, &self.parts.config, now);
         self.apply(effects, now);
-        // Names are held by those that were approved.
+        // Approved peers hold names.
         self.reconcile(now);
         self.apply(Effects::scenario(name, ChangeKind::Changed), now);
     }
 
-    /// An operator has a scenario forgotten.
+    /// Forgets a scenario on an operator's request.
     pub(super) fn end(&mut self, name: &ScenarioName, now: Now) -> Result<Forgotten, EngineError> {
         let named_by = self.reconciler.assigned().get(name).map(|place| place.source);
         let (forgotten, effects) = self.fleet.forget_by_operator(name, named_by, now)?;
         self.latches.remove(name);
         self.apply(effects, now);
-        // One that is still named is known anew by this.
+        // A scenario that is still named becomes known again here.
         self.reconcile(now);
         Ok(forgotten)
     }

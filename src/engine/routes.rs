@@ -1,6 +1,7 @@
-//! The ways to scenarios, for calls: where each one is now and what it speaks.
+//! The routes to scenarios, for calls: where each one is now and which protocol it speaks.
 //!
-//! The loop writes them just before the snapshot that shows the same; readers never wait. Only scenarios that may be called have one.
+//! The loop writes them just before the snapshot that shows the same; readers never wait. Only
+//! scenarios that may be called have a route.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,45 +14,46 @@ use super::sessions::link::SessionSpec;
 use crate::model::{PeerIdentity, ScenarioName, ScenarioState};
 use crate::protocols::{ProtocolId, Session};
 
-/// The way to one scenario. Cheap to clone.
+/// The route to one scenario. Cheap to clone.
 #[derive(Clone)]
 pub struct CallRoute {
     /// The session with it.
     pub session: Arc<dyn Session>,
-    /// Whether that has ended, so that nothing can be sent until there is another one.
+    /// Whether the session has ended, so that no request can be sent until there is another one.
     pub ended: bool,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: ProtocolId,
     /// Its address, without credentials.
     pub address: Arc<str>,
-    /// Who is there.
+    /// The peer that is there.
     pub party: PeerIdentity,
-    /// How it stands.
+    /// Its state.
     pub state: ScenarioState,
-    /// Grows whenever what was known of its process became doubtful: it moved, restarted, or may have.
+    /// Grows whenever its process may be another one: it moved, restarted, or may have restarted.
     pub generation: u64,
 }
 
-/// What a call taught about its scenario.
+/// What a call showed about its scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallReport {
     /// It answered: a sign of life.
     Answered,
-    /// Nobody listens at its address.
+    /// No process listens at its address.
     Refused,
 }
 
-/// All of them.
+/// All routes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CallRoutes(Arc<ArcSwap<OrdMap<ScenarioName, Arc<CallRoute>>>>);
 
 impl CallRoutes {
-    /// The way to a scenario, if it may be called.
+    /// The route to a scenario, if it may be called.
     pub(super) fn to(&self, name: &ScenarioName) -> Option<Arc<CallRoute>> {
         self.0.load().get(name).cloned()
     }
 
-    /// Brings the ways to these scenarios in line with their records, all at once. Most that were asked are where they were.
+    /// Updates the routes to these scenarios, all at once. Most of the scenarios that were polled
+    /// have not moved.
     pub(super) fn change<'a>(&self, records: &ScenarioMap, names: impl Iterator<Item = &'a ScenarioName>) {
         let before = self.0.load();
         let mut routes = None;
@@ -78,7 +80,7 @@ impl CallRoutes {
 }
 
 impl CallRoute {
-    /// Whether this is the way to it still.
+    /// Whether this is still the route to the scenario.
     fn is_of(&self, record: &Scenario) -> bool {
         record.has_route()
             && record
@@ -91,19 +93,19 @@ impl CallRoute {
 }
 
 impl Scenario {
-    /// What a session with it is made of, if there may be one: where it is, and what it speaks.
+    /// The target and protocol of its session, if it may have one.
     pub(super) fn session_spec(&self) -> Option<SessionSpec<'_>> {
         let (target, protocol) = (self.target()?, self.protocol()?);
         self.may_be_polled().then_some(SessionSpec { target, protocol, followed: self.is_trusted() })
     }
 
-    /// Whether there is a way to it: an operator or a source vouches for it, nobody said no, and there is a session with it.
+    /// Whether it has a route: it is trusted, not blocked, and has a session.
     fn has_route(&self) -> bool {
         let may_be_called = self.is_trusted() && !self.is_blocked() && !self.is_dismissed();
         may_be_called && self.session().is_some()
     }
 
-    /// That way.
+    /// Its route.
     fn route(&self) -> Option<CallRoute> {
         let (link, protocol, target) = (self.session().cloned()?, self.protocol()?, self.target()?);
         self.has_route().then(|| CallRoute {

@@ -27,7 +27,7 @@ use crate::model::{ScenarioName, SourceId};
 use crate::runtime::{Latch, Readiness, Stop};
 use crate::state::{Decision, Restored};
 
-/// Events taken in before what they changed is published.
+/// The largest number of events that are handled before their changes are published.
 const BATCH: usize = 256;
 
 /// The loop's state.
@@ -36,20 +36,20 @@ pub(super) struct Core {
     pub(super) fleet: Fleet,
     pub(super) sessions: Sessions,
     pub(super) reconciler: Reconciler,
-    /// Whether a scenario was found to be gone since the places were last made.
+    /// Whether a scenario was found to be gone since the last merge of the endpoints.
     vacated: bool,
     pub(super) poller: Poller,
-    /// Held until a static scenario was asked once, or the ready deadline passed.
+    /// Held until a static scenario was polled once, or the ready deadline passed.
     pub(super) latches: BTreeMap<ScenarioName, Latch>,
     pub(super) ready_deadline: Instant,
     pub(super) publisher: SnapshotPublisher,
     pub(super) partition: Partition,
-    /// When scenarios are asked of which nothing new is expected.
+    /// When polls start that probably bring no change.
     pub(super) rounds: PollGrid,
 }
 
 impl Core {
-    /// The state at the start, with what was restored published.
+    /// The state at the start, with the restored data published.
     pub(super) fn new(
         parts: EngineParts,
         poller: Poller,
@@ -59,7 +59,7 @@ impl Core {
         readiness: &Readiness,
     ) -> (Self, CatalogReader) {
         let now = Now { mono: parts.clock.now(), wall: parts.clock.wall() };
-        // What becomes of calls is not the loop's business.
+        // The stored calls are handled elsewhere.
         let Restored { manifests, preferences, decisions, claims, revision, mut findings, .. } = restored;
         let decisions: BTreeMap<_, _> = decisions.into_iter().collect();
         let (records, unusable) = restore::records(manifests, &decisions, &parts.config, &parts.protocols, now);
@@ -68,7 +68,7 @@ impl Core {
             .config
             .static_scenarios()
             .iter()
-            // A blocked scenario is never asked, so nothing waits for it.
+            // A blocked scenario is never polled, so readiness does not wait for it.
             .filter(|scenario| decisions.get(&scenario.name).is_none_or(|ruling| ruling.decision != Decision::Blocked))
             .map(|scenario| (scenario.name.clone(), readiness.latch(format!("scenario {}", scenario.name))))
             .collect();
@@ -112,7 +112,7 @@ impl Core {
                 () = stop.wait() => return,
                 Some(event) = events.recv() => {
                     self.event(event);
-                    // What came together is published together.
+                    // Events that arrived together are published together.
                     for _ in 1..BATCH {
                         let Ok(event) = events.try_recv() else { break };
                         self.event(event);
@@ -191,7 +191,7 @@ impl Core {
             }
             EngineEvent::ManifestsSaved(result, scenarios) => {
                 if result.is_err() {
-                    // Saved again after their next good answers.
+                    // They are saved again after their next good answers.
                     for name in &scenarios {
                         self.give(name, ScenarioInput::NotStored, now);
                     }
@@ -224,12 +224,12 @@ impl Core {
                 let effects = self.fleet.unforget(&name, now);
                 return self.apply(effects, now);
             }
-            // Whoever asked may have gone.
+            // The client may have gone.
             EngineCommand::Ping(reply) => return drop(reply.send(Ok(()))),
             EngineCommand::Called(name, generation, report) => return self.called(&name, generation, report, now),
         };
         let names = if names.is_empty() {
-            // Who waits for a yes is asked by name only.
+            // A scenario that waits for approval is polled only when its name is given.
             let asked = self.fleet.scenarios().values().filter(|record| record.may_be_polled() && record.is_trusted());
             asked.map(|record| record.name.clone()).collect()
         } else {
@@ -265,11 +265,12 @@ impl Core {
         self.listed(&name, digest, good, now);
         self.apply(others, now);
         self.apply(effects, now);
-        // One that announces its identity elsewhere may have waited for this.
+        // Another endpoint that announces the same identity may have waited for this.
         self.vacated |= is_absent;
     }
 
-    /// Compares the clocks, does what is due, and judges whether the daemon is cut off, if anything changed that could matter.
+    /// Compares the clocks, does what is due, and evaluates whether the daemon is cut off, if
+    /// anything relevant changed.
     fn time_passed(&mut self, now: Now) {
         let Self { partition, parts, .. } = self;
         let (rules, refresh) = (&parts.config.health, &parts.config.refresh);

@@ -1,7 +1,8 @@
 //! Runs the sources and passes their sets on to the loop.
 //!
-//! A source lives as long as its settings. When a reload changes them it is ended, and one made from the new ones takes its place; its
-//! last set stays in force until the new one tells something. All others run on.
+//! A source lives as long as its settings. When a reload changes them, it is ended and a source
+//! with the new settings replaces it; the last set stays active until the new source sends one. All
+//! other sources continue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use crate::discovery::{self, EndpointSet, SOURCES, Source};
 use crate::model::SourceId;
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
-/// Every source that runs.
+/// All running sources.
 pub(super) struct SourceRunner {
     pub(super) running: BTreeMap<SourceId, RunningSource>,
-    /// The configuration that they were made from.
+    /// The configuration that the sources were made from.
     pub(super) config: Arc<Config>,
     pub(super) events: mpsc::Sender<EngineEvent>,
     pub(super) tasks: Tasks,
@@ -26,14 +27,15 @@ pub(super) struct SourceRunner {
     pub(super) stop: Stop,
 }
 
-/// A source that runs.
+/// A running source.
 pub(super) struct RunningSource {
     stop: StopTrigger,
     ended: JoinHandle<()>,
 }
 
 impl SourceRunner {
-    /// Runs one more source. Only its newest set matters: what it sends while the loop is busy replaces what it sent before.
+    /// Runs one more source. Only its newest set counts: a set that is sent while the loop is busy
+    /// replaces the one before.
     pub(super) fn start(&mut self, source: Box<dyn Source>) {
         let id = source.id();
         let (out, sets) = watch::channel(EndpointSet::default());
@@ -41,7 +43,7 @@ impl SourceRunner {
         let (trigger, stop) = self.stop.child();
         let ended = self.tasks.spawn(async move {
             let (ended, ()) = tokio::join!(source.run(out, stop), pass(id, sets, &events));
-            // Told after the source's last set, which stays in force.
+            // Sent after the source's last set, which stays active.
             if let Err(error) = ended {
                 let _ = events.send(EngineEvent::SourceEnded(error)).await;
             }
@@ -66,11 +68,12 @@ impl SourceRunner {
         }
     }
 
-    /// Puts another source, or none, in the place of one.
+    /// Replaces a source by another one, or by none.
     async fn exchange(&mut self, id: SourceId, next: Option<Box<dyn Source>>) {
         if let Some(RunningSource { stop, ended }) = self.running.remove(&id) {
             stop.stop();
-            // Waited for, so that nothing it says comes after what its successor says. It fails only when the source panicked.
+            // The loop waits for the end, so that no set of the old source comes after a set of the
+            // new one. Waiting fails only when the source panicked.
             let _ = ended.await;
         }
         match next {

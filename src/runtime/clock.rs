@@ -1,7 +1,7 @@
 //! The only reader of time.
 //!
-//! Deadlines are monotonic ([`tokio::time::Instant`], so that paused time in tests moves them); wall time is for display and for
-//! comparing with what other machines wrote.
+//! Deadlines are monotonic ([`tokio::time::Instant`], so that paused time in tests moves them);
+//! wall time is for display and for comparing with what other machines wrote.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Reads both clocks. Cheap to copy; passed to whatever needs the time.
+/// Reads both clocks. Cheap to copy; passed to all code that needs the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     wall: Wall,
@@ -18,21 +18,22 @@ pub struct Clock {
 #[derive(Debug, Clone, Copy)]
 enum Wall {
     System,
-    /// Wall time that moves with the monotonic clock from a fixed origin, for tests under paused time.
+    /// Wall time that moves with the monotonic clock from a fixed origin, for tests under paused
+    /// time.
     Following {
         origin: Timestamp,
         since: Instant,
     },
-    /// The machine's wall time, moved by so many milliseconds.
+    /// The machine's wall time, moved by this many milliseconds.
     Moved(&'static AtomicI64),
 }
 
-/// Moves the wall time of a clock, as an operator does who sets it, or as a machine that slept sees it.
+/// Moves the wall time of a clock, as if an operator set it or the machine slept.
 #[derive(Debug, Clone, Copy)]
 pub struct WallClockControl(&'static AtomicI64);
 
 impl WallClockControl {
-    /// Moves the wall time by so much; the monotonic time goes on as it was.
+    /// Moves the wall time by this much; the monotonic time does not change.
     pub fn step(self, by: SignedDuration) {
         let milliseconds = i64::try_from(by.as_millis()).unwrap_or(0);
         self.0.fetch_add(milliseconds, Ordering::Relaxed);
@@ -46,24 +47,25 @@ impl Clock {
         Self { wall: Wall::System }
     }
 
-    /// A clock whose wall time starts at `origin` and moves with tokio's monotonic clock, also when that is paused.
+    /// A clock whose wall time starts at `origin` and moves with tokio's monotonic clock, also when
+    /// that is paused.
     pub fn following(origin: Timestamp) -> Self {
         Self { wall: Wall::Following { origin, since: Instant::now() } }
     }
 
-    /// The machine's clocks, with a hand to move the wall time by, for tests. What the two share is kept for as long as the process
-    /// lives.
+    /// The machine's clocks with a control that moves the wall time, for tests. The value that both
+    /// share stays in memory until the process ends.
     pub fn with_hand() -> (Self, WallClockControl) {
         let moved = Box::leak(Box::new(AtomicI64::new(0)));
         (Self { wall: Wall::Moved(moved) }, WallClockControl(moved))
     }
 
-    /// Now, for deadlines.
+    /// The current time, for deadlines.
     pub fn now(self) -> Instant {
         Instant::now()
     }
 
-    /// Now, for people and for comparing with timestamps of others.
+    /// The current time, for display and for comparing with timestamps of other machines.
     pub fn wall(self) -> Timestamp {
         match self.wall {
             Wall::System => Timestamp::now(),

@@ -1,12 +1,14 @@
-//! Every name of a field in the log and in traces. One word, one meaning, as everywhere; whoever reads JSON lines may rely on them.
+//! The name of every field in the log and in traces. Each name has one meaning everywhere, and
+//! programs that read the JSON lines may rely on it.
 //!
-//! Names stand here and not as constants in the code, since the macros of `tracing` take them as words; `tests/log_fields.rs` reads the
-//! code and holds the two equal. None may hold a secret, a body or a query: what is logged of an address is shown without credentials.
+//! The names are a list here and not constants used by the code, because the macros of `tracing`
+//! take names as tokens; `tests/log_fields.rs` reads the code and checks that both agree. No field
+//! may hold a secret, a body or a query; addresses are logged without credentials.
 
 /// Each field with what it holds, in order.
 pub const FIELDS: &[(&str, &str)] = &[
     ("added", "entries that a reload of the configuration added"),
-    ("address", "an address that is listened on or asked, without credentials"),
+    ("address", "an address that the daemon listens on or sends requests to, without credentials"),
     ("bytes", "the length of a text"),
     ("changed", "entries that a reload of the configuration changed"),
     ("coding", "a content coding"),

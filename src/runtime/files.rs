@@ -1,10 +1,12 @@
-//! Tells when something happens to files, by watching the folders that they are reached through.
+//! Reports changes of files by watching the folders on the way to them.
 //!
-//! A watch on a file dies with the first rename over it, and a file behind links changes without being touched: so every name on the way
-//! to it is watched in the folder that it stands in, links and their targets included. That sees a file that is written in place,
-//! replaced, removed or made, an exchanged link anywhere on the way (as Kubernetes does it with the folder of a `ConfigMap`), and a
-//! folder that comes or goes. It reads no file and only ever says "look again"; where the system tells nothing (network file systems),
-//! looking every now and then is up to whoever watches.
+//! A watch on a file ends with the first rename over it, and a file behind links can change without
+//! being touched. So every name on the way to the file is watched in its folder, including links
+//! and their targets. That detects a file that is written in place, replaced, removed or made, a
+//! replaced link anywhere on the way (as Kubernetes does with the folder of a `ConfigMap`), and a
+//! folder that appears or disappears. This module reads no file and only reports that there may be
+//! a change. Network file systems send no events; there the caller has to read the file from time
+//! to time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,12 +16,12 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::watch;
 
-/// Links followed on the way to one file at most, as the system does it.
+/// The largest number of links followed on the way to one file, the same as the system's.
 const LINKS: usize = 40;
-/// How often the way is looked at again because it changed while it was being watched.
+/// How often the way is read again because it changed while the watch was set up.
 const ROUNDS: usize = 8;
 
-/// Watches some files, whether they are there or not.
+/// Watches some files, whether they exist or not.
 #[derive(Debug)]
 pub struct FileWatch {
     files: Vec<PathBuf>,
@@ -29,17 +31,18 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches nothing before the first [`renew`](Self::renew). The paths are absolute.
+    /// Watches no file before the first [`renew`](Self::renew). The paths are absolute.
     pub fn new(files: Vec<PathBuf>) -> Self {
         let (wake, woken) = watch::channel(());
         Self { files, wake, woken, watcher: None }
     }
 
-    /// Watches the ways to the files as they are now. To be called before the files are read, so that nothing happens unseen between
-    /// the two, and again after each change, which may have led the way elsewhere. Blocking.
+    /// Watches the current ways to the files. To be called before the files are read, so that no
+    /// change between the two is missed, and again after each change, which may have led the way
+    /// elsewhere. Blocking.
     ///
     /// # Errors
-    /// What cannot be watched, in words; the rest is watched all the same.
+    /// A text that says what cannot be watched; the rest is watched nevertheless.
     pub fn renew(&mut self) -> Result<(), String> {
         self.woken.mark_unchanged();
         let mut names = self.names();
@@ -54,7 +57,8 @@ impl FileWatch {
         Err("the way to the file changes all the time".to_owned())
     }
 
-    /// Completes when something happened since the last [`renew`](Self::renew) that was not told yet. Cancel-safe.
+    /// Completes when there was a change since the last [`renew`](Self::renew) that was not
+    /// reported yet. Cancel-safe.
     pub async fn changed(&mut self) {
         // The sender lives in `self`.
         let _ = self.woken.changed().await;
@@ -75,7 +79,7 @@ impl FileWatch {
                 wake.send_replace(());
             }
         };
-        // The watches of the one before end with it.
+        // The former watches end with the former watcher.
         self.watcher = None;
         let mut watcher = notify::recommended_watcher(handler).map_err(|error| error.to_string())?;
         let folders: BTreeSet<&Path> = names.iter().filter_map(|name| name.parent()).collect();
@@ -92,7 +96,8 @@ impl FileWatch {
     }
 }
 
-/// Every name on the way to `path`, up to the first that is not there, with the targets of links in place of what lies behind them.
+/// Collects every name on the way to `path`, up to the first that does not exist; links are
+/// replaced by their targets.
 fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
     let mut at = PathBuf::new();
     let mut rest = path.components();
@@ -100,7 +105,7 @@ fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
         match part {
             Component::Prefix(_) | Component::RootDir => at.push(part),
             Component::CurDir => {}
-            // What is before it is no link any more, so this is the folder above.
+            // Links before this component are resolved, so this is the folder above.
             Component::ParentDir => _ = at.pop(),
             Component::Normal(name) => {
                 at.push(name);
@@ -117,9 +122,10 @@ fn collect(path: &Path, names: &mut BTreeSet<PathBuf>, links: usize) {
     }
 }
 
-/// Whether an event can change what is read. Reading is none: our own would wake us for ever.
+/// Whether an event can change what is read. Read events are ignored: our own reads would cause an
+/// endless loop.
 fn concerns(names: &BTreeSet<PathBuf>, event: notify::Result<Event>) -> bool {
-    // An error means that something may have been missed.
+    // An error means that events may have been missed.
     let Ok(event) = event else { return true };
     let read = matches!(event.kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write));
     event.need_rescan() || !read && event.paths.iter().any(|path| names.contains(path))

@@ -1,7 +1,9 @@
-//! What every part needs to live in one process: the clock, the tasks, stopping, signals, watched files, the limit of open ones, readiness.
+//! What every part needs in one process: the clock, tasks, stopping, signals, watched files, the
+//! limit of open files, readiness.
 //!
-//! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml` refuses both elsewhere.
-//! It never knows what the tasks do. The one call of C in this crate is in [`memory`].
+//! This is the only place that reads time ([`clock`]) or spawns tasks ([`tasks`]); `clippy.toml`
+//! refuses both elsewhere. It does not know what the tasks do. The only call of C in this crate is
+//! in [`memory`].
 
 pub mod clock;
 pub mod fields;

@@ -1,7 +1,7 @@
 //! Readiness: a guard that is held, not a flag that is set.
 //!
-//! Whoever must have done something before the daemon is ready holds a named [`Latch`]; when the last is dropped, the process is
-//! ready, and until then `/readyz` can say what is awaited.
+//! A part that must finish a step before the daemon is ready holds a named [`Latch`]. When the last
+//! latch is dropped, the process is ready; until then `/readyz` shows what is awaited.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ impl Readiness {
         Self(Arc::new(LatchSet { held: Mutex::default(), changed: watch::Sender::new(true) }))
     }
 
-    /// Takes a latch; `name` is what `/readyz` shows as awaited.
+    /// Takes a latch; `/readyz` shows `name` as awaited.
     pub fn latch(&self, name: impl Into<String>) -> Latch {
         let name = name.into();
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ impl Readiness {
     /// Completes when no latch is held.
     pub async fn wait(&self) {
         let mut changed = self.0.changed.subscribe();
-        // The sender lives in `self`, so waiting cannot fail while we are here.
+        // The sender is a field of `self`, so waiting cannot fail here.
         let _ = changed.wait_for(|ready| *ready).await;
     }
 }

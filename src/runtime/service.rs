@@ -1,31 +1,33 @@
-//! Tells the service manager that started this process how it fares (`sd_notify(3)`): over the socket in `NOTIFY_SOCKET`, where there is one.
+//! Notifies the service manager that started this process about its state (`sd_notify(3)`), over
+//! the socket in `NOTIFY_SOCKET` if there is one.
 //!
-//! Each telling is a datagram of its own. A manager that does not read would hold the sender up, so tellings are sent beside the async
-//! threads and given up after a while. What is told and when is decided by whoever tells.
+//! Each notification is a datagram of its own. A manager that does not read would block the sender,
+//! so notifications are sent outside the async threads and are given up after a timeout. The caller
+//! decides what is sent and when.
 
 use std::time::Duration;
 
 use super::{Clock, Tasks};
 
-/// How long a manager may take to take one in.
+/// How long the manager may take to receive a notification.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a service manager may be told.
+/// A notification for the service manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceNotification {
-    /// It has started, or has read its configuration.
+    /// The daemon has started, or has read its configuration.
     Ready,
-    /// It reads its configuration. Another [`Ready`](Self::Ready) has to follow.
+    /// The daemon reads its configuration. Another [`Ready`](Self::Ready) has to follow.
     Reloading,
-    /// It ends.
+    /// The daemon ends.
     Stopping,
-    /// It is alive.
+    /// The daemon is alive.
     Alive,
-    /// One line for people.
+    /// One line of status for operators.
     Status(String),
 }
 
-/// The manager of this process. Clones tell the same one.
+/// The service manager of this process. Clones notify the same one.
 #[derive(Debug, Clone)]
 pub struct ServiceManager {
     tasks: Tasks,
@@ -33,13 +35,14 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Nothing when nobody wants to be told.
+    /// `None` when no service manager wants notifications.
     pub fn from_environment(tasks: Tasks, clock: Clock) -> Option<Self> {
         let wanted = cfg!(unix) && std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty());
         wanted.then_some(Self { tasks, clock })
     }
 
-    /// How often the manager wants to hear that this process is alive (`WATCHDOG_USEC`), if it does.
+    /// The longest time between two signs of life that the manager accepts (`WATCHDOG_USEC`), if it
+    /// wants them.
     pub fn watchdog(&self) -> Option<Duration> {
         #[cfg(unix)]
         return sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero());
@@ -47,16 +50,17 @@ impl ServiceManager {
         return None;
     }
 
-    /// Tells all of this at once, in order, and waits until it is sent. A manager that cannot be told is logged, and nothing worse.
+    /// Sends all of these at once, in order, and waits until they are sent. A failure is only
+    /// logged.
     pub async fn tell(&self, tellings: Vec<ServiceNotification>) {
         let sending = self.tasks.spawn_blocking(move || send(&tellings));
         let trouble = tokio::select! {
-            // The other error is that the runtime goes down.
+            // The other error means that the runtime is shutting down.
             sent = sending => sent.ok().and_then(Result::err).map(|error| error.to_string()),
             () = self.clock.sleep(PATIENCE) => Some(format!("it was not taken within {} s", PATIENCE.as_secs())),
         };
         if let Some(error) = trouble {
-            tracing::warn!(error, "the service manager cannot be told how the daemon fares");
+            tracing::warn!(error, "notifying the service manager failed");
         }
     }
 }
@@ -70,7 +74,8 @@ fn send(tellings: &[ServiceNotification]) -> std::io::Result<()> {
             ServiceNotification::Ready => states.push(NotifyState::Ready),
             ServiceNotification::Reloading => {
                 states.push(NotifyState::Reloading);
-                // By this the manager knows whether the reload is the one that it asked for.
+                // The manager compares this time to see whether the reload is the one that it
+                // requested.
                 states.push(NotifyState::monotonic_usec_now()?);
             }
             ServiceNotification::Stopping => states.push(NotifyState::Stopping),

@@ -1,9 +1,11 @@
-//! The signals with which operators and service managers end a process, or have it read its configuration anew.
+//! The signals with which operators and service managers end a process or make it reload its
+//! configuration.
 
 use std::future::Future;
 use std::io;
 
-/// Completes at the first such signal, with its name. Registered when this returns, so that no signal is missed after it.
+/// Completes at the first such signal, with its name. Registered when this returns, so that no
+/// signal is missed after it.
 #[cfg(unix)]
 pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +23,7 @@ pub fn stop_signal() -> io::Result<impl Future<Output = &'static str> + Send + '
 #[cfg(not(unix))]
 pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send + 'static> {
     Ok(async {
-        // Without a handler nothing can ask to stop; the process then ends by Ctrl-C's default.
+        // Without a handler there is no request to stop; Ctrl-C then ends the process by default.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -29,8 +31,8 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = &'static str> + Send +
     })
 }
 
-/// The signals that ask for the configuration to be read anew (SIGHUP). Once this exists, a terminal that is closed does not end the
-/// process any more. On systems without that signal it never comes.
+/// The signals that request a reload of the configuration (SIGHUP). While this exists, closing a
+/// terminal does not end the process. On systems without that signal it never arrives.
 #[derive(Debug)]
 pub struct Hangups {
     #[cfg(unix)]
@@ -51,7 +53,7 @@ impl Hangups {
         Ok(Self {})
     }
 
-    /// Completes at the next one. Cancel-safe.
+    /// Completes at the next signal. Cancel-safe.
     pub async fn next(&mut self) {
         #[cfg(unix)]
         if self.signal.recv().await.is_some() {

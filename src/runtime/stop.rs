@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub struct Stop(CancellationToken);
 
-/// The other end of [`Stop`]: fires it once and for all. Dropping it does not fire it.
+/// The other end of [`Stop`]: triggers it once and for all. Dropping it does not trigger it.
 #[derive(Debug, Clone)]
 pub struct StopTrigger(CancellationToken);
 
@@ -24,7 +24,7 @@ impl StopTrigger {
 }
 
 impl Stop {
-    /// Completes once stopping was asked for, also when that was before the call.
+    /// Completes once stopping was requested, even before the call.
     pub async fn wait(&self) {
         self.0.cancelled().await;
     }
@@ -35,7 +35,7 @@ impl Stop {
         (StopTrigger(token.clone()), Self(token))
     }
 
-    /// Whether stopping was asked for.
+    /// Whether stopping was requested.
     pub fn is_stopped(&self) -> bool {
         self.0.is_cancelled()
     }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-/// Starts a named thread for work that blocks for as long as the process lives, such as the one writer of a file. Whoever starts it
-/// joins it: unlike a task it is in no [`Tasks`] set. Fails when the system allows no further thread.
+/// Starts a named thread for work that blocks until the process ends, such as the only writer of a
+/// file. The caller joins it: unlike a task it is in no [`Tasks`] set. Fails when the system allows
+/// no further thread.
 pub fn start_thread<F>(name: &str, work: F) -> std::io::Result<std::thread::JoinHandle<()>>
 where
     F: FnOnce() + Send + 'static,
@@ -18,8 +19,9 @@ where
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Starts a named thread with a stack of so many bytes for work that cannot be cancelled and that no stop may wait for. It is never
-/// joined: the process ends without it. Fails when the system allows no further thread.
+/// Starts a named thread with a stack of so many bytes for work that cannot be cancelled and that
+/// no stop may wait for. It is never joined: the process ends without it. Fails when the system
+/// allows no further thread.
 pub fn start_detached_thread<F>(name: &str, stack: usize, work: F) -> std::io::Result<()>
 where
     F: FnOnce() + Send + 'static,
@@ -27,11 +29,12 @@ where
     std::thread::Builder::new().name(name.to_owned()).stack_size(stack).spawn(work).map(drop)
 }
 
-/// Fewer items than this are no work for another thread.
+/// With fewer items than this, another thread is not worth its start.
 const SHARE: usize = 32;
 
-/// Does the same work for each item, on all cores, and waits for it: for the start of a program, when there is nobody to hold up. The results
-/// in the order of the items. A panic in it goes on here.
+/// Does the same work for each item, on all cores, and blocks until it is done. For the start of a
+/// program, when no other work is delayed. The results are in the order of the items. A panic in
+/// the work continues here.
 pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(cores).max(SHARE);
@@ -51,7 +54,8 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
     results
 }
 
-/// Does the work for each share on a thread of its own, but for the last one, which is done on this thread.
+/// Does the work for each share on its own thread, except the last share, which is done on this
+/// thread.
 fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let Some(own) = shares.pop() else { return Vec::new() };
     let work = &work;
@@ -64,13 +68,14 @@ fn each_on_its_own<T: Send, R: Send>(mut shares: Vec<T>, work: impl Fn(T) -> R +
     })
 }
 
-/// What a caught panic said.
+/// The message of a caught panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a text"))
 }
 
-/// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a runtime.
+/// Tasks of the current runtime that have not ended, those of libraries included. Panics outside a
+/// runtime.
 pub fn alive() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
@@ -95,7 +100,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Taken out while it is polled, so that one that panicked is not polled again.
+    /// Taken out while it is polled, so that a future that panicked is not polled again.
     future: Option<Pin<Box<F>>>,
     tasks: Tasks,
 }
@@ -108,7 +113,7 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // Nobody polls a future that gave its output; whoever does waits for ever.
+        // A completed future must not be polled again; a caller that does so waits for ever.
         let Some(mut future) = self.future.take() else { return Poll::Pending };
         let polled = future.as_mut().poll(context);
         if polled.is_pending() {
@@ -125,7 +130,7 @@ where
 {
     fn drop(&mut self) {
         let Some(future) = self.future.take() else { return };
-        // Outside a runtime there is nobody left to run it.
+        // Outside a runtime there is no executor to run it.
         if tokio::runtime::Handle::try_current().is_ok() {
             self.tasks.spawn(future);
         }
@@ -147,8 +152,9 @@ impl Tasks {
         self.0.spawn(future)
     }
 
-    /// A future that is run to its end whoever waits for it: when it is dropped before that, a task of its own goes on with it. Until then
-    /// it costs no task, and no other thread is woken for it. A panic in it goes on here, or ends that task.
+    /// A future that always runs to its end: if it is dropped before, a new task continues it.
+    /// Until then it needs no task and wakes no other thread. A panic in it continues here, or ends
+    /// that task.
     pub fn run_to_completion<F>(&self, future: F) -> RunToCompletion<F>
     where
         F: Future + Send + 'static,
@@ -166,8 +172,9 @@ impl Tasks {
         self.0.spawn_blocking(work)
     }
 
-    /// Runs work that would hold up an async thread on the blocking pool, and waits for it; on this thread when the runtime is going down
-    /// and takes no more. A panic in it goes on here.
+    /// Runs work that would block an async thread on the blocking pool, and waits for it. When the
+    /// runtime is shutting down and accepts no more work, it runs on this thread. A panic in it
+    /// continues here.
     pub async fn off_thread<T: Send + 'static>(&self, work: impl Fn() -> T + Clone + Send + 'static) -> T {
         match self.spawn_blocking(work.clone()).await {
             Ok(made) => made,
@@ -178,8 +185,8 @@ impl Tasks {
         }
     }
 
-    /// Runs blocking work once, on the blocking pool, and waits for it. Never ends when the runtime goes down before that. A panic in it goes
-    /// on here.
+    /// Runs blocking work once, on the blocking pool, and waits for it. Never completes when the
+    /// runtime shuts down before that. A panic in it continues here.
     pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         match self.spawn_blocking(work).await {
             Ok(made) => made,
@@ -190,7 +197,7 @@ impl Tasks {
         }
     }
 
-    /// Waits until every task has ended, at most `limit`.
+    /// Waits until every task has ended, for at most `limit`.
     pub async fn finish(&self, limit: Duration) -> Finish {
         self.0.close();
         match tokio::time::timeout(limit, self.0.wait()).await {

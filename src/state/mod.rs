@@ -1,8 +1,8 @@
-//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait for a yes, operations that go on, what was
-//! counted of tools.
+//! What outlives the process: last good manifests, preferences, operator decisions, calls that wait
+//! for approval, operations under way, and usage counts of tools.
 //!
-//! A write is acknowledged only when it is durable. A store never interprets what it keeps and never loses what it cannot read: that
-//! is moved aside and reported.
+//! A write is acknowledged only when it is durable. A store never interprets its content and never
+//! loses entries that it cannot read: they are moved aside and reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::model::{
 pub mod manifest;
 pub mod sqlite;
 
-/// Preferences that are kept at most. They outlive what they speak of and are all in memory and in every answer's making.
+/// The largest number of preferences. They outlive their targets, are all kept in memory, and are
+/// read for every answer.
 pub const PREFERENCES_MAX: usize = 10_000;
 
 /// Everything that was stored, read once at the start.
@@ -30,30 +31,30 @@ pub struct Restored {
     pub preferences: PreferenceSet,
     /// Operator decisions.
     pub decisions: Vec<(ScenarioName, TrustDecision)>,
-    /// Who had which name while waiting for an operator's yes.
+    /// The peers that had a name while they waited for an operator's approval.
     pub claims: Vec<(ScenarioName, PeerIdentity)>,
-    /// The last published revision, as text, and when it came to be.
+    /// The last published revision, as text, and its time of origin.
     pub revision: Option<(String, Timestamp)>,
-    /// Calls that need a human's yes, whatever became of them, in the order in which they were asked for.
+    /// Calls that need an approval, in every state, in the order of their requests.
     pub approvals: Vec<ApprovalRequest>,
-    /// Long-running operations, whatever became of them, in the order in which they were started.
+    /// Long-running operations, in every state, in the order of their start.
     pub operations: Vec<Operation>,
-    /// What was counted of tools, those called last first.
+    /// Usage counts of tools, those called last first.
     pub usage: Vec<(ToolId, ToolUsage)>,
-    /// What could not be read, and where it was moved.
+    /// Entries that could not be read, and where they were moved.
     pub findings: Vec<Finding>,
 }
 
 /// A scenario's last good manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredManifest {
-    /// The name it is filed under.
+    /// The name it is stored under.
     pub scenario: ScenarioName,
-    /// The base address it was asked at.
+    /// The base address it was polled at.
     pub url: String,
-    /// Who told of it.
+    /// The source that named it.
     pub source: SourceId,
-    /// Who answered there.
+    /// The peer that answered there.
     pub party: PeerIdentity,
     /// Whether its source vouched for the address.
     pub trusted: bool,
@@ -72,19 +73,19 @@ pub struct StoredManifest {
 pub enum Decision {
     /// Its address may be used although its source does not vouch for it.
     Trusted,
-    /// It is neither asked nor published.
+    /// It is neither polled nor published.
     Blocked,
 }
 
-/// A decision and whom it was taken for.
+/// A decision and the peer it was made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustDecision {
     /// What was decided.
     pub decision: Decision,
-    /// Who answered under the name when it was decided; without an address for a decision of an earlier version, which kept the name
-    /// alone.
+    /// The peer that answered under the name when the decision was made; without an address for a
+    /// decision of an earlier version, which stored the name alone.
     pub party: PeerIdentity,
-    /// Who told of it then; absent like the address.
+    /// The source that named it then; absent like the address.
     pub source: Option<SourceId>,
 }
 
@@ -93,31 +94,33 @@ pub struct TrustDecision {
 pub enum Write {
     /// Replaces a scenario's last good manifest, and its claim.
     Manifest(StoredManifest),
-    /// Replaces a scenario's claim to its name, and its last good manifest: of who waits for a yes, nothing else is kept.
+    /// Replaces a scenario's claim to its name, and its last good manifest: of a scenario that
+    /// waits for approval, only the claim is stored.
     Claim(ScenarioName, PeerIdentity),
-    /// Forgets a scenario's last good manifest and its claim.
+    /// Deletes a scenario's last good manifest and its claim.
     ForgetManifest(ScenarioName),
     /// Replaces the settings of a target in a scope; empty settings remove the preference.
     Preference(Scope, PreferenceTarget, Settings),
     /// Replaces or removes an operator's decision.
     Decision(ScenarioName, Option<TrustDecision>),
-    /// Replaces what is known of a call that needs a yes.
+    /// Replaces the state of a call that needs approval.
     Approval(Arc<ApprovalRequest>),
-    /// Forgets the call with this id.
+    /// Deletes the call with this id.
     ForgetApproval(Arc<str>),
-    /// Replaces what is known of an operation.
+    /// Replaces the state of an operation.
     Operation(Arc<Operation>),
-    /// Forgets the operation with this id.
+    /// Deletes the operation with this id.
     ForgetOperation(Arc<str>),
-    /// Replaces what was counted of a tool.
+    /// Replaces the usage counts of a tool.
     Usage(ToolId, ToolUsage),
-    /// Forgets what was counted of all tools but so many, those called last.
+    /// Deletes the usage counts of all tools except this many, those called last.
     TrimUsage(usize),
-    /// Remembers the published revision and when it came to be.
+    /// Stores the published revision and its time of origin.
     Revision(String, Timestamp),
 }
 
-/// Why something could not be stored or read. A change that is answered with this is not in force; nothing of it is half applied.
+/// Why data could not be stored or read. A change that fails with this error is not active, and no
+/// part of it is applied.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what} in `{place}`: {message}")]
 pub struct StateError {
@@ -125,18 +128,19 @@ pub struct StateError {
     pub what: &'static str,
     /// The file or address.
     pub place: String,
-    /// What happened, and what to do about it.
+    /// The cause, and the next step.
     pub message: String,
-    /// What kind of trouble it is.
+    /// The kind of the failure.
     pub kind: StateErrorKind,
 }
 
-/// What keeps something from being stored.
+/// Why data could not be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateErrorKind {
     /// There is no room on the disk.
     Full,
-    /// The place cannot be written to: it is read-only, locked by another program, damaged, or its disk fails.
+    /// The file cannot be written: it is read-only, locked by another program, damaged, or its disk
+    /// fails.
     Unwritable,
     /// Anything else.
     Other,
@@ -148,12 +152,12 @@ impl StateError {
         Self { what, place: place.display().to_string(), message, kind: StateErrorKind::Other }
     }
 
-    /// The same, of this kind.
+    /// The same error with this kind.
     fn with_kind(self, trouble: StateErrorKind) -> Self {
         Self { kind: trouble, ..self }
     }
 
-    /// The same, of the kind that an error of the file system shows.
+    /// The same error with the kind that a file system error shows.
     fn with_io_kind(self, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         match error.kind() {
@@ -164,7 +168,7 @@ impl StateError {
     }
 }
 
-/// Keeps what outlives the process.
+/// Stores what outlives the process.
 pub trait StateStore: Send + Sync {
     /// Reads everything. Entries that cannot be read become findings; they are not deleted.
     fn load(&self) -> BoxFuture<'_, Result<Restored, StateError>>;

@@ -120,7 +120,7 @@ fn scenarios_are_a_table_with_the_reason_for_each_state() {
     let lines = rows(&out);
     assert_eq!(lines[0], ["SCENARIO", "STATE", "TOOLS", "OFF", "BAD", "LAST ANSWER", "NEXT ASK", "FROM", "WHY"]);
     assert_eq!(lines[1][..6], ["dead", "connecting", "0", "0", "0", "-"]);
-    assert_eq!(lines[1][8], format!("never answered yet: connection to {dead}/api/v1/tools was refused"));
+    assert_eq!(lines[1][8], format!("not working yet: connection to {dead}/api/v1/tools was refused"));
     assert_eq!(lines[2][..5], ["notes", "live", "1", "0", "0"]);
     assert!(lines[2][5].ends_with(" ago") && lines[2][6].starts_with("in "), "{out}");
 

@@ -65,12 +65,12 @@ fn each_line_is_an_object_with_known_fields() {
     let started = said("started").unwrap_or_else(|| panic!("{log}"));
     assert_eq!((&started["level"], &started["target"]), (&"INFO".into(), &"callsheet::cli::serve".into()));
     assert!(started["configuration"].as_str().unwrap().ends_with("callsheet.toml"), "{started}");
-    assert_eq!(said("asked to stop").unwrap()["signal"], "SIGTERM");
+    assert_eq!(said("stop requested").unwrap()["signal"], "SIGTERM");
     // S4-11 to S4-13, S4-22: who was discovered, with how many tools, and who cannot be asked, and why; each once.
     let known = said("the tools of a scenario are known").unwrap_or_else(|| panic!("{log}"));
     assert_eq!((&known["scenario"], &known["tools"], &known["level"]), (&"notes".into(), &1.into(), &"INFO".into()));
     let failing: Vec<_> =
-        lines.iter().filter(|line| line["message"] == "a scenario cannot be asked for its tools").collect();
+        lines.iter().filter(|line| line["message"] == "fetching the tools of a scenario failed").collect();
     assert_eq!(failing.len(), 1, "{failing:#?}");
     assert_eq!((&failing[0]["scenario"], &failing[0]["level"]), (&"gone".into(), &"WARN".into()));
     assert!(failing[0]["error"].as_str().unwrap().contains("refused"), "{}", failing[0]);

@@ -31,7 +31,7 @@ fn serves_until_sigterm_and_ends_with_zero() {
     assert_eq!(code, Some(0), "{log}");
     assert!(TcpStream::connect(&address).is_err());
     // What is logged goes to standard error, and a file of it holds no colours.
-    for told in ["started configuration=", "asked to stop signal=\"SIGTERM\"", "stopped"] {
+    for told in ["started configuration=", "stop requested signal=\"SIGTERM\"", "stopped"] {
         assert!(log.contains(told), "{told}: {log}");
     }
     assert!(!log.contains('\u{1b}'), "{log}");

@@ -34,7 +34,7 @@ async fn a_large_answer_waits_with_its_reason_and_is_read_once_it_is_trusted() {
     }
     let health = daemon.send("GET", "/api/v1/scenarios/large").await.json();
     let reason = health["reason"].as_str().unwrap();
-    for part in [&told[..], &["waits for an operator's yes", "`callsheet block large`"]].concat() {
+    for part in [&told[..], &["waits for an operator's approval", "`callsheet block large`"]].concat() {
         assert!(reason.contains(part), "{part} is missing in {reason}");
     }
     assert_eq!(server.count(), 1, "it is not asked again soon");

@@ -57,7 +57,7 @@ async fn the_floor_holds_however_short_the_lifetime_is() {
     sheet.until_state("files", ScenarioState::Live).await;
     let stale = sheet.until_state("files", ScenarioState::Stale).await;
     let shown = health(&stale, "files");
-    assert_eq!(shown.reason, "its last answer is no longer fresh");
+    assert_eq!(shown.reason, "its last answer is out of date");
     assert_eq!((server.count(), listed(&stale)), (1, vec!["read".to_owned()]));
     assert!(shown.since >= shown.freshness.unwrap().fresh_until, "stale when the lifetime is over: {shown:?}");
     assert!((2.5..2.7).contains(&next_in(&shown)), "{shown:?}");

@@ -67,7 +67,7 @@ async fn within_grace_a_failing_scenario_keeps_its_tools() {
         assert_eq!(state, expected, "after {failures} failures");
     }
     let shown = health(&failing, "files");
-    assert!(shown.reason.starts_with("the last 5 asks failed: connection to http://"), "{}", shown.reason);
+    assert!(shown.reason.starts_with("the last 5 polls failed: connection to http://"), "{}", shown.reason);
     assert_eq!(listed(&failing), ["read"]);
     assert_eq!(failing.catalog.revision(), live.catalog.revision(), "health never enters the revision");
     assert!(findings(&failing, FindingCode::Withdrawn).is_empty());
@@ -96,7 +96,7 @@ async fn after_three_failures_and_grace_its_tools_go_and_their_names_stay() {
     let [withdrawn] = &findings(&down, FindingCode::Withdrawn)[..] else { panic!("one finding expected") };
     assert_eq!(withdrawn.scenario, Some(name("files")));
     assert!(withdrawn.message.contains("its 2 tools are withdrawn"), "{withdrawn:?}");
-    assert!(withdrawn.message.contains("asks failed: connection to http://"), "{withdrawn:?}");
+    assert!(withdrawn.message.contains("polls failed: connection to http://"), "{withdrawn:?}");
     let shown = health(&down, "files");
     assert_eq!((shown.tools.published, shown.last_error.as_ref().unwrap().kind.as_str()), (0, "refused"));
 

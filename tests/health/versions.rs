@@ -282,7 +282,7 @@ async fn a_scenario_that_comes_back_from_down_with_another_version_gets_no_tools
     assert!(listed(&refused).is_empty(), "only a good answer brings them back");
     server.close().await;
     let down = sheet.until_state("files", ScenarioState::Down).await;
-    assert!(health(&down, "files").reason.contains("asks failed: connection to"), "{:?}", health(&down, "files"));
+    assert!(health(&down, "files").reason.contains("polls failed: connection to"), "{:?}", health(&down, "files"));
     rewrite(&server, "\"1.0\"");
     server.open();
     sheet.until_listed(&["read"]).await;

@@ -64,10 +64,10 @@ fn a_killed_scenario_is_withdrawn_when_grace_is_over_and_not_before() {
     let after = killed.elapsed();
     // The last good answer was at most one ask before the end.
     assert!(after >= Duration::from_secs(2), "withdrawn {after:?} after its end: {health}");
-    assert!(reason(&health).contains("asks failed"), "{health}");
+    assert!(reason(&health).contains("polls failed"), "{health}");
     assert!(daemon.tools().is_empty(), "{health}");
     let findings = daemon.findings().join("\n");
-    assert!(findings.contains("asks failed"), "nothing leaves the list without a finding: {findings}");
+    assert!(findings.contains("polls failed"), "nothing leaves the list without a finding: {findings}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_silent_cut_shorter_than_the_record_lives_takes_nothing_away() {
     // Its records live for two minutes, and nobody is told.
     lab.cut(&lab.hosts[1]);
     let health = daemon.within(NOTICED, "library", "stale");
-    assert!(reason(&health).contains("asks failed"), "{health}");
+    assert!(reason(&health).contains("polls failed"), "{health}");
     holds_for(Duration::from_secs(3), "its tools in the list", || daemon.tools() == ["library_find"]);
     lab.heal(&lab.hosts[1]);
     let health = daemon.within(HEALED, "library", "live");

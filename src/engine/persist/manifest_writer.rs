@@ -1,7 +1,8 @@
-//! Writes last good manifests behind the engine's back: nobody waits for them, and what comes in a burst goes out in few writes.
+//! Stores last good manifests beside the loop: no client waits for these writes, and a burst of
+//! them is stored in few transactions.
 //!
-//! Manifests become text here, beside the loop and the async threads: in a first sweep of 1,000 scenarios that work, done in the loop,
-//! would hold up every answer behind it.
+//! Manifests are converted to text here, outside the loop and the async threads: in a first sweep
+//! of 1,000 scenarios, that work would otherwise delay every following answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,30 +16,33 @@ use crate::model::{Manifest, PeerIdentity, ScenarioName};
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::{StateStore, StoredManifest, Write, manifest};
 
-/// Writes are gathered until none comes for so long: a first sweep has the processor and the disk to itself.
+/// Writes are gathered until none comes for this long, so that a first sweep has the processor and
+/// the disk to itself.
 const GATHER: Duration = Duration::from_millis(500);
-/// But no longer than this: what a crash costs at most, and all of it can be asked for again.
+/// The longest time of gathering: a crash loses at most this much, and all of it can be fetched
+/// again.
 const LONGEST: Duration = Duration::from_secs(5);
-/// Manifests written in one save, which bounds the texts in memory: about 5 MB of usual ones.
+/// The number of manifests written in one save, which bounds the texts in memory: about 5 MB of
+/// usual ones.
 const BATCH: usize = 256;
 
-/// Something to be saved.
+/// A write to be done.
 pub(in crate::engine) enum SaveRequest {
-    /// A scenario's last good manifest, which becomes the document of what goes with it.
+    /// A scenario's last good manifest; its text becomes the document of the other value.
     Manifest(Arc<Manifest>, Box<StoredManifest>),
-    /// Of a scenario only who has its name is to be kept.
+    /// Only the peer that has the scenario's name is to be stored.
     Claim(ScenarioName, PeerIdentity),
-    /// Nothing of a scenario is to be kept any more.
+    /// All data of a scenario is to be deleted.
     Forget(ScenarioName),
-    /// The published revision, and since when.
+    /// The published revision and its time of origin.
     Revision(String, Timestamp),
 }
 
-/// The last of each subject: a scenario's manifest, or the revision.
+/// The last write of each subject: a scenario's manifest, or the revision.
 type SaveBatch = BTreeMap<Option<ScenarioName>, SaveRequest>;
 
 impl SaveRequest {
-    /// What a later one replaces.
+    /// The subject; a later write with the same subject replaces this one.
     fn subject(&self) -> Option<ScenarioName> {
         match self {
             Self::Manifest(_, stored) => Some(stored.scenario.clone()),
@@ -59,7 +63,7 @@ impl SaveRequest {
     }
 }
 
-/// Where saves come from and go to.
+/// Receives writes and stores them.
 pub(in crate::engine) struct ManifestWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
     pub(in crate::engine) saves: mpsc::Receiver<SaveRequest>,
@@ -69,8 +73,9 @@ pub(in crate::engine) struct ManifestWriter {
 }
 
 impl ManifestWriter {
-    /// Saves what comes until the engine is gone and nothing is left: what was queued before a stop is not lost by it. A failure is
-    /// told as an event; the next save tells when it works again.
+    /// Stores writes until the engine is gone and the queue is empty: a stop does not lose queued
+    /// writes. A failure is sent as an event; the event of the next save shows when storing works
+    /// again.
     pub(in crate::engine) async fn run(mut self, stop: Stop) {
         while let Some(first) = self.saves.recv().await {
             let mut gathered = self.gather(first, &stop).await;
@@ -82,7 +87,8 @@ impl ManifestWriter {
         }
     }
 
-    /// What comes within the time to gather. A stop ends the waiting; what was queued before it is still taken.
+    /// Collects the writes of the gathering time. A stop ends the waiting; writes queued before it
+    /// are still taken.
     async fn gather(&mut self, first: SaveRequest, stop: &Stop) -> SaveBatch {
         let mut gathered = SaveBatch::from([(first.subject(), first)]);
         let begun = self.clock.now();
@@ -103,10 +109,10 @@ impl ManifestWriter {
         let scenarios = batch.iter().filter(|(_, save)| matches!(save, SaveRequest::Manifest(..)));
         let scenarios = scenarios.filter_map(|(scenario, _)| scenario.clone()).collect();
         let written = self.tasks.spawn_blocking(|| batch.into_values().map(SaveRequest::write).collect());
-        // It fails only when the runtime goes down, and then nothing can be saved.
+        // It fails only when the runtime is shutting down, and then no write is possible.
         let Ok(writes) = written.await else { return };
         let result = self.store.save(writes).await;
-        // Fails only when the engine is gone; what it left to be saved is saved all the same.
+        // Fails only when the engine is gone; the remaining writes are still stored.
         let _ = self.events.send(EngineEvent::ManifestsSaved(result, scenarios)).await;
     }
 }

@@ -1,5 +1,6 @@
-//! What outlives the process: manifests and claims (`archive`), what operators and users decide (`keeper`), and what was stored before
-//! (`restore`). The archive writes behind the loop, the keeper before it.
+//! What outlives the process: manifests and claims (`manifest_writer`), changes by operators and
+//! users (`mutations`), and the data stored before (`restore`). Manifests are written after the
+//! loop has applied them, mutations before.
 
 pub(super) mod manifest_writer;
 pub(super) mod mutations;

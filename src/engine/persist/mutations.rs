@@ -1,5 +1,6 @@
-//! The keeper of what operators and users decide: each change is made durable first, then told to the engine, and acknowledged when
-//! the engine has published it. A slow disk holds up the one who asked for a change, never the list.
+//! Changes by operators and users: each one is made durable first, then sent to the engine, and
+//! acknowledged when the engine has published it. A slow disk delays the client that requested a
+//! change, never the list.
 
 use std::sync::Arc;
 
@@ -11,14 +12,15 @@ use crate::model::{Health, PreferenceSet, PreferenceTarget, ScenarioName, Scope,
 use crate::runtime::Stop;
 use crate::state::{PREFERENCES_MAX, StateStore, TrustDecision, Write};
 
-/// A change that somebody asked for.
+/// A change that a client requested.
 #[derive(Debug)]
 pub(in crate::engine) enum Mutation {
     Prefer(Vec<(Scope, PreferenceTarget, SettingsPatch)>, ReplySender<Vec<Settings>>),
     Decide(ScenarioName, Option<TrustDecision>, ReplySender<Arc<Health>>),
 }
 
-/// Works off operations one after the other, so that two changes of the same preference cannot lose each other.
+/// Handles changes one after the other, so that two changes of the same preference cannot overwrite
+/// each other.
 pub(in crate::engine) struct MutationWriter {
     pub(in crate::engine) store: Arc<dyn StateStore>,
     pub(in crate::engine) preferences: Arc<PreferenceSet>,
@@ -27,7 +29,7 @@ pub(in crate::engine) struct MutationWriter {
 }
 
 impl MutationWriter {
-    /// Runs until `stop`, or until nobody can ask any more. An operation that was taken is finished.
+    /// Runs until `stop`, or until all senders are gone. A change that was begun is finished.
     pub(in crate::engine) async fn run(mut self, stop: Stop) {
         loop {
             let operation = tokio::select! {
@@ -47,7 +49,7 @@ impl MutationWriter {
         }
     }
 
-    /// All of the changes, in one write, or none of them.
+    /// Makes all of the changes in one write, or none of them.
     async fn prefer(
         &mut self,
         changes: Vec<(Scope, PreferenceTarget, SettingsPatch)>,

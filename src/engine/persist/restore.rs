@@ -1,4 +1,4 @@
-//! What the store remembers becomes the first records, so that the list is there before anyone was asked.
+//! Makes the first scenarios from the stored data, so that the list is available before any poll.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::protocols::tool_discovery::{self, Decoded};
 use crate::runtime::tasks;
 use crate::state::{StoredManifest, TrustDecision, manifest};
 
-/// Bytes of the text of what is wrong with a stored manifest. That text may quote a whole value of it.
+/// The largest number of bytes of an error text about a stored manifest; the text may quote a whole
+/// value.
 const MOST_ERROR_BYTES: usize = 300;
 
-/// Scenarios of stored manifests, and what could not be read.
+/// The scenarios of stored manifests, and findings about those that could not be read.
 pub(in crate::engine) fn records(
     stored: Vec<StoredManifest>,
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
@@ -46,8 +47,8 @@ pub(in crate::engine) fn records(
     (records, findings)
 }
 
-/// Scenarios of those whom an operator decided about and nothing is stored of: the decision is to be seen, and can be taken back, also
-/// while no source names them.
+/// The scenarios that are known only by an operator's decision: the decision stays visible and can
+/// be removed, also while no source names them.
 pub(in crate::engine) fn decided(
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
     records: &mut ScenarioMap,
@@ -79,7 +80,8 @@ fn record(
         received_at: stored.received_at,
     };
     let held = AcceptedManifest {
-        // Its answer stays what is known for as long as the scenario does not change, however often that is polled.
+        // The decoded manifest stays in use as long as the scenario does not change, however often
+        // it is polled.
         manifest: Arc::new(manifest),
         quarantined: stored.quarantined + quarantined,
         findings: findings.into_iter().map(|finding| finding.of_scenario(&stored.scenario)).collect(),
@@ -88,7 +90,7 @@ fn record(
         freshness,
     };
     let party = stored.party.origin.is_some().then(|| stored.party.clone());
-    // A document of which something is left out now is stored again after the next good answer.
+    // If parts of a document were left out, it is stored again after the next good answer.
     let is_stored = quarantined == 0;
     let mut record = Scenario::new(stored.scenario.clone(), stored.source, stored.trusted, 0, now);
     record.restore(held, party, protocols.by_id(&stored.protocol), is_stored, rulings);

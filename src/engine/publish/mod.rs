@@ -30,33 +30,37 @@ use crate::model::{
 use crate::runtime::Clock;
 use crate::state::StateError;
 
-/// Revisions whose time of origin is remembered, so that a catalog that returns to an earlier content returns to its bytes too.
+/// The number of revisions whose time of origin is remembered, so that a catalog that returns to an
+/// earlier content gets the same bytes again.
 const REVISIONS: usize = 64;
 
-/// After a snapshot the next one waits this many times as long as that one took to make, so that a burst goes out together and publishing
-/// takes a tenth of the time at most: one snapshot for each of 1,000 answers took a third of the processor time of the sweep. A change
-/// that comes alone goes out at once.
+/// After a snapshot the next one waits this many times as long as that one took to make. A burst is
+/// then published together, and publishing takes at most a tenth of the time: one snapshot for each
+/// of 1,000 answers took a third of the processor time of the sweep. A single change is published
+/// at once.
 const PAUSE: u32 = 9;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// The same while scenarios are awaited that were not asked yet: each catalog of a first sweep copies what it shares with the next one, and
-/// no client waits for any but the last, which is out at once ([`SnapshotPublisher::hurry`]).
+/// The same factor while scenarios are awaited that were not polled yet. Each catalog of a first
+/// sweep copies what it shares with the next one, and no client waits for any but the last, which
+/// is published at once ([`SnapshotPublisher::hurry`]).
 const SWEEP_PAUSE: u32 = 30;
 const LONGEST_SWEEP_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long changes that no client waits for may gather: the times of polls that brought no change.
+/// How long changes that no client waits for may be gathered: the times of polls that brought no
+/// change.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Runs once the next snapshot is out.
+/// Runs once the next snapshot is published.
 type AfterPublish = Box<dyn FnOnce(&Snapshot) + Send>;
 
-/// Owns what is published.
+/// Owns all that is published.
 pub(in crate::engine) struct SnapshotPublisher {
     writer: CatalogWriter,
     catalog: catalog::Catalog,
-    /// Offers that the catalog gets with the next snapshot.
+    /// Changed offers for the next snapshot.
     offers: BTreeMap<ScenarioName, Option<Offer>>,
-    /// Before this, no further snapshot goes out.
+    /// No further snapshot is published before this time.
     next: Instant,
     clock: Clock,
     health: OrdMap<ScenarioName, Arc<Health>>,
@@ -65,14 +69,14 @@ pub(in crate::engine) struct SnapshotPublisher {
     revisions: VecDeque<(String, Timestamp)>,
     sequence: u64,
     turns: StateTransitions,
-    /// Scenarios whose health, and whose route, has to be published anew.
+    /// Scenarios whose health and route have to be published again.
     dirty: BTreeSet<ScenarioName>,
     changed: bool,
-    /// Until when the rest of what is dirty may wait.
+    /// Until when the other dirty entries may wait.
     quiet_until: Option<Instant>,
     stored: Vec<Finding>,
     sources: Vec<Finding>,
-    /// Of scenarios that have any.
+    /// The findings of scenarios that have any.
     scenarios: BTreeMap<ScenarioName, Vec<Finding>>,
     findings_changed: bool,
     save_failed: Option<StateError>,
@@ -156,13 +160,13 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Puts other preferences in force.
+    /// Activates other preferences.
     pub(in crate::engine) fn prefer(&mut self, preferences: Arc<PreferenceSet>) {
         self.catalog = self.catalog.with(Change::Preferences(preferences));
         self.changed = true;
     }
 
-    /// This scenario's health has to be published anew.
+    /// Marks a scenario's health to be published again.
     pub(in crate::engine) fn mark_dirty(&mut self, name: &ScenarioName) {
         self.dirty.insert(name.clone());
         self.changed = true;
@@ -174,45 +178,45 @@ impl SnapshotPublisher {
         self.quiet_until.get_or_insert(now.mono + QUIET);
     }
 
-    /// A scenario's state changed; it is told with the next snapshot.
+    /// Records a change of state; its event is sent with the next snapshot.
     pub(in crate::engine) fn record_transition(&mut self, turn: StateTransition) {
         self.mark_dirty(&turn.name);
         log::turned(&turn);
         self.turns.push(turn);
     }
 
-    /// Every scenario's health has to be published anew.
+    /// Marks the health of every scenario to be published again.
     pub(in crate::engine) fn mark_all_dirty<'a>(&mut self, names: impl Iterator<Item = &'a ScenarioName>) {
         self.dirty.extend(names.cloned());
         self.changed = true;
     }
 
-    /// A scenario is not known any more.
+    /// Removes a scenario that is no longer known.
     pub(in crate::engine) fn forget(&mut self, name: &ScenarioName) {
         self.offers.insert(name.clone(), None);
         self.findings_changed |= self.scenarios.remove(name).is_some() | self.unarchived.remove(name);
         self.mark_dirty(name);
     }
 
-    /// What the sources have to say now.
+    /// Replaces the findings of the sources.
     pub(in crate::engine) fn source_findings(&mut self, findings: Vec<Finding>) {
         self.findings_changed |= self.sources != findings;
         self.sources = findings;
     }
 
-    /// Whether the daemon is isolated now.
+    /// Sets whether the daemon is isolated.
     pub(in crate::engine) fn set_isolated(&mut self, isolated: Option<Isolated>) {
         self.findings_changed |= self.isolated != isolated;
         self.isolated = isolated;
     }
 
-    /// How the daemon stands to its configuration now.
+    /// Sets the state of the configuration.
     pub(in crate::engine) fn configuration(&mut self, state: Arc<ConfigState>) {
         self.findings_changed = true;
         self.configuration = Some(state);
     }
 
-    /// Puts what another configuration says of names and profiles in force.
+    /// Applies the names and profiles of another configuration.
     pub(in crate::engine) fn configure(&mut self, before: &Config, now: &Config) {
         if before.naming != now.naming {
             self.catalog = self.catalog.with(Change::Naming(now.naming));
@@ -223,7 +227,7 @@ impl SnapshotPublisher {
         self.changed = true;
     }
 
-    /// What there is to say of a scenario now.
+    /// Replaces the findings of a scenario.
     pub(in crate::engine) fn scenario_findings(&mut self, name: &ScenarioName, findings: &[Finding]) {
         let before = if findings.is_empty() {
             self.scenarios.remove(name)
@@ -233,37 +237,37 @@ impl SnapshotPublisher {
         self.findings_changed |= before.unwrap_or_default() != findings;
     }
 
-    /// A save of manifests ended.
+    /// Records the result of a save of manifests.
     pub(in crate::engine) fn record_save_result(&mut self, error: Option<StateError>) {
         self.findings_changed |= self.save_failed.is_some() != error.is_some();
         self.save_failed = error;
     }
 
-    /// Whether a scenario's manifest was queued to be saved.
+    /// Records whether a scenario's manifest was queued to be saved.
     pub(in crate::engine) fn queued(&mut self, name: &ScenarioName, queued: bool) {
         let changed = if queued { self.unarchived.remove(name) } else { self.unarchived.insert(name.clone()) };
         self.findings_changed |= changed;
     }
 
-    /// Runs `act` once the next snapshot is out.
+    /// Runs `act` once the next snapshot is published.
     pub(in crate::engine) fn after_publish(&mut self, act: impl FnOnce(&Snapshot) + Send + 'static) {
         self.after.push(Box::new(act));
         self.changed = true;
     }
 
-    /// When the next snapshot goes out; nothing when nothing changed.
+    /// When the next snapshot is published; `None` when there are no changes.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
         let awaited = self.changed || self.findings_changed;
         if awaited { Some(self.next) } else { self.quiet_until.map(|at| at.max(self.next)) }
     }
 
-    /// The next snapshot need not wait.
+    /// Publishes the next snapshot without waiting.
     pub(in crate::engine) fn hurry(&mut self, now: Now) {
         self.next = self.next.min(now.mono);
     }
 
-    /// Publishes what changed, if anything did and the latest snapshot is old enough. `sweeping` says whether scenarios are awaited that were
-    /// not asked yet.
+    /// Publishes the changes, if there are any and the latest snapshot is old enough. `sweeping`
+    /// says whether scenarios are awaited that were not polled yet.
     pub(in crate::engine) fn publish_when_due(&mut self, records: &ScenarioMap, sweeping: bool, now: Now) {
         if self.due().is_some_and(|due| due <= now.mono) {
             let begun = self.clock.now();
@@ -274,7 +278,7 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Publishes what changed, if anything did.
+    /// Publishes the changes, if there are any.
     pub(in crate::engine) fn publish(&mut self, records: &ScenarioMap, now: Now) {
         if self.due().is_none() {
             return;
@@ -285,7 +289,7 @@ impl SnapshotPublisher {
         }
         let dirty = std::mem::take(&mut self.dirty);
         if !dirty.is_empty() {
-            // Before the snapshot: whoever sees a tool in it finds the way to it.
+            // Before the snapshot, so that a client that sees a tool in it finds the route to it.
             self.routes.change(records, dirty.iter());
         }
         for name in dirty {
@@ -323,7 +327,7 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Gives the revision its time of origin.
+    /// Sets the time of origin of the revision.
     fn stamp_revision(&mut self, now: Now) {
         let revision = self.catalog.revision().to_string();
         if self.revisions.back().is_some_and(|(newest, _)| *newest == revision) {
@@ -332,7 +336,8 @@ impl SnapshotPublisher {
         let known = self.revisions.iter().position(|(known, _)| *known == revision);
         let entry = known.and_then(|at| self.revisions.remove(at)).unwrap_or((revision, now.wall));
         self.generated_at = entry.1;
-        // A full queue costs the next start this revision's time, nothing else.
+        // If the queue is full, the next start lacks the time of this revision; nothing else is
+        // lost.
         let _ = self.saves.try_send(SaveRequest::Revision(entry.0.clone(), entry.1));
         self.revisions.push_back(entry);
         if self.revisions.len() > REVISIONS {
@@ -349,7 +354,7 @@ impl SnapshotPublisher {
             findings.push(Finding::new(FindingCode::Isolated, isolated.reason()).hint(hint));
         }
         if let Some(error) = &self.save_failed {
-            let hint = "the daemon goes on; what is not stored is asked for again after a restart";
+            let hint = "the daemon continues; manifests that are not stored are fetched again after a restart";
             findings.push(Finding::new(FindingCode::StateFailed, error.to_string()).hint(hint));
         }
         findings.extend(self.unarchived.iter().map(|name| {
@@ -370,7 +375,8 @@ fn same(manifest: &Arc<Manifest>, standing: &Visibility, offer: &Offer) -> bool 
     Arc::ptr_eq(manifest, &offer.manifest) && same_standing(standing, &offer.visibility)
 }
 
-/// Reasons change with each failure; the list does not care while the kind is the same, and findings follow at the next real change.
+/// Reasons change with each failure. The list does not depend on them while the kind is the same,
+/// and findings follow with the next real change.
 fn same_standing(a: &Visibility, b: &Visibility) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
@@ -380,7 +386,7 @@ fn counts(entry: Option<&Arc<CatalogEntry>>, record: &Scenario) -> ToolCounts {
     let offered = record.held().map_or(0, |held| held.manifest.tools.len());
     let Some(entry) = entry else { return ToolCounts { offered, quarantined, ..ToolCounts::default() } };
     let disabled = entry.tools.iter().filter(|tool| !tool.effective.enabled).count();
-    // Internal tools are neither: they are in no list.
+    // Internal tools do not count: they are in no list.
     let published = if entry.is_published() { entry.listed.len() } else { 0 };
     ToolCounts { offered, published, disabled, quarantined }
 }

@@ -17,38 +17,42 @@ use crate::model::{Finding, FindingCode, PeerIdentity, SCENARIO_NAME_MAX, Scenar
 
 pub(in crate::engine) mod reconciler;
 
-/// All sources' sets as one.
+/// The merged endpoint sets of all sources.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct MergedEndpoints {
-    /// One place per scenario.
+    /// One assignment per scenario.
     pub(in crate::engine) assignments: BTreeMap<ScenarioName, Assignment>,
-    /// What the sources said of themselves, and what was left out in merging.
+    /// The findings of the sources, and those about endpoints that were left out.
     pub(in crate::engine) findings: Vec<Finding>,
 }
 
-/// Who is known by a name, whether or not a source names them now.
+/// The peer that is known by a name, whether or not a source names it now.
 #[derive(Debug, Clone)]
 pub(in crate::engine) struct NameHolder {
-    /// Who.
+    /// The peer.
     pub(in crate::engine) party: PeerIdentity,
-    /// Whether they may still answer where they were: a source that stopped naming them gives a hint, not proof.
+    /// Whether the peer may still answer where it was: a source that stopped naming it is a hint,
+    /// not proof.
     pub(in crate::engine) lives: bool,
-    /// Who has the name meanwhile, waiting for a yes of their own.
+    /// Another peer that has the name meanwhile and waits for its own approval.
     pub(in crate::engine) pending_claimant: Option<PeerIdentity>,
 }
 
-/// Who is known by which name.
+/// Which peer is known by which name.
 pub(in crate::engine) type NameHolders = BTreeMap<ScenarioName, NameHolder>;
 
-/// Merges the sets. The first of the order below that names a scenario, has an address or an identity wins it:
+/// Merges the sets. When several endpoints claim a scenario, an address or an identity, the first
+/// in this order wins:
 ///
-/// 1. what a source vouches for, in the order of sources, so that nothing found on the network displaces it;
-/// 2. who already has a name, where they are known to be;
-/// 3. everyone else.
+/// 1. endpoints that a source vouches for, in the order of sources, so that an endpoint found on
+///    the network cannot displace them;
+/// 2. peers that already have a name, at the endpoint where they are known to be;
+/// 3. all others.
 ///
-/// An identity is one scenario, whatever it calls itself, and keeps the name it is known by. A name that another party holds is not given
-/// to a stranger, whether that party is named now or not: the stranger gets a name of its own, made from the announced one and its
-/// identity (or address), so that it is the same in every order of arrival.
+/// An identity is one scenario, whatever name it announces, and it keeps the name it is known by. A
+/// name that another peer holds is not given to a new peer, whether the holder is named now or not.
+/// The new peer gets a name made from the announced one and its identity (or address), so that the
+/// result does not depend on the order of arrival.
 pub(in crate::engine) fn merge(
     sets: &BTreeMap<SourceId, EndpointSet>,
     known: &NameHolders,
@@ -60,7 +64,7 @@ pub(in crate::engine) fn merge(
         merge.roster.findings.extend(set.findings.iter().cloned());
         candidates.extend(set.endpoints.values().map(|endpoint| EndpointCandidate::new(*source, endpoint)));
     }
-    // Stable, so that what is equal stays in the order of sources and their endpoints.
+    // The sort is stable, so equal candidates stay in the order of sources and their endpoints.
     candidates.sort_by_cached_key(|candidate| merge.rank(candidate));
     for candidate in candidates {
         merge.take(candidate);
@@ -68,7 +72,7 @@ pub(in crate::engine) fn merge(
     merge.finish()
 }
 
-/// An endpoint on its way to a place.
+/// An endpoint that is being assigned.
 struct EndpointCandidate {
     source: SourceId,
     endpoint: Endpoint,
@@ -115,7 +119,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The name a party is known by.
+    /// The name that the candidate's peer is known by.
     fn home(&self, candidate: &EndpointCandidate) -> Option<(&'a ScenarioName, &'a NameHolder)> {
         let party = &candidate.party;
         let by_identity = party.identity.as_deref().and_then(|identity| self.identities.get(identity));
@@ -148,7 +152,7 @@ impl<'a> Merge<'a> {
         };
         if let Some(owner) = self.taken_addresses.get(&key) {
             if let Some(identity) = &candidate.party.identity {
-                // Where else this identity is, it is the same scenario.
+                // Other endpoints of this identity are the same scenario.
                 self.taken_identities.entry(Arc::clone(identity)).or_insert_with(|| owner.clone());
             }
             if *owner != claimed {
@@ -167,7 +171,7 @@ impl<'a> Merge<'a> {
             && holder.party.same_identity(&candidate.party)
             && !holder.party.same_host(&candidate.party)
         {
-            // Only once the one that is known is really gone may its identity turn up elsewhere.
+            // The identity may appear elsewhere only once the known endpoint is really gone.
             self.roster.findings.push(shadowed_identity(name, &candidate));
             return;
         }
@@ -195,10 +199,11 @@ impl<'a> Merge<'a> {
             .insert(name, Assignment { source: candidate.source, endpoint: Arc::new(candidate.endpoint) });
     }
 
-    /// The name a candidate gets; nothing when it is a scenario that already has its place.
+    /// The name that a candidate gets; `None` when it is a scenario that already has an assignment.
     fn named(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
         let free = |name: &ScenarioName| !self.roster.assignments.contains_key(name);
-        // What a source vouches for without an identity is what the source calls it.
+        // An endpoint that a source vouches for and that has no identity gets the name that the
+        // source gives it.
         if (!candidate.vouched || candidate.party.identity.is_some())
             && let Some((home, _)) = self.home(candidate)
             && free(home)
@@ -214,18 +219,19 @@ impl<'a> Merge<'a> {
         let theirs = if candidate.vouched {
             holder.lives && identities.iter().all(|identity| identity.is_some())
         } else {
-            // Without identities there is nothing better than the host to know a restarted scenario by.
+            // Without identities, the host is the best sign that a scenario was restarted.
             let kin = identities.iter().all(|identity| identity.is_none()) && holder.party.same_host(&candidate.party);
             holder.lives || !kin
         };
         if theirs { self.own_name(candidate, claimed) } else { Some(claimed.clone()) }
     }
 
-    /// A name that nobody else can have but by the same identity (or address): the announced one with a short hash of it.
+    /// A name that only the same identity (or address) can have: the announced name with a short
+    /// hash of it.
     fn own_name(&self, candidate: &EndpointCandidate, claimed: &ScenarioName) -> Option<ScenarioName> {
         let seed = candidate.party.identity.as_deref().map_or_else(|| address_key(&candidate.endpoint), str::to_owned);
         let hash = format!("{:032x}", xxh3_128(seed.as_bytes()));
-        // The second is for who found another seed of the same short hash.
+        // The longer hash is for a peer that found another seed with the same short hash.
         [&hash[..8], &hash[..]].into_iter().find_map(|hash| {
             let room = SCENARIO_NAME_MAX.saturating_sub(hash.len() + 1);
             let name: ScenarioName =
@@ -237,7 +243,7 @@ impl<'a> Merge<'a> {
         })
     }
 
-    /// Says why a scenario is not called what it announces, when that is because of another one.
+    /// Reports that a scenario does not get its announced name because of another scenario.
     fn renamed(&self, name: &ScenarioName, claimed: &ScenarioName, candidate: &EndpointCandidate) -> Option<Finding> {
         let placed = self.roster.assignments.get(claimed).map(|place| trust::party(&place.endpoint));
         let party = placed.or_else(|| Some(self.known.get(claimed)?.party.clone()))?;
@@ -245,7 +251,7 @@ impl<'a> Merge<'a> {
             return None;
         }
         let message = format!(
-            "it announces itself as `{claimed}`, but that is the one {party}; this is the one {}",
+            "it announces itself as `{claimed}`, but that name belongs to the scenario {party}; this is the scenario {}",
             candidate.party
         );
         let hint = format!("it is known as `{name}` here; give one of them another name where it is announced");
@@ -255,7 +261,7 @@ impl<'a> Merge<'a> {
     fn finish(mut self) -> MergedEndpoints {
         if self.untaken > 0 {
             let message = format!("{} scenarios beyond the first {} were not taken", self.untaken, self.max_scenarios);
-            let hint = "raise `refresh.max_scenarios`, or look at what announces so many";
+            let hint = "raise `refresh.max_scenarios`, or find out which program announces so many";
             self.roster.findings.push(Finding::new(FindingCode::EntryIgnored, message).hint(hint));
         }
         self.roster
@@ -263,7 +269,8 @@ impl<'a> Merge<'a> {
 }
 
 fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
-    let message = format!("the one {} cannot be told apart from others that announce this name", candidate.party);
+    let message =
+        format!("the scenario {} cannot be distinguished from others that announce this name", candidate.party);
     Finding::new(FindingCode::EntryIgnored, message)
         .of_scenario(claimed)
         .hint("give it another name where it is announced")
@@ -271,7 +278,7 @@ fn nameless(claimed: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
 
 fn shadowed_identity(owner: &ScenarioName, candidate: &EndpointCandidate) -> Finding {
     let message = format!(
-        "{} also has its identity at {}; the one that is known is asked as long as it answers",
+        "{} also found its identity at {}; the known address is polled as long as it answers",
         candidate.source,
         candidate.party.origin.as_deref().unwrap_or_default()
     );
@@ -377,7 +384,7 @@ mod tests {
         NameHolders::from([(name.parse().unwrap(), NameHolder { party, lives, pending_claimant: None })])
     }
 
-    /// Name and host of each place.
+    /// Name and host of each assignment.
     fn placed(roster: &MergedEndpoints) -> Vec<(String, String)> {
         let host = |place: &Assignment| place.endpoint.target.url().host_str().unwrap().to_owned();
         roster.assignments.iter().map(|(name, place)| (name.to_string(), host(place))).collect()
@@ -397,7 +404,7 @@ mod tests {
         assert_eq!(before, placed(&after));
         assert_eq!((before.len(), before[0].clone()), (3, ("files".into(), "10.0.0.1".into())));
         assert_eq!(after.findings.iter().filter(|finding| finding.code == FindingCode::NameTaken).count(), 2);
-        // Also when the one that has the name is not heard.
+        // Also when the holder of the name is not announced.
         let alone = placed(&merge(&heard(&entries[..1]), &NameHolders::new(), 100));
         assert_eq!(alone, [("files".to_owned(), "10.0.0.1".to_owned())]);
         let stranger = merge(&heard(&[("files", "http://10.0.0.2/", "id-2")]), &known, 100);
@@ -408,12 +415,12 @@ mod tests {
     fn only_kin_of_one_that_is_gone_gets_its_name() {
         for (identity, lives, heard_identity, url, takes) in [
             ("id-1", false, "id-1", "http://10.0.0.2/", Some(true)),
-            // One scenario, and it still answers where it was.
+            // It is one scenario, and it still answers where it was.
             ("id-1", true, "id-1", "http://10.0.0.2/", None),
             ("id-1", true, "id-1", "http://10.0.0.1:81/", Some(true)),
             ("id-1", false, "id-2", "http://10.0.0.2/", Some(false)),
             ("id-1", false, "", "http://10.0.0.1:81/", Some(false)),
-            // At its very address there is nobody else it could be.
+            // At the same address it cannot be another peer.
             ("id-1", true, "id-2", "http://10.0.0.1/", Some(true)),
             ("", false, "", "http://10.0.0.1:81/", Some(true)),
             ("", true, "", "http://10.0.0.1:81/", Some(false)),

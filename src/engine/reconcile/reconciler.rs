@@ -1,4 +1,5 @@
-//! Keeps the sets of all sources and which scenario has which endpoint by them. Pure: it says which came and moved.
+//! Holds the sets of all sources and the assignment of endpoints to scenarios. Pure: it returns
+//! which scenarios are new or moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +15,17 @@ use crate::engine::persist::manifest_writer::SaveRequest;
 use crate::engine::reconcile::{NameHolder, NameHolders, merge};
 use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, SourceId};
 
-/// How long after the start a source that has not looked everywhere yet may hold back the others.
+/// How long after the start a source that has not finished its first search may delay decisions
+/// about scenarios that no source names.
 const SETTLING: Duration = Duration::from_secs(30);
 
-/// What a source says.
+/// An input from a source.
 pub(in crate::engine) enum ReconcilerInput {
     /// Its whole set.
     Set(SourceId, EndpointSet),
-    /// It is not wanted any more, and what it said is void.
+    /// The source was switched off, and its set no longer counts.
     Off(SourceId),
-    /// It ended before it was told to; its last set stays in force.
+    /// The source ended before it was stopped; its last set stays active.
     Ended(SourceError),
 }
 
@@ -31,16 +33,18 @@ pub(in crate::engine) enum ReconcilerInput {
 pub(in crate::engine) struct Reconciler {
     sets: BTreeMap<SourceId, EndpointSet>,
     assigned: BTreeMap<ScenarioName, Assignment>,
-    /// Until then every source is waited for before anything that was restored is given up; afterwards only the one it came from.
+    /// Until this time a restored scenario is given up only when every source has finished its
+    /// first search; afterwards only its own source matters.
     settling: Option<Instant>,
-    /// Which party waited for approval under which name when the daemon last ran, and was not found again yet.
+    /// The peers that waited for approval, by name, when the daemon last ran, and that were not
+    /// found again yet.
     claims: BTreeMap<ScenarioName, PeerIdentity>,
-    /// When those are given up.
+    /// When these claims are given up.
     claims_until: Instant,
 }
 
 impl Reconciler {
-    /// Nothing is assigned yet.
+    /// Starts without assignments.
     pub(in crate::engine) fn new(
         sources: BTreeSet<SourceId>,
         claims: BTreeMap<ScenarioName, PeerIdentity>,
@@ -56,21 +60,22 @@ impl Reconciler {
         }
     }
 
-    /// Takes in what a source says. [`Self::reassign`] says what follows.
+    /// Handles an input from a source. [`Self::reassign`] returns the effects.
     pub(in crate::engine) fn handle(&mut self, input: ReconcilerInput) {
         match input {
             ReconcilerInput::Set(source, set) => drop(self.sets.insert(source, set)),
             ReconcilerInput::Off(source) => drop(self.sets.remove(&source)),
             ReconcilerInput::Ended(error) => {
                 let finding = Finding::new(FindingCode::SourceFailed, error.to_string())
-                    .hint("its last endpoints stay in force; restart the daemon to start it again");
-                // If it had not looked everywhere, it has not said that what it does not name is gone.
+                    .hint("its last endpoints stay active; restart the daemon to start it again");
+                // A source that ended before it finished its first search has not shown that
+                // unnamed scenarios are gone.
                 self.sets.entry(error.id).or_default().findings.push(finding);
             }
         }
     }
 
-    /// When it has to look again by time alone.
+    /// When it has to be evaluated again by time alone.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
         self.settling
     }
@@ -80,8 +85,8 @@ impl Reconciler {
         self.settling.take_if(|until| now.mono >= *until).is_some()
     }
 
-    /// Merges the sets again. `holders` says which party has which name, `is_known` whether a scenario is known. Gives the scenarios that are new
-    /// or whose endpoint changed.
+    /// Merges the sets again. `holders` says which peer has which name, `is_known` whether a
+    /// scenario is known. Returns the scenarios that are new or whose endpoint changed.
     pub(in crate::engine) fn reassign(
         &mut self,
         holders: NameHolders,
@@ -94,14 +99,14 @@ impl Reconciler {
         known.extend(holders);
         let mut merged = merge(&self.sets, &known, max_scenarios);
         for (name, place) in &mut merged.assignments {
-            // What is as it was stays shared with its scenario.
+            // An unchanged assignment stays shared with its scenario.
             if let Some(known) = self.assigned.get(name).filter(|known| *known == place) {
                 place.endpoint = Arc::clone(&known.endpoint);
             }
         }
         let mut effects = Effects::default();
         if now.mono >= self.claims_until {
-            // One that is not stored only means that the next start gives it up again.
+            // If this is not stored, the next start gives the claims up again.
             effects.store.extend(std::mem::take(&mut self.claims).into_keys().map(SaveRequest::Forget));
         }
         let news = merged
@@ -114,7 +119,7 @@ impl Reconciler {
         }
         let before = std::mem::replace(&mut self.assigned, merged.assignments);
         for (name, place) in before {
-            // A source that has not looked everywhere yet cannot take anything back.
+            // A source that has not finished its first search cannot remove an assignment.
             if !self.has_settled(place.source) {
                 self.assigned.entry(name).or_insert(place);
             }
@@ -123,20 +128,22 @@ impl Reconciler {
         (news, effects)
     }
 
-    /// Which scenario has which endpoint now.
+    /// The current assignment of endpoints.
     pub(in crate::engine) fn assigned(&self) -> &BTreeMap<ScenarioName, Assignment> {
         &self.assigned
     }
 
-    /// Whether a scenario of this source may be given up when no source names it: only its own source can keep it. At the start, what was
-    /// restored and was not named yet (`was_named`) also waits for the others, for one of them may be about to name it.
+    /// Whether a scenario of this source may be given up when no source names it: only its own
+    /// source can keep it. At the start, what was restored and was not named yet (`was_named`) also
+    /// waits for the others, for one of them may be about to name it.
     pub(in crate::engine) fn may_leave(&self, source: SourceId, was_named: bool) -> bool {
         let others = was_named || self.settling.is_none() || self.sets.values().all(|set| set.initial_scan_done);
         others && self.has_settled(source)
     }
 
-    /// Whether the configuration decided that what this source named is not wanted any more. A source that sees nothing any more gives a
-    /// hint; an operator who takes an entry out of the list, or switches a source off, has decided.
+    /// Whether the configuration removed the endpoints of this source. A source that no longer sees
+    /// a scenario is only a hint; an operator who removes an entry from the list, or switches a
+    /// source off, has decided.
     pub(in crate::engine) fn dismisses(&self, source: SourceId) -> bool {
         match source {
             SourceId::Static => true,
@@ -145,7 +152,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether a source has looked everywhere at least once. One that does not run has nothing to look for.
+    /// Whether a source has finished its first search. A source that does not run counts as
+    /// finished.
     fn has_settled(&self, source: SourceId) -> bool {
         self.sets.get(&source).is_none_or(|set| set.initial_scan_done)
     }

@@ -18,15 +18,17 @@ impl Backoff {
         Self { base, max: max.max(base) }
     }
 
-    /// The wait after a failure, given the wait before it and a random number in `0.0..1.0`: uniform between the base and three times
-    /// the previous wait, so that many scenarios that failed together do not come back together.
+    /// The wait after a failure, given the wait before it and a random number in `0.0..1.0`:
+    /// uniform between the base and three times the previous wait, so that many scenarios that
+    /// failed together do not come back together.
     pub(in crate::engine) fn next(self, previous: Option<Duration>, random: f64) -> Duration {
         let ceiling = previous.map_or(self.base, |wait| wait.saturating_mul(3)).clamp(self.base, self.max);
         self.base + ceiling.saturating_sub(self.base).mul_f64(random.clamp(0.0, 1.0))
     }
 
-    /// The wait after so many refused connections in a row of a scenario that has answered: 1, 2, 4, ... times the base. It is probably
-    /// starting again, and a refusal costs next to nothing, so it is looked for at a steady pace, less up to a tenth.
+    /// The wait after this many refused connections in a row of a scenario that has answered: 1, 2,
+    /// 4, ... times the base. It is probably starting again, and a refusal costs very little, so it
+    /// is polled at a steady pace; up to a tenth is subtracted.
     pub(in crate::engine) fn doubling(self, failures: u32, random: f64) -> Duration {
         let wait = self.base.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
         wait.min(self.max).mul_f64(1.0 - SHORTER * random.clamp(0.0, 1.0))

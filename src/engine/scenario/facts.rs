@@ -1,4 +1,5 @@
-//! What is known of a scenario from its answers and its sources, from which its state follows (`lifecycle.rs`).
+//! Facts about a scenario from its answers and its sources; its state follows from them
+//! (`lifecycle.rs`).
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -6,31 +7,31 @@ use tokio::time::Instant;
 use super::lifecycle::{Lifecycle, RemovedBy};
 use crate::model::ScenarioState;
 
-/// How long a manifest in force counts as live.
+/// How long the active manifest counts as live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum ManifestTerm {
-    /// It was restored from the store, and was not confirmed yet.
+    /// It was restored from the store and not confirmed yet.
     Restored,
-    /// Until then.
+    /// It counts as live until this time.
     Until(Instant),
-    /// Not any more: its scenario was absent since, and what comes back may be something else.
+    /// No longer: its scenario was absent since, and another process may come back.
     Ended,
-    /// Not any more: its scenario was down since, so that its tools were withdrawn.
+    /// No longer: its scenario was down since, so its tools were withdrawn.
     Withdrawn,
 }
 
-/// What the last answer of a scenario came to.
+/// The result of a scenario's last poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum LastPoll {
-    /// There was none since the start, or since it was absent.
+    /// There was no poll since the start, or since it was absent.
     Unanswered,
-    /// It was good.
+    /// The answer was good.
     Good,
-    /// It was none, or could not be used.
+    /// There was no answer, or it could not be used.
     Failed,
-    /// It was 401 or 403.
+    /// The answer was 401 or 403.
     Unauthorized,
-    /// It was in a version out of range.
+    /// The protocol version was out of range.
     OutOfRange,
 }
 
@@ -46,48 +47,48 @@ pub(in crate::engine) struct Obstacle {
 /// Whether a source names a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum SourcePresence {
-    /// One does, or none has looked yet.
+    /// A source names it, or no source has finished its first search yet.
     Named,
-    /// None does any more. Its last address is polled once more.
+    /// No source names it any more. Its last address is polled once more.
     Leaving,
-    /// None does any more, and it still answers.
+    /// No source names it any more, and it still answers.
     Unnamed,
-    /// None does any more, and it does not answer, or is not polled.
+    /// No source names it any more, and it does not answer or is not polled.
     Absent {
         /// Since when.
         since: Instant,
-        /// Whose doing it is.
+        /// What removed it.
         by: RemovedBy,
     },
 }
 
-/// The state of a scenario, why and since when.
+/// The state of a scenario, the reason, and since when.
 #[derive(Debug)]
 pub(in crate::engine) struct CurrentState {
     lifecycle: Lifecycle,
     /// In one sentence without a full stop.
     reason: String,
     since: Timestamp,
-    /// The state that was last told of; none yet for a scenario that was just heard of.
+    /// The last state that was announced in an event; `None` for a scenario that was just found.
     told: Option<ScenarioState>,
 }
 
-/// Whether a state was told of.
+/// Whether the current state was announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StateNotice {
-    /// It was.
+    /// It was announced before.
     Already,
-    /// It was not; another one was, or none.
+    /// It was not announced before.
     Anew {
-        /// The one before.
+        /// The state that was announced last.
         before: Option<ScenarioState>,
     },
 }
 
 impl CurrentState {
-    /// That of a scenario that was just heard of.
+    /// The state of a scenario that was just found.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { lifecycle: Lifecycle::Connecting, reason: "not asked yet".into(), since: now, told: None }
+        Self { lifecycle: Lifecycle::Connecting, reason: "not polled yet".into(), since: now, told: None }
     }
 
     pub(super) fn lifecycle(&self) -> Lifecycle {
@@ -102,17 +103,19 @@ impl CurrentState {
         self.since
     }
 
-    /// Whether it was told of, so that it is known to others.
+    /// The last announced state; `None` if none was announced.
     pub(super) fn announced_state(&self) -> Option<ScenarioState> {
         self.told
     }
 
-    /// The name has come to another scenario: to those who follow states it is the name whose state changes.
+    /// Takes over the announced state when the name goes to another scenario: for readers of events
+    /// it is the name whose state changes.
     pub(super) fn follows(&mut self, before: &Self) {
         self.told = before.told;
     }
 
-    /// Takes another state or reason in. Whether people see another state, and whether they see another reason.
+    /// Sets another state and reason. Returns whether the visible state changed, and whether the
+    /// visible reason changed.
     pub(super) fn enter(&mut self, lifecycle: Lifecycle, reason: String, now: Timestamp) -> (bool, bool) {
         let turned = self.lifecycle.shown() != lifecycle.shown();
         if turned {
@@ -124,7 +127,7 @@ impl CurrentState {
         (turned, reworded)
     }
 
-    /// Whether this state was told of already. From now on it counts as told.
+    /// Marks the current state as announced, and returns whether it was announced before.
     pub(super) fn mark_announced(&mut self) -> StateNotice {
         let state = self.lifecycle.shown();
         let before = self.told.replace(state);

@@ -1,5 +1,5 @@
-//! What each input makes of a scenario. Every way to change one from outside leads through [`Scenario::handle`], but for the start of polls
-//! (`poll.rs`).
+//! How each input changes a scenario. Every change from outside goes through [`Scenario::handle`],
+//! except the start of polls (`poll.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,37 +21,41 @@ use crate::protocols::{Protocol, Protocols};
 use crate::state::{StoredManifest, TrustDecision};
 use crate::transports::Transports;
 
-/// Something that concerns one scenario.
+/// An input that concerns one scenario.
 pub(in crate::engine) enum ScenarioInput<'a> {
-    /// A poll ended. `goodbye` says whether a source is believed that does not name it any more; `random` is in `0.0..1.0`.
+    /// A poll ended. `goodbye` says whether a source that stopped naming it is believed; `random`
+    /// is in `0.0..1.0`.
     Polled { answered: Box<PollResult>, goodbye: bool, random: f64 },
     /// A source names it, at this endpoint.
     Assigned(&'a Assignment, AssignContext<'a>),
     /// No source names it any more; `dismissed` when the configuration decided that.
     Left { dismissed: bool },
-    /// Until then the silence of its source counts for nothing.
+    /// Until this time it is ignored that its source does not name it.
     Silenced(Instant),
-    /// Until then it is not withdrawn for its failures.
+    /// Until this time it is not withdrawn for its failures.
     Reprieved(Instant),
     /// The operators' decisions may have changed.
     DecisionsChanged(&'a BTreeMap<ScenarioName, TrustDecision>),
-    /// The pace of polls changed. `followed` says whether its changes are signalled; `random` is in `0.0..1.0`.
+    /// The interval of polls changed. `followed` says whether its changes are signalled; `random`
+    /// is in `0.0..1.0`.
     Replanned { followed: bool, random: f64 },
-    /// Only its whole manifest can say what holds under another configuration.
+    /// Its manifest has to be fetched whole, because another configuration may read it differently.
     Reread,
-    /// A call by a route of this generation taught that it answers, or that it refuses connections.
+    /// A call over a route of this generation showed that it answers, or that it refuses
+    /// connections.
     Called { generation: u64, refused: bool },
-    /// A session hints that its list may have changed: it is to be listed by then.
+    /// A session reports that its list may have changed: it is to be listed by this time.
     Hinted(Instant),
-    /// The same, and its changes are not signalled any more.
+    /// The same, and its changes are no longer signalled.
     Unfollowed(Instant),
-    /// Its session ended by itself, for this reason; `followed` says whether its changes were signalled.
+    /// Its session ended by itself; `why` is the reason, and `followed` says whether its changes
+    /// were signalled.
     Ended { at: Instant, why: String, followed: bool },
-    /// What was to be stored of it was not.
+    /// Its data could not be stored.
     NotStored,
 }
 
-/// What a scenario needs beside itself to take an endpoint in.
+/// What a scenario needs besides its own data to accept an endpoint.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct AssignContext<'a> {
     pub(in crate::engine) transports: &'a Transports,
@@ -62,7 +66,7 @@ pub(in crate::engine) struct AssignContext<'a> {
 }
 
 impl Scenario {
-    /// Takes an input in, and says what follows from it.
+    /// Handles an input, and returns its effects.
     pub(in crate::engine) fn handle(&mut self, input: ScenarioInput<'_>, config: &Config, now: Now) -> Effects {
         match input {
             ScenarioInput::Polled { answered, goodbye, random } => {
@@ -103,20 +107,21 @@ impl Scenario {
         Effects::default()
     }
 
-    /// What was not put into the store is tried again, and so is what was not taken out of it.
+    /// Failed writes to the store, and failed removals from it, are tried again.
     fn not_stored(&mut self) {
         if self.kept.take().is_none() && self.claimed.take().is_none() {
             self.kept = self.offer.as_ref().map(|held| held.manifest.digest);
         }
     }
 
-    /// What a good answer that says nothing new leaves as it was; `None` for a scenario that is not well.
+    /// The fields that an unchanged answer must not change; `None` for a scenario that is not
+    /// healthy.
     fn fingerprint(&self) -> Option<(Digest, usize, u64, u32)> {
         let held = self.offer.as_ref().filter(|_| self.is_steady())?;
         Some((held.manifest.digest, held.quarantined, self.polls.generation, self.restarts.count()))
     }
 
-    /// It is new, or its endpoint changed.
+    /// The scenario is new, or its endpoint changed.
     fn assigned(&mut self, place: &Assignment, world: AssignContext<'_>, config: &Config, now: Now) -> Effects {
         let vouched = place.endpoint.trust == SourceTrust::Trusted;
         let party = trust::party(&place.endpoint);
@@ -135,7 +140,7 @@ impl Scenario {
         self.party = Some(party);
         let mut effects = effects.and(self.ruled(world.decisions, config, now));
         let respoken = self.speaks(known.as_ref(), place, world.protocols);
-        // One without an address gets it here, whatever is known of where it was.
+        // A scenario without an address gets it here, whatever is known of its former place.
         let known = known.filter(|_| self.target.is_some());
         let elsewhere = known.as_ref().is_none_or(|known| known.endpoint.target != place.endpoint.target);
         let restarted = was_absent || known.as_ref().is_some_and(|known| assignment::restarted(known, place));
@@ -155,7 +160,7 @@ impl Scenario {
         effects
     }
 
-    /// What is at another address is polled there.
+    /// The scenario moved: it is polled at its new address.
     fn moved(&mut self, place: &Assignment, transports: &Transports, config: &Config, now: Now) -> Effects {
         let (mut effects, target) = (Effects::default(), place.endpoint.target.clone());
         match transports.check(&target) {
@@ -172,24 +177,28 @@ impl Scenario {
         effects
     }
 
-    /// When it may be polled at the earliest. What may announce itself must not make us poll at will: one that waits for approval is not
-    /// polled at once for moving, and not at all for restarting or coming back.
+    /// The earliest time of its next poll. A program that announces itself must not control how
+    /// often it is polled: a scenario that waits for approval is not polled at once when it moves,
+    /// and not because it restarts or comes back.
     fn earliest(&self, config: &Config, now: Now) -> Instant {
         let gap = if self.is_trusted() { config.refresh.forced_gap } else { config.refresh.min_interval };
         self.after_last_attempt(gap, now)
     }
 
-    /// Its name has come to another program: nothing that was known of the one before may be taken for the new one's.
+    /// Its name now belongs to another program: nothing known of the former one may be used for the
+    /// new one.
     fn start_over(&mut self, source: SourceId, vouched: bool, generation: u64, now: Now) {
         let old = std::mem::replace(self, Self::new(self.name.clone(), source, vouched, generation, now));
-        // What the store has is the other's and goes when it is next brought in line; a client that waits for an answer gets the next one.
+        // The store still has the former one's data; the next save replaces it. Clients that wait
+        // get the next answer.
         (self.kept, self.claimed, self.waiters) = (old.kept, old.claimed, old.waiters);
-        // To those who follow states it is the name whose state changes.
+        // For readers of events it is the name whose state changes.
         self.current.follows(&old.current);
         (self.polls.last, self.wake) = (old.polls.last, old.wake);
     }
 
-    /// Takes in what a source says that it speaks; what the source does not say any more is found out again. Whether that is news.
+    /// Applies the protocol that a source names; if the source no longer names one, the protocol is
+    /// detected again. Returns whether it changed.
     fn speaks(&mut self, known: Option<&Assignment>, place: &Assignment, protocols: &Protocols) -> bool {
         let before = self.protocol.as_ref().map(|protocol| protocol.id());
         let said = place.endpoint.protocol.as_deref().and_then(|id| protocols.by_id(id));
@@ -200,7 +209,8 @@ impl Scenario {
         known.is_some() && self.protocol.as_ref().map(|protocol| protocol.id()) != before
     }
 
-    /// No source names it any more: its last address is polled once more before its tools go.
+    /// No source names it any more: its last address is polled once more before its tools are
+    /// withdrawn.
     fn left(&mut self, dismissed: bool, now: Now) -> Effects {
         match self.presence {
             SourcePresence::Named => {}
@@ -213,7 +223,7 @@ impl Scenario {
         let polled = self.may_be_polled() && self.is_trusted() && !dismissed;
         self.restart_poll(now.mono, now);
         if !polled {
-            // Nothing of it is published, so there is nothing to poll for.
+            // None of its tools is published, so no last poll is needed.
             self.mark_absent(if dismissed { RemovedBy::Configuration } else { RemovedBy::Source }, now);
         }
         let mut effects = Effects::scenario(&self.name, ChangeKind::Changed);
@@ -225,7 +235,7 @@ impl Scenario {
         effects
     }
 
-    /// Brings it in line with the operators' decisions.
+    /// Applies the operators' decisions.
     fn ruled(&mut self, decisions: &BTreeMap<ScenarioName, TrustDecision>, config: &Config, now: Now) -> Effects {
         let announced = self.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
         let verdict = trust::judge(decisions, &self.name, self.party.as_ref(), announced, self.approval.is_vouched());
@@ -233,7 +243,8 @@ impl Scenario {
         let mut effects = Effects::default();
         if self.is_blocked() {
             self.void();
-            // It will not be polled, so nothing waits for it; a client that does is told why when it is judged.
+            // It will not be polled, so readiness stops waiting for it; a waiting client gets the
+            // reason at the next evaluation.
             effects.notify.push(Notice::Released(self.name.clone()));
         } else if ruled.was_refused && self.target.is_some() && self.presence == SourcePresence::Named {
             self.restart_poll(now.mono, now);
@@ -249,8 +260,8 @@ impl Scenario {
         effects
     }
 
-    /// What it said while it waited is published at once; whether it still says that is polled, if that was long ago. What could not be
-    /// read, or is being read only in part, is polled for now.
+    /// Publishes what it answered while it waited, and polls it again if that was long ago. It is
+    /// polled now if its answer could not be read, or is being read only in part.
     fn let_in_now(&mut self, config: &Config, now: Now) {
         let unread = self.offer.is_none() || self.last_error.is_some() || self.polls.under_way.is_some();
         let gap = if unread { config.refresh.forced_gap } else { config.refresh.min_interval };
@@ -262,8 +273,9 @@ impl Scenario {
         }
     }
 
-    /// Plans the next poll as if the last answer had come under this configuration. One that fails keeps its back-off, and one that is being
-    /// polled gets a plan with the answer.
+    /// Plans the next poll as if the last answer had come under this configuration. A failing
+    /// scenario keeps its back-off, and a scenario that is being polled gets its plan with the
+    /// answer.
     fn replanned(&mut self, followed: bool, config: &Config, now: Now, random: f64) {
         let (Some((planned, _)), Some((last, _))) = (self.polls.next, self.polls.last) else { return };
         if self.polls.under_way.is_some() || self.failures > 0 {
@@ -283,12 +295,13 @@ impl Scenario {
         } else {
             planned
         };
-        // What became due by this is polled soon, but not all at once.
+        // Polls that become due by this change run soon, but not all at once.
         let at = if at > now.mono { at } else { planned.min(now.mono + schedule::RELOAD_SPREAD.mul_f64(random)) };
         self.plan_poll_at(at, now);
     }
 
-    /// What brings the store in line with the last good answer, if anything does: its manifest is there, unless the answer said `no-store`.
+    /// The write that brings the store in line with the last good answer, if one is needed: the
+    /// manifest is stored unless the answer said `no-store`.
     fn take_save(&mut self) -> Option<SaveRequest> {
         if !self.is_trusted() {
             return self.take_claim();
@@ -310,7 +323,7 @@ impl Scenario {
             party: self.party.clone().unwrap_or_default(),
             trusted: self.approval.is_vouched(),
             protocol: protocol.id().into(),
-            // Written where it is saved.
+            // The document is written at the time of the save.
             document: "".into(),
             received_at: held.freshness.received_at,
             quarantined: held.quarantined,
@@ -318,8 +331,8 @@ impl Scenario {
         Some(SaveRequest::Manifest(Arc::clone(&held.manifest), Box::new(stored)))
     }
 
-    /// Of a scenario that waits for approval only who it is that has the name: after a restart it is not to be mistaken for another that
-    /// announces the same name first.
+    /// For a scenario that waits for approval only the peer that has the name is stored: after a
+    /// restart, another peer that announces the same name first must not be taken for it.
     fn take_claim(&mut self) -> Option<SaveRequest> {
         let party = self.party.clone().filter(|party| self.claimed.as_ref() != Some(party))?;
         self.kept = None;
@@ -327,7 +340,8 @@ impl Scenario {
         Some(SaveRequest::Claim(self.name.clone(), party))
     }
 
-    /// One whose name an operator decided about and of which nothing is stored.
+    /// A scenario that is known only by an operator's decision about its name; no manifest is
+    /// stored.
     pub(in crate::engine) fn decided(
         name: &ScenarioName,
         source: SourceId,
@@ -343,7 +357,8 @@ impl Scenario {
         scenario
     }
 
-    /// Takes in what the store has of it. Only what was let in is stored; whether it still is, the decisions of now say.
+    /// Applies what the store has of it. Only approved scenarios are stored; the current decisions
+    /// say whether it is still approved.
     pub(in crate::engine) fn restore(
         &mut self,
         held: AcceptedManifest,

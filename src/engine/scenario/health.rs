@@ -1,4 +1,4 @@
-//! Which state a scenario is in, why, and until when that can be said without new events. Pure.
+//! Evaluates which state a scenario is in, why, and until when that holds without new events. Pure.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::engine::scenario::lifecycle::{self, Lifecycle, LifecycleInput, Remove
 use crate::engine::scenario::{AcceptedManifest, Scenario, schedule};
 use crate::model::{Finding, FindingCode, SourceId, StateTransition};
 
-/// A judgement.
+/// The result of an assessment.
 #[derive(Debug, PartialEq, Eq)]
 struct Assessment {
     state: Lifecycle,
@@ -22,22 +22,22 @@ struct Assessment {
     until: Option<Instant>,
 }
 
-/// What others see of a scenario once it was judged.
+/// What an evaluation changes for the rest of the engine.
 pub(in crate::engine) struct Evaluation {
-    /// The change of state, if it is one.
+    /// The change of state, if there is one.
     pub(in crate::engine) turn: Option<StateTransition>,
-    /// Whether the state or the reason is another one.
+    /// Whether the state or the reason changed.
     pub(in crate::engine) is_news: bool,
     /// What it offers the catalog.
     pub(in crate::engine) offer: Option<Offer>,
-    /// When it has to be judged again, or forgotten, if nothing happens.
+    /// When it has to be evaluated again, or forgotten, if no event comes before.
     pub(in crate::engine) until: Option<Instant>,
     /// When it is to be polled.
     pub(in crate::engine) poll: Option<Instant>,
 }
 
 impl Scenario {
-    /// Judges it. Clients that wait for an answer which cannot come are told so.
+    /// Evaluates the scenario. Clients that wait for an answer which cannot come get an error.
     pub(in crate::engine) fn evaluate(&mut self, config: &Config, isolated: bool, now: Now) -> Evaluation {
         self.dismiss_waiters();
         let Assessment { state, reason, until } = assess(self, now.mono, &config.health, isolated);
@@ -61,7 +61,7 @@ impl Scenario {
         }
     }
 
-    /// It is down: only a good answer brings its tools back.
+    /// Records that it is down: only a good answer brings its tools back.
     fn withdraw(&mut self) {
         if let Some(held) = self.offer.as_mut().filter(|held| held.term != ManifestTerm::Ended) {
             held.term = ManifestTerm::Withdrawn;
@@ -74,7 +74,7 @@ impl Scenario {
         Some(Offer { manifest, visibility: standing(self, now, config) })
     }
 
-    /// What there is to say of it, besides its state.
+    /// Its findings, apart from its state.
     pub(in crate::engine) fn findings(&self) -> Vec<Finding> {
         let held = self.offer.iter().flat_map(|held| held.findings.iter());
         let told = held.chain(self.failure_finding.as_deref()).chain(self.approval.finding());
@@ -82,7 +82,8 @@ impl Scenario {
     }
 }
 
-/// Judges a record: which state follows from what is true of it now. While the daemon is `isolated`, nothing goes down for its failures.
+/// Assesses which state follows from the facts about a scenario. While the daemon is `isolated`, no
+/// scenario goes down for its failures.
 fn assess(record: &Scenario, now: Instant, health: &HealthConfig, isolated: bool) -> Assessment {
     let (answered, until) = answered(record, now, health, isolated);
     let state =
@@ -91,7 +92,7 @@ fn assess(record: &Scenario, now: Instant, health: &HealthConfig, isolated: bool
     Assessment { state, reason: reason(record, state, isolated), until }
 }
 
-/// What operators and sources decided about it.
+/// What operators and sources decided about the scenario.
 fn decided(record: &Scenario) -> LifecycleInput {
     match (record.is_blocked(), record.is_trusted()) {
         (true, _) => LifecycleInput::Rejected,
@@ -100,7 +101,7 @@ fn decided(record: &Scenario) -> LifecycleInput {
     }
 }
 
-/// What the sources say of it.
+/// Whether sources name the scenario.
 fn named(record: &Scenario) -> LifecycleInput {
     match record.presence {
         SourcePresence::Absent { by, .. } => LifecycleInput::Absent(by),
@@ -108,7 +109,7 @@ fn named(record: &Scenario) -> LifecycleInput {
     }
 }
 
-/// What its answers came to, and when time alone changes that.
+/// The result of its answers, and when time alone changes it.
 fn answered(
     record: &Scenario,
     now: Instant,
@@ -125,9 +126,9 @@ fn answered(
     if often && !isolated && (now >= ends || record.offer.is_none()) {
         return (LifecycleInput::Lost, None);
     }
-    // Only failures make time count against it: a scenario that is waited for is not getting worse.
+    // Only failures count against it: time spent waiting for its first answer does not.
     let lost_at = (often && !isolated).then_some(ends);
-    // There is nothing to keep yet, while the daemon is isolated too.
+    // Without a manifest there is nothing to keep, also while the daemon is isolated.
     let Some(held) = &record.offer else { return (LifecycleInput::Unanswered, None) };
     match held.term {
         ManifestTerm::Ended | ManifestTerm::Withdrawn => (LifecycleInput::Returned, lost_at),
@@ -139,26 +140,27 @@ fn answered(
     }
 }
 
-/// When a scenario that gives no good answer loses its tools.
+/// When a scenario without good answers loses its tools.
 fn grace_ends(record: &Scenario, health: &HealthConfig) -> Instant {
     let ends = record.grace_from + health.grace;
     record.reprieve.map_or(ends, |until| until.max(ends))
 }
 
-/// What a state means for the list.
+/// The visibility of a scenario's tools in its current state.
 #[expect(clippy::match_same_arms, reason = "one line for each rule, in the order of the table of states")]
 fn standing(record: &Scenario, now: Instant, config: &Config) -> Visibility {
     let withdrawn = || Visibility::Withdrawn(record.current.reason().to_owned());
-    // Only without the product's own rule that the last good answer outlives what it said.
+    // Applies only when `cache.last_good` is off; it keeps the last good answer longer than that
+    // answer said.
     let lapsed = lapses_at(record).is_some_and(|at| now >= at);
     match record.current.lifecycle() {
-        // The names of what the configuration dropped are free at once.
+        // The names of a scenario that the configuration dropped are free at once.
         Lifecycle::Pending | Lifecycle::Blocked | Lifecycle::Removed(RemovedBy::Configuration) => {
             Visibility::Hidden(record.current.reason().to_owned())
         }
-        // One that failed keeps its names, so that others are not renamed by it.
+        // A scenario that failed keeps its names, so that others are not renamed because of it.
         Lifecycle::Down | Lifecycle::Removed(RemovedBy::Source) => withdrawn(),
-        // Nothing is published of one that was absent or down before its next good answer.
+        // A scenario that was absent or down is published again only after its next good answer.
         Lifecycle::Incompatible | Lifecycle::NeedsAuthorization if has_ended(record) => withdrawn(),
         Lifecycle::Incompatible if now < refused_until(record, config) => Visibility::Published,
         Lifecycle::NeedsAuthorization if now < grace_ends(record, &config.health) && !lapsed => Visibility::Published,
@@ -181,7 +183,7 @@ fn was_absent(record: &Scenario) -> bool {
     record.offer.as_ref().is_some_and(|AcceptedManifest { term, .. }| *term == ManifestTerm::Ended)
 }
 
-/// When the standing changes by time alone.
+/// When the visibility changes by time alone.
 fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<Instant> {
     let ends = match record.current.lifecycle() {
         Lifecycle::Incompatible => Some(refused_until(record, config)),
@@ -191,12 +193,13 @@ fn standing_until(record: &Scenario, now: Instant, config: &Config) -> Option<In
     ends.into_iter().chain(lapses_at(record)).filter(|ends| now < *ends).min()
 }
 
-/// Until when the last good tools of a scenario stay that speaks a version out of range.
+/// Until when the last good tools stay of a scenario whose protocol version is out of range.
 fn refused_until(record: &Scenario, config: &Config) -> Instant {
     record.obstacle.as_ref().map_or(record.grace_from, |obstacle| obstacle.since) + config.protocol.incompatible_grace
 }
 
-/// The finding of a scenario that is down without ever having said what it offers: there is no tool whose withdrawal could be told.
+/// The finding for a scenario that is down and has never listed its tools; no finding about
+/// withdrawn tools can report it.
 fn lost_finding(record: &Scenario) -> Option<Finding> {
     if record.current.lifecycle() != Lifecycle::Down || record.offer.is_some() {
         return None;
@@ -209,7 +212,7 @@ fn lost_finding(record: &Scenario) -> Option<Finding> {
     Some(finding.hint(format!("its tools are listed at its first good answer; {end}")))
 }
 
-/// When the answer in force forbids its own use, if it does.
+/// When the active answer forbids its own use, if it does.
 fn lapses_at(record: &Scenario) -> Option<Instant> {
     let fresh = record.offer.as_ref()?.fresh.as_ref();
     schedule::lapses_at(fresh, record.failures)
@@ -234,7 +237,8 @@ fn reason(record: &Scenario, state: Lifecycle, isolated: bool) -> String {
     }
 }
 
-/// Why it waits, and the next step: its manifest says what it claims to be, which is all that is known of it.
+/// Why it waits, and the next step. The text quotes its manifest, which is all that is known about
+/// it.
 fn pending(record: &Scenario) -> String {
     let name = &record.name;
     let at = record.party.as_ref().map(|party| format!(" {party}")).unwrap_or_default();
@@ -242,37 +246,37 @@ fn pending(record: &Scenario) -> String {
     let there = if record.presence == SourcePresence::Named { "" } else { "; it is not announced any more" };
     let unread = record.last_error.as_ref().filter(|error| error.kind == "too-large");
     let next = match unread {
-        Some(error) => format!("its tools cannot be shown: {}", error.message),
+        Some(error) => format!("its tools cannot be read: {}", error.message),
         None => format!("`callsheet trust {name}` publishes its tools"),
     };
     format!(
-        "{} found it{at}, and it waits for an operator's yes{why}{there}; {next}, `callsheet block {name}` keeps it out",
+        "waits for an operator's approval{why}; `{}` found it{at}{there}; {next}, `callsheet block {name}` rejects it",
         record.source
     )
 }
 
 fn live(record: &Scenario) -> String {
     match record.presence {
-        SourcePresence::Leaving => "no source names it any more; whether it still answers is being asked".into(),
+        SourcePresence::Leaving => "no source names it any more; it is polled once more".into(),
         SourcePresence::Unnamed => "answers, although no source names it any more".into(),
-        SourcePresence::Named | SourcePresence::Absent { .. } => "its last answer is fresh".into(),
+        SourcePresence::Named | SourcePresence::Absent { .. } => "up to date".into(),
     }
 }
 
 fn stale(record: &Scenario) -> String {
     match &record.last_error {
         Some(_) if record.failures > 0 => failing(record),
-        // Busy is no failure, but it is why there is nothing fresher.
-        Some(error) => format!("its last answer is no longer fresh: {}", error.message),
-        None => "its last answer is no longer fresh".into(),
+        // "Busy" is no failure, but it explains why there is no newer answer.
+        Some(error) => format!("its last answer is out of date: {}", error.message),
+        None => "its last answer is out of date".into(),
     }
 }
 
 fn connecting(record: &Scenario) -> String {
     let restored = if record.offer.is_some() { "; its tools are those of its last good answer" } else { "" };
     match (&record.last_error, record.place.is_some()) {
-        (Some(error), _) => format!("never answered yet: {}{restored}", error.message),
-        (None, true) => format!("being asked for the first time{restored}"),
+        (Some(error), _) => format!("not working yet: {}{restored}", error.message),
+        (None, true) => format!("being polled for the first time{restored}"),
         (None, false) => format!("no source has named it yet{restored}"),
     }
 }
@@ -280,8 +284,8 @@ fn connecting(record: &Scenario) -> String {
 fn failing(record: &Scenario) -> String {
     let what = record.last_error.as_ref().map_or("no good answer", |error| error.message.as_str());
     match record.failures {
-        1 => format!("the last ask failed: {what}"),
-        n => format!("the last {n} asks failed: {what}"),
+        1 => format!("the last poll failed: {what}"),
+        n => format!("the last {n} polls failed: {what}"),
     }
 }
 

@@ -40,7 +40,7 @@ impl Scenario {
     }
 }
 
-/// A text of a scenario's own, cut to so many characters; a cut one ends in an ellipsis.
+/// A scenario's own text, cut to `most` characters; a cut text ends in an ellipsis.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

@@ -24,24 +24,24 @@
 //!                        +--- Absent (from any state but Pending, Blocked) --> Removed
 //! ```
 //!
-//! An input is a fact about the scenario now, not an event: the same input twice changes nothing the
-//! second time. Whenever something may have changed, the loop gives three inputs in this order: what
-//! the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say (`Absent`,
-//! `Present`), and what the answers came to (all others). So an operator's decision hides everything
-//! else, and what is hidden shows again when the decision is taken back.
+//! An input is a fact about the scenario now, not an event: the same input twice changes nothing
+//! the second time. Whenever something may have changed, the loop gives three inputs in this order:
+//! what the operator decided (`Rejected`, `Unapproved`, `Approved`), what the sources say
+//! (`Absent`, `Present`), and what the answers came to (all others). So an operator's decision
+//! hides everything else, and what is hidden shows again when the decision is taken back.
 
 use crate::model::ScenarioState;
 
-/// The state of a scenario. What it means for the tools stands with [`ScenarioState`].
+/// The state of a scenario. [`ScenarioState`] says what it means for the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Lifecycle {
     /// It waits for an operator's approval.
     Pending,
     /// It has not answered since the start.
     Connecting,
-    /// Its last answer is fresh.
+    /// Its last answer is up to date.
     Live,
-    /// Its last answer is past its freshness, or it fails, within grace.
+    /// Its last answer is out of date, or it fails, within grace.
     Stale,
     /// It answered 401 or 403 last, and gave no good answer since.
     NeedsAuthorization,
@@ -58,13 +58,15 @@ pub(in crate::engine) enum Lifecycle {
 /// Why no source names a scenario any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum RemovedBy {
-    /// Its source does not see it any more. It may come back, so the names of its tools stay reserved.
+    /// Its source does not see it any more. It may come back, so the names of its tools stay
+    /// reserved.
     Source,
-    /// Its entry was taken out of the configuration, or its source was switched off there. The names are free at once.
+    /// Its entry was taken out of the configuration, or its source was switched off there. The
+    /// names are free at once.
     Configuration,
 }
 
-/// What is true of a scenario now.
+/// A fact about a scenario now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum LifecycleInput {
     /// An operator rejected it.
@@ -77,7 +79,8 @@ pub(in crate::engine) enum LifecycleInput {
     Absent(RemovedBy),
     /// A source names it, or it still answers.
     Present,
-    /// It gave no good answer since the start, and did not fail too often, or there is nothing yet that could be lost.
+    /// It gave no good answer since the start, and did not fail too often, or there is nothing yet
+    /// that could be lost.
     Unanswered,
     /// Its last answer is good and fresh.
     Fresh,
@@ -87,7 +90,8 @@ pub(in crate::engine) enum LifecycleInput {
     Doubtful,
     /// It was absent or down since its last good answer, and gave no other one.
     Returned,
-    /// It failed, too often or past the freshness of its last good answer; there are tools to keep, and grace is not over.
+    /// It failed, too often or past the freshness of its last good answer; there are tools to keep,
+    /// and grace is not over.
     Failing,
     /// Its last answer was 401 or 403.
     Unauthorized,
@@ -106,10 +110,10 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         (LifecycleInput::Unapproved, _) => Pending,
         (LifecycleInput::Approved, Pending | Blocked) => Connecting,
         (LifecycleInput::Approved, kept) => kept,
-        // What is hidden stays so, whatever sources and answers say.
+        // An operator's decision hides all facts from sources and answers.
         (_, Pending | Blocked) => state,
         (LifecycleInput::Absent(by), _) => Removed(by),
-        // That a source names it again is no answer yet.
+        // A source names it again, but it has not answered yet.
         (LifecycleInput::Present, Removed(_)) => Down,
         (LifecycleInput::Present, kept) => kept,
         (_, Removed(_)) => state,
@@ -118,10 +122,10 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
         (LifecycleInput::Unauthorized, _) => NeedsAuthorization,
         (LifecycleInput::OutOfRange, _) => Incompatible,
         (LifecycleInput::Lost, _) => Down,
-        // Only a good answer ends these.
+        // Only a good answer ends these states.
         (_, NeedsAuthorization | Down | Incompatible) => state,
         (LifecycleInput::Unanswered, Connecting | Live | Stale) => Connecting,
-        // What it offered before says nothing of what it offers now, also when an operator's decision let it in again meanwhile.
+        // Its earlier tools may be out of date, also when an operator approved it again meanwhile.
         (LifecycleInput::Returned, Connecting | Live | Stale) => Down,
         (LifecycleInput::Doubtful, Connecting | Live | Stale) => Live,
         (LifecycleInput::Failing, Connecting | Live | Stale) => Stale,
@@ -129,7 +133,7 @@ pub(in crate::engine) fn next(state: Lifecycle, input: LifecycleInput) -> Lifecy
 }
 
 impl Lifecycle {
-    /// The state as people and programs see it.
+    /// The state as operators and programs see it.
     pub(in crate::engine) fn shown(self) -> ScenarioState {
         match self {
             Self::Pending => ScenarioState::Pending,

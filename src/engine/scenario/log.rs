@@ -1,30 +1,32 @@
-//! Lines of the log about scenarios, for who runs a daemon without looking at its pages: whose tools are known, who fails, who is back.
+//! Log lines about scenarios, for operators who do not look at the pages: which tools are known,
+//! which scenarios fail, which are back.
 //!
-//! Once for each change, never for each ask; of who waits for an operator's yes nothing, since strangers come and go as they like.
+//! One line for each change, never for each poll. No line is written for a scenario that waits for
+//! approval, because any program on the network can appear and disappear.
 
 use std::fmt::Display;
 
 use crate::engine::scenario::Scenario;
 use crate::model::{ScenarioState, StateTransition};
 
-/// Characters of a reason. It may quote what a scenario answered.
+/// The largest number of characters of a reason, which may quote an answer.
 const LONGEST: usize = 300;
 
-/// Its tools are others than before, or known for the first time.
+/// Its tools changed, or are known for the first time.
 pub(in crate::engine) fn known(record: &Scenario, tools: usize) {
     if record.is_trusted() {
         tracing::info!(scenario = %record.name, tools, "the tools of a scenario are known");
     }
 }
 
-/// It could not be asked, which it could before.
+/// It could not be polled, after polls that worked.
 pub(in crate::engine) fn fails(record: &Scenario, error: &dyn Display) {
     if record.is_trusted() {
-        tracing::warn!(scenario = %record.name, error = plain(error), "a scenario cannot be asked for its tools");
+        tracing::warn!(scenario = %record.name, error = plain(error), "fetching the tools of a scenario failed");
     }
 }
 
-/// Its tools are withdrawn, or back.
+/// Its tools were withdrawn, or are back.
 pub(in crate::engine) fn turned(turn: &StateTransition) {
     use ScenarioState::{Down, Incompatible, Live, NeedsAuthorization, Removed, Stale};
     match (turn.from, turn.to) {
@@ -38,7 +40,7 @@ pub(in crate::engine) fn turned(turn: &StateTransition) {
     }
 }
 
-/// In one line.
+/// The text in one line.
 fn plain(text: &dyn Display) -> String {
     text.to_string().chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,6 +1,6 @@
-//! One scenario: everything the engine knows of it, and what answers, sources and time make of it.
+//! One scenario: everything the engine knows of it, and how answers, sources and time change it.
 //!
-//! Changing it never does IO and never reads a clock: both times are arguments.
+//! This module never does IO and never reads a clock: both times are arguments.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,41 +41,42 @@ mod restart;
 pub(in crate::engine) mod schedule;
 pub(in crate::engine) mod trust;
 
-/// Someone who waits for the next answer of a scenario.
+/// A client that waits for the next answer of a scenario.
 pub(in crate::engine) type Waiter = oneshot::Sender<Result<Arc<Health>, EngineError>>;
 
-/// One scenario. Everything but its name is its own: it is read through methods and changed through [`Scenario::handle`].
+/// One scenario. Its fields are private: other code reads it through methods and changes it through
+/// [`Scenario::handle`].
 pub(in crate::engine) struct Scenario {
     pub(in crate::engine) name: ScenarioName,
-    /// Where a source said it is, the last time one named it; absent when none has yet.
+    /// The endpoint that a source last named; `None` if none has named one yet.
     place: Option<Assignment>,
-    /// Where it is asked, kept for one last ask after the sources stopped naming it.
+    /// Where it is polled; kept for one last poll after the sources stopped naming it.
     target: Option<Target>,
-    /// The session with it, as the keeper of sessions gave it when the scenario changed last.
+    /// Its session, as the session keeper reported it at the last change.
     session: Option<SessionLink>,
     /// The source that named it last.
     source: SourceId,
-    /// Whether its tools may be published at all.
+    /// Whether its tools may be published.
     approval: TrustStatus,
-    /// Who is there, or was when a source last named it.
+    /// The peer that is there, or was when a source last named it.
     party: Option<PeerIdentity>,
     protocol: Option<Arc<dyn Protocol>>,
     offer: Option<AcceptedManifest>,
-    /// Of the manifest that the store has of it.
+    /// The digest of its manifest in the store.
     kept: Option<Digest>,
-    /// Whose claim to the name the store has, of a scenario that waits for a yes.
+    /// The peer that holds the name in the store, for a scenario that waits for approval.
     claimed: Option<PeerIdentity>,
-    /// What its last answer came to.
+    /// The result of its last poll.
     latest: LastPoll,
-    /// What it asks for before it lists anything again, until the next good answer.
+    /// What it requires before it lists its tools again; cleared by the next good answer.
     obstacle: Option<Obstacle>,
     failures: u32,
     answered: bool,
-    /// From when grace counts: the last good answer, else when the scenario came to be known.
+    /// The start of grace: the last good answer, or else the time when the scenario became known.
     grace_from: Instant,
     last_success: Option<Timestamp>,
     last_error: Option<LastError>,
-    /// What the last failed answer has to say, besides the findings of the manifest in force.
+    /// The finding of the last failed answer, in addition to those of the active manifest.
     failure_finding: Option<Box<Finding>>,
     latency: Option<Duration>,
     restarts: Restarts,
@@ -86,18 +87,20 @@ pub(in crate::engine) struct Scenario {
     current: CurrentState,
     /// Whether a source names it.
     presence: SourcePresence,
-    /// Until when its source's silence counts for nothing, because too many others fell silent with it.
+    /// Until then it is ignored that its source does not name it, because too many others fell
+    /// silent with it.
     silenced: Option<Instant>,
-    /// Until when it is not withdrawn for its failures, because the daemon was cut off just now.
+    /// Until then it is not withdrawn for its failures, because the daemon was cut off recently.
     reprieve: Option<Instant>,
-    /// When the loop has to look at it again, as entered in its list of wakes.
+    /// When the loop has to evaluate it again, as entered in its list of wake times.
     wake: Option<Instant>,
 }
 
-/// All scenarios. Each in a place of its own: the nodes of the map have room for eleven and are half full.
+/// All scenarios. Each is boxed, because the nodes of the map have room for eleven values and are
+/// half full.
 pub(in crate::engine) type ScenarioMap = BTreeMap<ScenarioName, Box<Scenario>>;
 
-/// The manifest in force.
+/// The active manifest.
 #[derive(Clone)]
 pub(in crate::engine) struct AcceptedManifest {
     pub(in crate::engine) manifest: Arc<Manifest>,
@@ -110,7 +113,7 @@ pub(in crate::engine) struct AcceptedManifest {
 }
 
 impl Scenario {
-    /// A scenario that was just heard of. No other one of its name may have had this generation.
+    /// A scenario that was just found. No other scenario of its name may have had this generation.
     pub(in crate::engine) fn new(
         name: ScenarioName,
         source: SourceId,
@@ -150,7 +153,7 @@ impl Scenario {
         }
     }
 
-    /// Whether its tools may be published at all.
+    /// Whether its tools may be published.
     pub(in crate::engine) fn is_trusted(&self) -> bool {
         self.approval.is_given()
     }
@@ -160,13 +163,14 @@ impl Scenario {
         self.approval.is_refused()
     }
 
-    /// Whether nothing that was known of it may be taken for who is there now: neither did a source vouch for both, nor are they the
-    /// same. What one party said must never be published as another's.
+    /// Whether everything known of it must be discarded because another peer is there now: no
+    /// source vouches for both, and they are not the same peer. What one peer said must never be
+    /// published as another's.
     pub(in crate::engine) fn is_another(&self, party: &PeerIdentity, vouched: bool) -> bool {
         !(self.approval.is_vouched() && vouched) && self.party.as_ref().is_none_or(|before| !trust::same(before, party))
     }
 
-    /// Whether it is well, and nothing new is expected of its next answer.
+    /// Whether it is healthy, and its next answer is expected to bring no change.
     pub(in crate::engine) fn is_steady(&self) -> bool {
         self.answered
             && self.failures == 0
@@ -178,12 +182,12 @@ impl Scenario {
             && self.waiters.is_empty()
     }
 
-    /// Whether it answered at the last poll, and its silence would be a loss.
+    /// Whether it answered the last poll, so that its silence would count as a loss.
     pub(in crate::engine) fn is_well(&self) -> bool {
         self.answered && self.failures == 0 && self.is_trusted()
     }
 
-    /// The source that named it last, and whether one named it since the start.
+    /// The source that named it last, and whether a source named it since the start.
     pub(in crate::engine) fn source(&self) -> (SourceId, bool) {
         (self.source, self.place.is_some())
     }
@@ -193,37 +197,37 @@ impl Scenario {
         self.target.as_ref()
     }
 
-    /// The party that is there, or was when a source last named it.
+    /// The peer that is there, or was when a source last named it.
     pub(in crate::engine) fn party(&self) -> Option<&PeerIdentity> {
         self.party.as_ref()
     }
 
-    /// What it speaks, if that is known.
+    /// Its protocol, if it is known.
     pub(in crate::engine) fn protocol(&self) -> Option<&Arc<dyn Protocol>> {
         self.protocol.as_ref()
     }
 
-    /// The session with it, as the keeper of sessions gave it when it changed last.
+    /// Its session, as the session keeper reported it at the last change.
     pub(in crate::engine) fn session(&self) -> Option<&SessionLink> {
         self.session.as_ref()
     }
 
-    /// Takes in the session that there is with it now.
+    /// Replaces its session by the current one.
     pub(in crate::engine) fn set_session(&mut self, session: Option<SessionLink>) {
         self.session = session;
     }
 
-    /// How often in a row it gave no good answer.
+    /// The number of polls in a row without a good answer.
     pub(in crate::engine) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The manifest in force.
+    /// The active manifest.
     pub(in crate::engine) fn held(&self) -> Option<&AcceptedManifest> {
         self.offer.as_ref()
     }
 
-    /// Where a source said it is, the last time one named it.
+    /// The endpoint that a source last named.
     pub(in crate::engine) fn assignment(&self) -> Option<&Assignment> {
         self.place.as_ref()
     }
@@ -238,7 +242,7 @@ impl Scenario {
         self.presence == SourcePresence::Named
     }
 
-    /// Since when it is absent, if it is.
+    /// Since when it is absent; `None` if it is not.
     pub(in crate::engine) fn absent_since(&self) -> Option<Instant> {
         match self.presence {
             SourcePresence::Absent { since, .. } => Some(since),
@@ -246,22 +250,22 @@ impl Scenario {
         }
     }
 
-    /// Until when its source's silence counts for nothing.
+    /// Until then it is ignored that its source does not name it.
     pub(in crate::engine) fn silenced(&self) -> Option<Instant> {
         self.silenced
     }
 
-    /// When the loop has to look at it again, as entered in its list.
+    /// When the loop has to evaluate it again, as entered in the loop's list.
     pub(in crate::engine) fn wake(&self) -> Option<Instant> {
         self.wake
     }
 
-    /// Enters another such time; the one before.
+    /// Sets that time, and returns the one before.
     pub(in crate::engine) fn set_wake(&mut self, wake: Option<Instant>) -> Option<Instant> {
         std::mem::replace(&mut self.wake, wake)
     }
 
-    /// Of the manifest in force.
+    /// The digest of the active manifest.
     pub(in crate::engine) fn digest(&self) -> Option<Digest> {
         self.offer.as_ref().map(|held| held.manifest.digest)
     }
@@ -271,17 +275,18 @@ impl Scenario {
         matches!(self.presence, SourcePresence::Absent { .. })
     }
 
-    /// Whether the configuration does not want it any more.
+    /// Whether the configuration dropped it.
     pub(in crate::engine) fn is_dismissed(&self) -> bool {
         matches!(self.presence, SourcePresence::Absent { by: RemovedBy::Configuration, .. })
     }
 
-    /// The state as people and programs see it.
+    /// The state as operators and programs see it.
     pub(in crate::engine) fn state(&self) -> ScenarioState {
         self.current.lifecycle().shown()
     }
 
-    /// No source names it, and it does not answer. What it said before says nothing of what may come back.
+    /// Marks it as absent: no source names it, and it does not answer. Its earlier answers do not
+    /// apply to what may come back.
     pub(in crate::engine) fn mark_absent(&mut self, by: RemovedBy, now: Now) {
         self.presence = SourcePresence::Absent { since: now.mono, by };
         self.latest = LastPoll::Unanswered;
@@ -291,23 +296,25 @@ impl Scenario {
         self.polls.next = None;
     }
 
-    /// When it is to be forgotten, if nothing is heard of it until then.
+    /// When it is forgotten, if it does not appear again before.
     pub(in crate::engine) fn forgotten_at(&self, config: &Config) -> Option<Instant> {
         match self.presence {
             SourcePresence::Absent { since, .. } if self.is_trusted() => Some(since + config.health.forget),
-            // One that was never approved is remembered for its name alone, and names cost an announcer nothing.
+            // Of a scenario that was never approved only the name is remembered, and announcing
+            // many names is easy.
             SourcePresence::Absent { since, .. } => Some(since + config.health.forget.min(config.refresh.max_interval)),
             SourcePresence::Named | SourcePresence::Leaving | SourcePresence::Unnamed => None,
         }
     }
 
-    /// It restarted: answers that are under way are of the process before.
+    /// Records a restart: answers under way belong to the process before.
     pub(in crate::engine) fn restarted(&mut self, now: Now) {
         self.restarts.add(now.wall);
         self.void();
     }
 
-    /// Its changes are not signalled any more: what it said last is fresh for as long as it said.
+    /// Its changes are not signalled any more: its last answer is fresh only as long as that answer
+    /// said.
     fn unfollowed(&mut self) {
         if let Some(held) = &mut self.offer
             && let Some(fresh) = &held.fresh
@@ -317,7 +324,7 @@ impl Scenario {
         }
     }
 
-    /// That it is not known any more, and why.
+    /// The transition that says that it is not known any more, and why.
     pub(in crate::engine) fn forgotten(&self, reason: &str, now: Now) -> StateTransition {
         self.turned(Some(self.state()), None, reason.to_owned(), now)
     }

@@ -1,4 +1,5 @@
-//! When a scenario is polled: what is planned, what is under way, and what voids it. Starts no poll itself.
+//! The polls of a scenario: the planned one, the one under way, and the events that make its answer
+//! void. Starts no poll itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(in crate::engine) struct DuePoll {
     pub(in crate::engine) name: ScenarioName,
     pub(in crate::engine) generation: u64,
     pub(in crate::engine) target: Target,
-    /// What the scenario speaks, if that is known.
+    /// The protocol of the scenario, if it is known.
     pub(in crate::engine) protocol: Option<Arc<dyn Protocol>>,
     pub(in crate::engine) request: ListRequest,
     /// Whether the scenario waits for approval.
@@ -28,7 +29,7 @@ pub(in crate::engine) struct DuePoll {
 }
 
 impl Scenario {
-    /// The poll that is due now, if one is. It counts as begun.
+    /// The poll that is due now, if there is one. It counts as begun.
     pub(in crate::engine) fn begin_poll(&mut self, config: &Config, now: Now) -> Option<DuePoll> {
         let is_due = self.polls.next.is_some_and(|(at, _)| at <= now.mono);
         if !is_due || self.polls.under_way.is_some() || !self.may_be_polled() {
@@ -41,19 +42,21 @@ impl Scenario {
             known: self.offer.as_ref().filter(|_| !self.polls.unconditional).and_then(known),
             accept: config.protocol.accept.clone(),
             bounds: config.manifest_bounds(),
-            // Anyone on the network can be found and wait for approval, so little of their answers is read.
+            // Any program on the network can be found and wait for approval, so only a limited part
+            // of such an answer is read.
             max_body: is_stranger.then_some(config.refresh.max_pending_body),
         };
         let (name, protocol) = (self.name.clone(), self.protocol.clone());
         Some(DuePoll { name, generation: self.polls.generation, target, protocol, request, is_stranger })
     }
 
-    /// The poll that was due is under way.
+    /// Records that the due poll is under way.
     pub(in crate::engine) fn poll_began(&mut self, poll: AbortOnDropHandle<()>) {
         self.polls.under_way = Some(poll);
     }
 
-    /// A client wants its next answer, past the schedule; it joins a poll that is under way. Whether one was planned for it.
+    /// A client requests the next answer, outside the schedule; it joins a poll that is under way.
+    /// Returns whether a poll was planned for it.
     pub(in crate::engine) fn force(
         &mut self,
         waiter: Waiter,
@@ -72,8 +75,9 @@ impl Scenario {
         Ok(is_idle)
     }
 
-    /// A call by a route of this generation taught something. What it taught about a process that is known to be gone counts for nothing,
-    /// and that a session has ended is known: the next one is made after its wait. Whether it is polled for that.
+    /// Handles the report of a call over a route of this generation. Reports about a former process
+    /// are ignored, and so are ended sessions, which are known already: the next session is made
+    /// after its wait. Returns whether a poll was planned.
     pub(super) fn called(&mut self, generation: u64, refused: bool, refresh: &RefreshConfig, now: Now) -> bool {
         let ended = self.session.as_ref().is_some_and(|link| link.ended);
         if self.polls.generation != generation
@@ -89,7 +93,7 @@ impl Scenario {
         true
     }
 
-    /// The clients that wait for its next answer, which wait no more.
+    /// Removes and returns the clients that wait for its next answer.
     pub(in crate::engine) fn take_waiters(&mut self) -> Vec<Waiter> {
         std::mem::take(&mut self.waiters)
     }
@@ -99,12 +103,13 @@ impl Scenario {
         self.polls.last.map(|(at, _)| at)
     }
 
-    /// Which polls and routes are of the process that there is now.
+    /// The generation of the current process; polls and routes of another generation are void.
     pub(in crate::engine) fn generation(&self) -> u64 {
         self.polls.generation
     }
 
-    /// Polls it by then at the latest, unless it is being polled or may not be. Whether that changed anything.
+    /// Plans a poll for `at` or earlier, unless one is under way or it may not be polled. Returns
+    /// whether that changed the plan.
     pub(in crate::engine) fn poll_by(&mut self, at: Instant, now: Now) -> bool {
         if !self.may_be_polled() || self.polls.under_way.is_some() {
             return false;
@@ -130,7 +135,7 @@ impl Scenario {
         }
     }
 
-    /// Tells the clients that wait for an answer that none will come, if that is so.
+    /// Sends an error to the waiting clients if no answer will come.
     pub(super) fn dismiss_waiters(&mut self) {
         if self.polls.under_way.is_some() || self.waiters.is_empty() {
             return;
@@ -155,25 +160,26 @@ impl Scenario {
         self.plan_poll_at(at.min(planned), now);
     }
 
-    /// When so much time has passed since it was last polled; now if it has.
+    /// The time when `gap` has passed since the last poll; `now` if it has passed already.
     pub(super) fn after_last_attempt(&self, gap: Duration, now: Now) -> Instant {
         self.polls.last.map_or(now.mono, |(at, _)| at + gap).max(now.mono)
     }
 
-    /// A hint wants it listed by then. After a poll that failed the back-off stands, and the poll after it is the one that was wanted.
+    /// Plans a listing for a hint. After a failed poll the back-off stays, and the poll after it
+    /// serves the hint.
     pub(super) fn hinted(&mut self, at: Instant, now: Now) {
         if self.polls.backoff.is_none() {
             self.plan_poll_by(at, now);
         }
     }
 
-    /// What is under way is void: its answer would be of another time or place.
+    /// Makes the poll under way void: its answer would belong to another time or place.
     pub(super) fn void(&mut self) {
         self.polls.generation += 1;
         self.polls.under_way = None;
     }
 
-    /// What is under way is void, and the next poll is at `at` and unconditional.
+    /// Makes the poll under way void, and plans an unconditional poll for `at`.
     pub(super) fn restart_poll(&mut self, at: Instant, now: Now) {
         self.void();
         self.polls.unconditional = true;
@@ -181,7 +187,8 @@ impl Scenario {
         self.plan_poll_at(at, now);
     }
 
-    /// Its session ended by itself: the process or connection is gone, and the next poll makes another one.
+    /// Its session ended by itself: the process or connection is gone, and the next poll connects
+    /// again.
     pub(super) fn lost(&mut self, why: String, at: Instant, now: Now) {
         self.restarts.suspect();
         self.last_error = Some(LastError { kind: "ended".into(), message: why, at: now.wall });
@@ -199,7 +206,7 @@ impl Scenario {
     }
 }
 
-/// What makes a poll conditional, if the last answer gave something for it.
+/// The validators that make a poll conditional, if the last answer had any.
 fn known(held: &AcceptedManifest) -> Option<Known> {
     let validators = &held.fresh.as_ref()?.validators;
     validators.any().then(|| Known { digest: held.manifest.digest, validators: validators.clone() })

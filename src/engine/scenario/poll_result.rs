@@ -1,4 +1,5 @@
-//! What an answer makes of a record. Pure but for the log, and for the random numbers, which are arguments.
+//! How the result of a poll changes a scenario. Pure except for the log; random numbers are
+//! arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +18,8 @@ use crate::model::{Finding, FindingCode, Freshness, LastError, Manifest, SHOWN_N
 use crate::protocols::{ListError, Listing, Protocol, Validity, module};
 use crate::transports::TransportError;
 
-/// Takes an answer of the record's own generation in. `goodbye` says whether a source that does not name it any more is believed once it does
-/// not answer; `random` is in `0.0..1.0`.
+/// Handles a result of the record's own generation. `goodbye` says whether a source that stopped
+/// naming it is believed once it does not answer; `random` is in `0.0..1.0`.
 pub(in crate::engine) fn apply(
     record: &mut Scenario,
     answered: PollResult,
@@ -46,7 +47,7 @@ pub(in crate::engine) fn apply(
     }
 }
 
-/// Bookkeeping of every good answer.
+/// The changes that every good answer brings.
 fn succeeded(
     record: &mut Scenario,
     protocol: Arc<dyn Protocol>,
@@ -76,7 +77,8 @@ fn succeeded(
         record.presence = SourcePresence::Unnamed;
     }
     let plan = schedule::after_success(fresh, followed, &config.refresh, random);
-    // Of who waits for a yes it is enough to know what it said; it does not say how often it is asked either.
+    // A scenario that waits for approval may not say how often it is polled: its list only has to
+    // be known.
     let next = if record.is_trusted() { plan.next_poll } else { now.mono + config.refresh.max_interval };
     record.plan_poll_at(next, now);
     if let Some(held) = &mut record.offer {
@@ -87,7 +89,7 @@ fn succeeded(
     plan
 }
 
-/// Puts a manifest in force, unless it says the same as the one that is.
+/// Makes a manifest the active one, unless its content equals that of the active one.
 fn accept_manifest(
     record: &mut Scenario,
     manifest: Manifest,
@@ -100,7 +102,8 @@ fn accept_manifest(
     if let Some(held) = &mut record.offer
         && held.manifest.digest == manifest.digest
     {
-        // Real servers stamp and shuffle each answer: the same content is no change.
+        // Real servers change the time stamp and the order in each answer: equal content is no
+        // change.
         held.freshness = freshness;
         held.findings = findings;
         held.quarantined = quarantined;
@@ -117,7 +120,8 @@ fn accept_manifest(
     });
 }
 
-/// Whether only the answer itself shows a restart; one that was already suspected is counted because the answer came.
+/// Whether the answer itself is the only sign of a restart; a restart that was suspected before is
+/// counted as soon as an answer comes.
 fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bool {
     let before = record.offer.as_ref().filter(|_| record.answered && !record.restarts.are_suspected());
     before.is_some_and(|held| {
@@ -127,9 +131,10 @@ fn shows_restart(record: &Scenario, manifest: &Manifest, fresh: &Validity) -> bo
     })
 }
 
-/// Counts a restart that an answer showed, and asks once more without validators: a process that has just started may still be gathering
-/// its tools. The answer to that is taken as it is, or two instances behind one address would be asked in a loop. Who waits for a yes has no say in
-/// how often it is asked.
+/// Counts a restart that an answer showed, and polls once more without validators: a process that
+/// has just started may not have all its tools yet. The answer to that poll is not checked again,
+/// because two instances behind one address would cause a loop of polls. A scenario that waits for
+/// approval may not say how often it is polled.
 fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
     let confirming = record.restarts.take_confirming();
     if !restarted {
@@ -142,8 +147,9 @@ fn confirm(record: &mut Scenario, restarted: bool, config: &Config, now: Now) {
     }
 }
 
-/// A scenario that was merely found may not say that its API is elsewhere: whoever followed it would be led to a host of the
-/// announcer's choice. What an operator wrote down in the configuration may.
+/// Removes a foreign base URL. A scenario that was found on the network may not say that its API is
+/// elsewhere, because clients would be led to a host that the announcer chose. A scenario that an
+/// operator wrote into the configuration may.
 fn refuse_foreign_base(record: &Scenario, manifest: &mut Manifest) -> Option<Finding> {
     let place = record.place.as_ref()?;
     let base = manifest.scenario.base_url.as_deref().filter(|base| !base.is_empty())?;
@@ -175,14 +181,14 @@ fn shown(fresh: &Validity) -> Freshness {
     Freshness { generated_at: None, fresh_until, received_at: fresh.received_at }
 }
 
-/// The findings of a listing under the name the scenario is filed under.
+/// Files the findings of a listing under the name of the scenario.
 fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<Finding> {
     let mut findings: Vec<_> = findings.into_iter().map(|finding| finding.of_scenario(&record.name)).collect();
     let own = manifest.scenario.name.as_ref();
-    // Told already when it could not have the name that its source gives it.
+    // This was already reported when it could not get the name that its source gives it.
     let announced = record.place.as_ref().and_then(|place| place.endpoint.name.as_ref());
     if !own.is_empty() && own != record.name.as_str() && announced.is_none_or(|announced| announced.as_str() != own) {
-        // It may be as long as a manifest.
+        // The name may be as long as a manifest.
         let shown: String = own.chars().take(120).collect();
         let message = format!("it calls itself `{}`", shown.escape_debug());
         let hint = "its tools are filed under the name it was found by";
@@ -193,7 +199,8 @@ fn named(findings: Vec<Finding>, record: &Scenario, manifest: &Manifest) -> Vec<
     findings
 }
 
-/// Puts down what went wrong, for people and for the state. `unread` is the reason of an answer that was not read whole, which is no failure.
+/// Records what went wrong, for operators and for the state. `unread` is the reason when an answer
+/// was not read whole, which is not a failure.
 fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: Now) {
     let message = unread.map_or_else(|| error.to_string(), str::to_owned);
     let latest = latest(error);
@@ -206,12 +213,12 @@ fn noted(record: &mut Scenario, error: &ListError, unread: Option<&str>, now: No
         record.obstacle = Some(Obstacle { since, message: message.clone() });
     }
     if record.obstacle.is_none() || latest != LastPoll::Failed || !matches!(error, ListError::Transport(_)) {
-        // That it does not answer now does not undo why its tools are as they are.
+        // A poll without an answer does not remove the reason why its tools are not listed.
         record.failure_finding = finding(record, error, &message).map(Box::new);
     }
 }
 
-/// Bookkeeping of every failure. The manifest in force stays.
+/// The changes that every failure brings. The active manifest stays.
 fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bool, now: Now, random: f64) {
     let unread = unread_while_pending(record, error, config);
     noted(record, error, unread.as_deref(), now);
@@ -220,7 +227,7 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         _ => None,
     };
     if let ListError::Incompatible { .. } = error {
-        // It answers, only not in words we know: no failure, asked again slowly.
+        // It answers, but in no known version: this is no failure, and it is polled slowly.
         record.failures = 0;
         record.polls.backoff = None;
         let pace =
@@ -229,7 +236,8 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         return;
     }
     if unread.is_some() {
-        // It answers, only with more than is read of it yet: no failure, and asked again like others who wait.
+        // It answers with more than is read before approval: this is no failure, and it is polled
+        // like others that wait.
         record.failures = 0;
         record.polls.backoff = None;
         record.plan_poll_at(now.mono + config.refresh.max_interval, now);
@@ -242,7 +250,8 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
         record.failures += 1;
     }
     if matches!(error, ListError::Transport(TransportError::Refused(_))) {
-        // Nobody listened: what answers next may be another process, so a 304 of it would prove nothing.
+        // No process listened: the next answer may come from another process, so a 304 would be
+        // no proof.
         record.restarts.suspect();
         record.polls.unconditional = true;
     }
@@ -265,7 +274,8 @@ fn failed(record: &mut Scenario, error: &ListError, config: &Config, goodbye: bo
     record.plan_poll_at(schedule::retry_at(now.mono, wait.max(Duration::from_millis(1)), retry_after), now);
 }
 
-/// The reason in health of an answer that is too large only because its scenario waits for approval.
+/// The reason shown in health for an answer that is too large only because its scenario waits for
+/// approval.
 fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -> Option<String> {
     let ListError::Transport(TransportError::TooLarge { limit, .. }) = error else { return None };
     let unread = !record.is_trusted() && *limit < config.refresh.max_body;
@@ -278,12 +288,13 @@ fn unread_while_pending(record: &Scenario, error: &ListError, config: &Config) -
     })
 }
 
-/// 429 says "alive but busy": it is not a step towards `down`.
+/// Whether the error counts as a failure. 429 means "alive but busy", so it is no step towards
+/// `down`.
 fn counts(error: &ListError) -> bool {
     !matches!(error, ListError::Transport(TransportError::Status { status: 429, .. }))
 }
 
-/// What a failed answer came to.
+/// What a failed poll counts as.
 fn latest(error: &ListError) -> LastPoll {
     match error {
         ListError::Incompatible { .. } => LastPoll::OutOfRange,
@@ -292,7 +303,7 @@ fn latest(error: &ListError) -> LastPoll {
     }
 }
 
-/// Which credential a scenario wants that answers 401 or 403.
+/// The finding that names the credential which a scenario needs that answers 401 or 403.
 fn credential(record: &Scenario, message: &str) -> Finding {
     let endpoint = record.place.as_ref().map(|place| &place.endpoint);
     let target = endpoint.map(|endpoint| &endpoint.target);
@@ -315,29 +326,27 @@ fn credential(record: &Scenario, message: &str) -> Finding {
 fn finding(record: &Scenario, error: &ListError, message: &str) -> Option<Finding> {
     let (code, hint) = match error {
         ListError::Transport(_) if latest(error) == LastPoll::Unauthorized => return Some(credential(record, message)),
-        // Health says it; a finding would only repeat it.
+        // Health already shows it; a finding would repeat it.
         ListError::Transport(_) => return None,
         ListError::Incompatible { .. } => {
             (FindingCode::VersionRefused, "update the scenario, or widen `protocol.accept` in the configuration")
         }
-        ListError::NotThisProtocol(_) => (
-            FindingCode::ManifestRefused,
-            "check the address: it answers, but with something else than a tool manifest",
-        ),
+        ListError::NotThisProtocol(_) => {
+            (FindingCode::ManifestRefused, "check the address: its answer is not a tool manifest")
+        }
         ListError::VersionUnreadable(_) => (
             FindingCode::VersionUnreadable,
             "write `protocol_version` as a text such as \"1.0\"; until then the last good manifest stays",
         ),
         ListError::Malformed(_) => {
-            let hint =
-                "mend the scenario's manifest; until then its last good one stays in force, within `health.grace`";
+            let hint = "fix the scenario's manifest; its last good one stays active within `health.grace`";
             (FindingCode::ManifestRefused, hint)
         }
     };
     Some(Finding::new(code, message).of_scenario(&record.name).hint(hint))
 }
 
-/// Whether somebody was reached, whatever they said.
+/// Whether the poll reached a server, whatever it answered.
 pub(in crate::engine) fn reached<T>(result: &Result<T, ListError>) -> bool {
     !matches!(
         result,

@@ -1,4 +1,4 @@
-//! The polls of one scenario as data: the one that is planned, the one under way, and the last one.
+//! The polls of one scenario as data: the planned one, the one under way, and the last one.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ pub(super) struct Polls {
     pub(super) backoff: Option<Duration>,
     /// The one that is under way. Dropping it ends the poll.
     pub(super) under_way: Option<AbortOnDropHandle<()>>,
-    /// Answers to polls of an older generation are dropped: the scenario moved or restarted meanwhile.
+    /// Answers to polls of an older generation are dropped: the scenario moved or restarted
+    /// meanwhile.
     pub(super) generation: u64,
     /// When the last one began, on both clocks.
     pub(super) last: Option<(Instant, Timestamp)>,

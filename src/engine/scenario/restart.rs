@@ -1,7 +1,8 @@
 //! Signs that a scenario restarted between two answers. Pure.
 //!
-//! A sign from outside (a moved address, a new boot id, a refused connection) leads to an unconditional ask, and the answer to that counts
-//! the restart in health. The signs here are seen in a whole new answer: they are counted at once, and lead to one more ask.
+//! A sign from outside (a moved address, a new boot id, a refused connection) leads to an
+//! unconditional poll, and its answer counts the restart in health. The signs here are seen in a
+//! whole new answer: they are counted at once, and lead to one more poll.
 
 use jiff::Timestamp;
 
@@ -13,12 +14,13 @@ use crate::protocols::Validity;
 pub(in crate::engine) enum Sign {
     /// The scenario's own version changed: it was deployed anew.
     Version,
-    /// `generated_at` went backwards with another content: an older build, or another instance behind the address.
+    /// `generated_at` went backwards with another content: an older build, or another instance
+    /// behind the address.
     Backwards,
 }
 
-/// Compares the manifest in force with a new one. An equal content is no sign, whatever it was stamped with: real servers stamp each
-/// answer anew.
+/// Compares the active manifest with a new one. Equal content is no sign, whatever its time stamp:
+/// real servers stamp each answer anew.
 pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sign> {
     if before.digest == after.digest {
         return None;
@@ -27,23 +29,25 @@ pub(in crate::engine) fn sign(before: &Manifest, after: &Manifest) -> Option<Sig
         return Some(Sign::Version);
     }
     match (before.generated_at, after.generated_at) {
-        // Under a second is within what clocks of one machine show.
+        // Clocks of one machine may differ by less than a second.
         (Some(before), Some(after)) if before.duration_since(after).as_secs() >= 1 => Some(Sign::Backwards),
         _ => None,
     }
 }
 
-/// Whether an answer of another content was last modified before the one that is in force (RFC 9110 section 8.8.2): an older build.
+/// Whether an answer of other content was last modified before the active one (RFC 9110 section
+/// 8.8.2): an older build.
 pub(in crate::engine) fn went_back(before: &Validity, after: &Validity) -> bool {
     before.modified.zip(after.modified).is_some_and(|(before, after)| after < before)
 }
 
-/// What is known of the restarts of one scenario.
+/// The known restarts of one scenario.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Restarts {
-    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot id: the next good answer confirms one.
+    /// Since the last good answer a connection was refused, or the scenario moved or got a new boot
+    /// id: the next good answer confirms a restart.
     suspected: bool,
-    /// An answer showed one, and the next answer is to confirm what the scenario offers since.
+    /// An answer showed a restart, and the next answer is to confirm its list.
     confirming: bool,
     count: u32,
     last: Option<Timestamp>,
@@ -86,7 +90,7 @@ impl Restarts {
         self.count
     }
 
-    /// When it was last seen to.
+    /// When it was last seen to restart.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.last
     }

@@ -1,4 +1,5 @@
-//! When to ask next, and until when an answer keeps a scenario live. Pure: the random part is an argument.
+//! When to poll next, and until when an answer keeps a scenario live. Pure: the random part is an
+//! argument.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +10,33 @@ use tokio::time::Instant;
 use crate::config::RefreshConfig;
 use crate::protocols::Validity;
 
-/// Share of a lifetime after which the next answer is fetched, so that readers of a healthy fleet never see a stale one.
+/// Share of a lifetime after which the next answer is fetched, so that clients never see a stale
+/// answer of a healthy scenario.
 const EAGER: f64 = 0.9;
-/// Share of a lifetime (or of the floor) by which asks are spread.
+/// Share of a lifetime (or of the floor) by which polls are spread.
 const SPREAD: f64 = 0.1;
 
-/// Asks of which nothing new is expected begin so long apart at least, those together that are due.
+/// The shortest time between two starts of polls that probably bring no change; polls that are due
+/// in between start together.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Of the polls that may be under way at once, one in so many may be of scenarios that wait for approval.
+/// One in this many of the polls that may run at once may be of scenarios that wait for approval.
 const UNTRUSTED_SHARE: usize = 4;
 
-/// Over how long polls are spread that another configuration makes due.
+/// The time over which polls are spread that become due by another configuration.
 pub(in crate::engine) const RELOAD_SPREAD: Duration = Duration::from_secs(3);
 
-/// What a good answer means for the times to come.
+/// The times that follow from a good answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct PollPlan {
-    /// When to ask next.
+    /// When to poll next.
     pub(in crate::engine) next_poll: Instant,
     /// Until when the scenario counts as live.
     pub(in crate::engine) live_until: Instant,
 }
 
-/// Moments at which asks on schedule begin. A large fleet is asked every few milliseconds, and each time that the processor wakes up for
-/// one, starts the ask, and sleeps again, costs as much as the ask.
+/// The times at which scheduled polls begin. In a large fleet a poll is due every few milliseconds;
+/// waking the processor for each one costs as much as the poll itself.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) struct PollGrid {
     first: Instant,
@@ -41,12 +44,12 @@ pub(in crate::engine) struct PollGrid {
 }
 
 impl PollGrid {
-    /// Short beside the interval at which one scenario is asked.
+    /// The grid is fine compared with the interval at which one scenario is polled.
     pub(in crate::engine) fn new(first: Instant, rules: &RefreshConfig) -> Self {
         Self { first, apart: ROUND.min(rules.min_interval / 64).max(Duration::from_millis(1)) }
     }
 
-    /// The first of them that is not before `at`.
+    /// The first of these times that is not before `at`.
     pub(in crate::engine) fn after(&self, at: Instant) -> Instant {
         let past = at.saturating_duration_since(self.first).as_nanos() % self.apart.as_nanos();
         let past = u64::try_from(past).map_or(Duration::ZERO, Duration::from_nanos);
@@ -56,11 +59,13 @@ impl PollGrid {
 
 /// Plans after a good answer; `random` is in `0.0..1.0`.
 ///
-/// The next ask comes after 0.9 of the lifetime less jitter, but never before the floor (`refresh.min_interval`): the protocol asks
-/// consumers to keep a manifest at least 60 seconds. Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there;
-/// such a scenario stays live while its ask on schedule is due or under way, or every healthy scenario would be stale for the
-/// milliseconds of each ask. An answer that is fresh for less than the floor is honestly stale in between, unless the scenario
-/// is `followed`: then it would have signalled a change.
+/// The next poll comes after 0.9 of the lifetime less jitter, but never before the floor
+/// (`refresh.min_interval`): the protocol asks consumers to keep a manifest at least 60 seconds.
+/// Scenarios of that protocol say `max-age=60`, so floor and lifetime meet there. Such a scenario
+/// stays live while its scheduled poll is due or under way; otherwise every healthy scenario would
+/// be stale for the milliseconds of each poll. A scenario whose answer is fresh for less than the
+/// floor is shown as stale in between, unless it is `followed`: then it would have signalled a
+/// change.
 pub(in crate::engine) fn after_success(
     validity: &Validity,
     followed: bool,
@@ -72,24 +77,28 @@ pub(in crate::engine) fn after_success(
     let spread_floor = rules.min_interval.mul_f64(1.0 + SPREAD / 2.0 * random);
     let wait = if eager >= rules.min_interval { eager } else { spread_floor }.min(rules.max_interval);
     let next_ask = received + wait;
-    // The answer's own travel was taken off its lifetime; a slow answer is not a short-lived one. What is stale on arrival stays so.
+    // The time of the request was subtracted from the lifetime; a slow answer is not a short-lived
+    // one. An answer that is stale on arrival stays stale.
     let covered = followed || !lifetime.is_zero() && lifetime + took >= rules.min_interval;
     let fresh_until = validity.fresh_until();
     let live_until = if covered { fresh_until.max(next_ask + rules.timeout) } else { fresh_until };
     PollPlan { next_poll: next_ask, live_until }
 }
 
-/// When the last good answer of a failing scenario stops being usable by what it said itself: never while `cache.last_good` is on.
+/// When the last good answer of a failing scenario may no longer be used, according to the answer
+/// itself: never while `cache.last_good` is on.
 pub(in crate::engine) fn lapses_at(validity: Option<&Validity>, failures: u32) -> Option<Instant> {
     validity.filter(|_| failures > 0)?.usable_until()
 }
 
-/// The permits for polls of scenarios that wait for approval: however many are found, the others are not held up by them.
+/// The permits for polls of scenarios that wait for approval; however many are found, they do not
+/// delay the others.
 pub(in crate::engine) fn untrusted_permits(refresh: &RefreshConfig) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((refresh.concurrency / UNTRUSTED_SHARE).max(1)))
 }
 
-/// When to ask again after a failure: after the back-off's wait, or later when the scenario asked for that.
+/// When to poll again after a failure: after the back-off, or later when the scenario sent
+/// `Retry-After`.
 pub(in crate::engine) fn retry_at(now: Instant, wait: Duration, retry_after: Option<Duration>) -> Instant {
     now + retry_after.map_or(wait, |asked| asked.max(wait))
 }
@@ -119,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Seconds from the answer to the next ask, and to the end of being live.
+    /// Seconds from the answer to the next poll, and to the end of being live.
     fn plan(lifetime: u64, took: u64, random: f64) -> (f64, f64) {
         let clock = crate::runtime::Clock::following(jiff::Timestamp::UNIX_EPOCH);
         let (received, took) = (clock.now(), Duration::from_secs(took));
@@ -162,7 +171,7 @@ mod tests {
         let (next, live) = plan(5, 0, 0.0);
         assert_eq!((next, live), (60.0, 5.0));
         assert_eq!(plan(0, 0, 0.0), (60.0, 0.0));
-        // However slow it was.
+        // The same for a slow answer.
         assert_eq!(plan(5, 70, 0.0), (60.0, 0.0));
     }
 

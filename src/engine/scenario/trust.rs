@@ -1,18 +1,21 @@
-//! Whom an operator's decision holds for. Pure.
+//! For which peers an operator's decision holds. Pure.
 //!
-//! **A yes** is kept for the identity and the address it was given for, and is looked up by the name it was given to (the roster sees to
-//! it that no other party gets that name). It counts
+//! **An approval** is stored for the identity and the address it was given for, and is looked up by
+//! the name it was given to (the reconciler ensures that no other peer gets that name). It counts
 //!
 //! - for the same identity on the same host, whatever its port: a restart on a new port is normal;
 //! - without an identity: for exactly the address (scheme, host, port) it was given for.
 //!
-//! Everything else waits again, with a finding that says whom the yes was for. The same identity on another host waits: an identity is
-//! announced in the clear, so everybody on the network can copy it. Another identity at the same address waits too: the address may
-//! have been given to another machine. A yes of an earlier version, which kept the name alone, counts for nobody.
+//! Every other peer waits again, with a finding that says for which peer the approval was given.
+//! The same identity on another host waits: an identity is announced in the clear, so every host on
+//! the network can copy it. Another identity at the same address waits too: the address may now
+//! belong to another machine. An approval of an earlier version, which stored the name alone,
+//! counts for no peer.
 //!
-//! **A block** holds for its name, for the identity it was given for under whatever name, and, among scenarios that no source vouches
-//! for, for its address and for the name it announces: renaming is no way out. A vouched-for scenario at the address of a blocked one is
-//! another program that got the port.
+//! **A block** holds for its name and for the identity it was given for, under every name. Among
+//! scenarios that no source vouches for, it also holds for the address and for the announced name,
+//! so renaming does not help. A vouched-for scenario at the address of a blocked one is another
+//! program that got the port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +26,17 @@ use crate::discovery::{Endpoint, SourceTrust};
 use crate::model::{Finding, FindingCode, PeerIdentity, ScenarioName, Target};
 use crate::state::{Decision, TrustDecision};
 
-/// What the decisions make of a scenario.
+/// How the decisions apply to a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct TrustVerdict {
     /// The decision that counts for it.
     pub(in crate::engine) decision: Option<Decision>,
-    /// Why it is blocked through another name, or why the yes under its name does not count for it; no full stop.
+    /// Why it is blocked through another name, or why the approval under its name does not count
+    /// for it; no full stop.
     pub(in crate::engine) note: Option<String>,
 }
 
-/// Whether one scenario may be published, by its source and by the operators.
+/// Whether a scenario may be published, according to its source and the operators.
 #[derive(Debug)]
 pub(in crate::engine) struct TrustStatus {
     /// Whether its source vouches for its address.
@@ -41,30 +45,30 @@ pub(in crate::engine) struct TrustStatus {
     decision: Option<Decision>,
     /// Why it is blocked through another name, or why the approval under its name does not count.
     note: Option<String>,
-    /// What the second of these is to an operator.
+    /// The finding for an approval that does not count.
     finding: Option<Box<Finding>>,
-    /// Whether it was given when the decisions were last looked at.
+    /// Whether trust was given when the decisions were last applied.
     was_given: bool,
 }
 
-/// What decisions changed.
+/// The effect of changed decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TrustChange {
     /// Whether it was refused before.
     pub(super) was_refused: bool,
     /// Whether it was given before.
     pub(super) was_given: bool,
-    /// Whether another decision counts, or for another reason.
+    /// Whether the decision or its reason changed.
     pub(super) is_news: bool,
 }
 
 impl TrustStatus {
-    /// As its source has it.
+    /// The status that follows from the source alone.
     pub(super) fn new(vouched: bool) -> Self {
         Self { vouched, decision: None, note: None, finding: None, was_given: vouched }
     }
 
-    /// Another source may vouch for it, or none.
+    /// Sets whether its source vouches for it.
     pub(super) fn vouch(&mut self, vouched: bool) {
         self.vouched = vouched;
     }
@@ -91,7 +95,7 @@ impl TrustStatus {
         self.finding.as_deref()
     }
 
-    /// Takes in what the decisions make of it now.
+    /// Applies the current decisions to it.
     pub(super) fn rule(&mut self, name: &ScenarioName, verdict: TrustVerdict) -> TrustChange {
         let (was_refused, was_given) = (self.is_refused(), self.was_given);
         let is_news = (self.decision, &self.note) != (verdict.decision, &verdict.note);
@@ -103,16 +107,17 @@ impl TrustStatus {
     }
 }
 
-/// Who is at an endpoint.
+/// The peer at an endpoint.
 pub(in crate::engine) fn party(endpoint: &Endpoint) -> PeerIdentity {
     PeerIdentity { identity: endpoint.identity.clone(), origin: Some(origin(endpoint).into()) }
 }
 
-/// `scheme://host:port` of where an endpoint is connected to. The names of this host are one host.
+/// `scheme://host:port` that is connected to. All names of this machine count as one host.
 pub(in crate::engine) fn origin(endpoint: &Endpoint) -> String {
     let url = endpoint.target.url();
     if let Some(dial) = endpoint.target.http().and_then(|target| target.dial) {
-        // A name that only the source can resolve is what anybody on the network says it is; the address is what is connected to.
+        // Any host on the network can influence a name that only the source can resolve; the
+        // address is what is connected to.
         let text = dial.to_string();
         let host = text.rsplit_once(':').map_or(text.as_str(), |(host, _)| host);
         let host = if is_localhost(dial.ip()) { "localhost" } else { host };
@@ -135,12 +140,13 @@ pub(in crate::engine) fn host(endpoint: &Endpoint) -> String {
     host.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
 }
 
-/// The two addresses that `localhost` stands for. The rest of 127.0.0.0/8 are addresses of their own.
+/// Whether it is one of the two addresses that `localhost` stands for. The rest of 127.0.0.0/8 are
+/// separate addresses.
 fn is_localhost(address: std::net::IpAddr) -> bool {
     address == std::net::Ipv4Addr::LOCALHOST || address == std::net::Ipv6Addr::LOCALHOST
 }
 
-/// Whether an answer of `before` may be taken for one of `now`.
+/// Whether an answer of `before` may be used for `now`.
 pub(in crate::engine) fn same(before: &PeerIdentity, now: &PeerIdentity) -> bool {
     if before.identity.is_some() && now.identity.is_some() {
         before.same_identity(now) && before.same_host(now)
@@ -149,7 +155,7 @@ pub(in crate::engine) fn same(before: &PeerIdentity, now: &PeerIdentity) -> bool
     }
 }
 
-/// Judges who is known as `name`. `announced` is the name its endpoint gives it.
+/// Decides about the scenario known as `name`. `announced` is the name its endpoint gives it.
 pub(in crate::engine) fn judge(
     rulings: &BTreeMap<ScenarioName, TrustDecision>,
     name: &ScenarioName,
@@ -190,26 +196,28 @@ fn blocked_as(
     })
 }
 
-/// Whether a yes that was given for one party counts for another, or why not.
+/// Whether an approval for one peer counts for another, or why not.
 fn covers(given: &PeerIdentity, now: &PeerIdentity) -> Result<(), String> {
     if given.origin.is_none() {
-        return Err("the yes under its name is of an earlier version, which did not note whom it was for".into());
+        return Err(
+            "the approval under its name was stored by an earlier version, without the address it was given for".into(),
+        );
     }
     if given.holds_for(now) {
         Ok(())
     } else {
-        Err(format!("the yes under its name was given for the one {given}, but this is the one {now}"))
+        Err(format!("the approval under its name was given for the scenario {given}, but this is the scenario {now}"))
     }
 }
 
-/// The finding that tells why a yes does not count.
+/// The finding that says why an approval does not count.
 pub(in crate::engine) fn withheld(name: &ScenarioName, verdict: &TrustVerdict, vouched: bool) -> Option<Finding> {
     let note = verdict.note.as_ref().filter(|_| verdict.decision.is_none() && !vouched)?;
     let hint = format!("if it is the same scenario at a new place, say so with `callsheet trust {name}`");
     Some(Finding::new(FindingCode::TrustWithheld, note.clone()).of_scenario(name).hint(hint))
 }
 
-/// Whether an address was merely found: no operator wrote it down and this machine did not start it.
+/// Whether an address was only found: no operator configured it, and this machine did not start it.
 pub(in crate::engine) fn merely_found(source: crate::model::SourceId, trust: SourceTrust) -> bool {
     source == crate::model::SourceId::Mdns || trust == SourceTrust::Untrusted
 }

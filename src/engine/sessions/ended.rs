@@ -1,7 +1,7 @@
-//! What stands in the place of a session that ended by itself, so that its process or connection is released at once and not only when the
-//! next one is made.
+//! The replacement for a session that ended by itself. It releases the process or connection at
+//! once, and not only when the next session is made.
 //!
-//! It sends nothing and says why.
+//! It sends no request and returns the reason of the end.
 
 use futures_util::future::BoxFuture;
 
@@ -16,7 +16,7 @@ pub(super) struct EndedSession {
 }
 
 impl EndedSession {
-    /// The session with this target ended for this reason.
+    /// A replacement for the session with this target, which ended for this reason.
     pub(super) fn new(target: &Target, reason: EndReason) -> Self {
         Self { address: target.to_string(), reason }
     }

@@ -1,16 +1,17 @@
-//! What a session is made of, and what calls hold of it.
+//! The data that a session is made from, and the handle that calls hold.
 
 use std::sync::Arc;
 
 use crate::model::Target;
 use crate::protocols::{Protocol, Session};
 
-/// What a session is made of.
+/// The data that a session is made from.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct SessionSpec<'a> {
     pub(in crate::engine) target: &'a Target,
     pub(in crate::engine) protocol: &'a Arc<dyn Protocol>,
-    /// Whether its hints are followed. A scenario that waits for approval has no say in how often it is listed.
+    /// Whether its hints are followed. A scenario that waits for approval may not control how often
+    /// it is listed.
     pub(in crate::engine) followed: bool,
 }
 
@@ -21,10 +22,11 @@ pub(in crate::engine) struct Connected {
     pub(in crate::engine) session: Arc<dyn Session>,
 }
 
-/// The session of a scenario, as calls find it.
+/// The session of a scenario, as calls use it.
 #[derive(Clone)]
 pub(in crate::engine) struct SessionLink {
     pub(in crate::engine) session: Arc<dyn Session>,
-    /// Whether it has ended, so that a call finds no connection until the next listing has made another one.
+    /// Whether it has ended, so that a call finds no connection until the next listing has made
+    /// another one.
     pub(in crate::engine) ended: bool,
 }

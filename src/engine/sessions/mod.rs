@@ -1,9 +1,9 @@
 //! Keeps one session per scenario, as long as that is the same process or connection.
 //!
-//! A session is kept while its scenario has the same target and protocol. It is dropped, which closes
-//! it, when the scenario moves, restarts, is blocked or removed, and when it ended by itself. Until the
-//! next listing has connected anew, calls find one in its place that sends nothing; how long that
-//! listing waits is decided here. A hint only ever triggers a listing.
+//! A session is kept while its scenario has the same target and protocol. It is dropped, which
+//! closes it, when the scenario moves, restarts, is blocked or removed, and when it ended by
+//! itself. Until the next listing has connected anew, calls find one in its place that sends
+//! nothing; how long that listing waits is decided here. A hint only ever triggers a listing.
 //!
 //! It starts no listing, changes no scenario and judges no health: what follows from what a session
 //! says is given as an [`SessionEffect`]. Invariants, an example and the errors are in
@@ -47,28 +47,31 @@ mod reporter;
 #[cfg(test)]
 mod tests;
 
-/// A session, or a stream of hints, that lived so long has not failed to start: the wait before the next one is the shortest again.
+/// A session, or a stream of hints, that lived this long did not fail to start: the next wait is
+/// the shortest again.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// What follows from the word of a session.
+/// What follows from the report of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::engine) enum SessionEffect {
     /// No effect.
     None,
     /// A listing at this time, unless one is due before.
     List(Instant),
-    /// The same, and what it said last counts as fresh only for as long as it said.
+    /// The same, and the last answer counts as fresh only as long as it said.
     Unfollowed(Instant),
-    /// The process or connection is gone, for this reason: an unconditional listing at this time connects anew.
+    /// The process or connection is gone, for this reason: an unconditional listing at this time
+    /// connects anew.
     Gone(Instant, String),
 }
 
-/// Keeps the sessions.
+/// Keeps all sessions.
 pub(in crate::engine) struct Sessions {
     transports: Transports,
     events: mpsc::Sender<EngineEvent>,
     kept: BTreeMap<ScenarioName, KeptSession>,
-    /// How many sessions were made, which tells the word of an earlier one from that of the present one.
+    /// The number of sessions made; it distinguishes reports of an earlier session from those of
+    /// the present one.
     made: u64,
 }
 
@@ -87,15 +90,15 @@ struct KeptSession {
 
 /// Whether a session can be used.
 enum Life {
-    /// As far as is known. The task waits for its end, if it can end.
+    /// It can be used, as far as is known. The task waits for its end, if it can end.
     Living { _end: Option<AbortOnDropHandle<()>> },
-    /// It ended by itself, and another one that sends nothing is in its place.
+    /// It ended by itself, and a replacement that sends no request is in its place.
     Ended,
 }
 
 /// How far the hints of a session are followed.
 enum Hints {
-    /// They are not, before this time if there is one.
+    /// They are not followed, until this time if there is one.
     Off { until: Option<Instant>, wait: Option<Duration> },
     /// There is a stream, and changes since it was opened may have been missed.
     Listening(HintStream),
@@ -106,17 +109,17 @@ enum Hints {
 /// Whether a hint has led to a listing yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hinted {
-    /// There is none.
+    /// There is no hint.
     No,
-    /// A listing is to come.
+    /// A listing is planned.
     Waiting,
-    /// The listing under way is the one.
+    /// The listing under way is for the hint.
     Listing,
-    /// It is, and another hint came since it began.
+    /// The listing under way is for the hint, and another hint came since it began.
     Again,
 }
 
-/// What came of a listing.
+/// The result of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum ListOutcome {
     /// Another list than before.
@@ -141,12 +144,12 @@ impl Hints {
 }
 
 impl Sessions {
-    /// None yet. What sessions say comes to `events`.
+    /// Starts without sessions. Reports of sessions are sent to `events`.
     pub(in crate::engine) fn new(transports: Transports, events: mpsc::Sender<EngineEvent>) -> Self {
         Self { transports, events, kept: BTreeMap::new(), made: 0 }
     }
 
-    /// A listing made a session; it takes the place of any other one.
+    /// A listing made a session; it replaces any other one.
     pub(in crate::engine) fn connected(&mut self, name: &ScenarioName, made_of: Connected, now: Instant) {
         let before = self.kept.remove(name);
         let wait = before.and_then(|before| matches!(before.life, Life::Ended).then_some(before.wait)).flatten();
@@ -168,8 +171,8 @@ impl Sessions {
         self.kept.insert(name.clone(), kept);
     }
 
-    /// Brings the session of a scenario in line with what is known of it now: `spec` is absent when there is to be none. The session for
-    /// calls, if there is one.
+    /// Updates the session of a scenario; `spec` is `None` when it may not have one. Returns the
+    /// session for calls, if there is one.
     pub(in crate::engine) fn sync(
         &mut self,
         name: &ScenarioName,
@@ -206,7 +209,7 @@ impl Sessions {
         self.kept.get(name).is_some_and(|kept| matches!(kept.hints, Hints::Followed(_)))
     }
 
-    /// The scenario is another process now, or not known any more.
+    /// Closes the session: the scenario is another process now, or no longer known.
     pub(in crate::engine) fn close(&mut self, name: &ScenarioName) {
         self.kept.remove(name);
     }
@@ -216,8 +219,9 @@ impl Sessions {
         self.kept.get(name).is_some_and(|kept| kept.hinted == Hinted::Waiting)
     }
 
-    /// A session said something. What an earlier session says is dropped, and so is what a session says after its end: a hint that was still
-    /// queued would bypass the back-off of the next connection. `last` is when its scenario was listed last.
+    /// Handles the report of a session. Reports of an earlier session are dropped, and so are
+    /// reports after its end: a hint that was still queued would bypass the back-off of the next
+    /// connection. `last` is when its scenario was listed last.
     pub(in crate::engine) fn handle(
         &mut self,
         said: SessionNews,
@@ -236,15 +240,16 @@ impl Sessions {
         }
     }
 
-    /// A listing of a scenario begins.
+    /// Records that a listing of a scenario begins.
     pub(in crate::engine) fn begun(&mut self, name: &ScenarioName) {
         if let Some(kept) = self.kept.get_mut(name).filter(|kept| kept.hinted == Hinted::Waiting) {
             kept.hinted = Hinted::Listing;
         }
     }
 
-    /// A listing that began at `last` ended. When there has to be another one because a hint came meanwhile. With `follow` the hints of the
-    /// session are followed after a good one.
+    /// Records that a listing that began at `last` ended. Returns when another one is needed
+    /// because a hint came meanwhile. With `follow`, the hints of the session are followed after a
+    /// good listing.
     pub(in crate::engine) fn listed(
         &mut self,
         name: &ScenarioName,
@@ -332,7 +337,8 @@ impl KeptSession {
         SessionEffect::Unfollowed(until)
     }
 
-    /// It ended by itself. What it holds is released here, whatever becomes of its scenario, as soon as no call uses it any more.
+    /// The session ended by itself. Its resources are released here, as soon as no call uses it any
+    /// more.
     fn ended(&mut self, reason: EndReason, refresh: &RefreshConfig, now: Instant) -> SessionEffect {
         let wait = wait(self.since, self.wait, refresh, now);
         let why = reason.to_string();
@@ -341,7 +347,7 @@ impl KeptSession {
         SessionEffect::Gone(now + wait, why)
     }
 
-    /// Hints without a change are followed less and less eagerly.
+    /// Hints without a change are followed at growing intervals.
     fn learn(&mut self, outcome: ListOutcome, refresh: &RefreshConfig, now: Instant) {
         if matches!(self.hinted, Hinted::Listing | Hinted::Again) {
             self.pace.learn(outcome == ListOutcome::Changed, refresh, now);
@@ -353,8 +359,9 @@ impl KeptSession {
     }
 }
 
-/// How long to wait before a new session or stream replaces the one that was made at `since`, after a wait of `before`. The first wait is
-/// short, so that calls that wait for the next session (`calls.reroute_wait`) get it.
+/// The wait before a new session or stream replaces the one made at `since`; `before` is the wait
+/// before that one. The first wait is short, so that calls that wait for the next session
+/// (`calls.reroute_wait`) get it.
 fn wait(since: Instant, before: Option<Duration>, refresh: &RefreshConfig, now: Instant) -> Duration {
     match before.filter(|_| now.saturating_duration_since(since) < SETTLED) {
         None => refresh.backoff_base / 4,

@@ -6,16 +6,18 @@ use tokio::time::Instant;
 
 use crate::config::RefreshConfig;
 
-/// A hint has its scenario listed again so long after the listing before at the earliest.
+/// The shortest time between a listing and the next one for a hint.
 const GAP: Duration = Duration::from_millis(100);
-/// Listings by hints in a [`WINDOW`] that are no reason to slow down while each shows a change.
+/// The number of listings by hints in a [`WINDOW`] that cause no slowdown while each shows a
+/// change.
 const MOST: u32 = 30;
-/// Over how long they are counted.
+/// The time over which they are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The least time between two listings for the hints of one session. Each listing by a hint that shows no change doubles it, up to
-/// `refresh.min_interval`; one that shows a change halves it, unless there were too many of late: a scenario that changes without end has
-/// no say in how much it is listed.
+/// The shortest time between two listings for the hints of one session. Each listing by a hint that
+/// shows no change doubles it, up to `refresh.min_interval`. One that shows a change halves it,
+/// unless there were too many lately: a scenario that changes all the time may not control how
+/// often it is listed.
 #[derive(Debug)]
 pub(super) struct Pace {
     gap: Duration,
@@ -28,12 +30,12 @@ impl Pace {
         Self { gap: GAP, window: now, listings: 0 }
     }
 
-    /// The least time between two listings.
+    /// The shortest time between two listings.
     pub(super) fn gap(&self) -> Duration {
         self.gap
     }
 
-    /// A listing by a hint showed a change, or none.
+    /// Records whether a listing by a hint showed a change.
     pub(super) fn learn(&mut self, changed: bool, refresh: &RefreshConfig, now: Instant) {
         if now.saturating_duration_since(self.window) >= WINDOW {
             (self.window, self.listings) = (now, 0);
@@ -53,7 +55,7 @@ mod tests {
     use crate::config::Config;
     use crate::runtime::Clock;
 
-    /// How often a scenario is listed in an hour that hints without end.
+    /// How often a scenario is listed in an hour if it sends hints all the time.
     fn in_an_hour(changed: bool) -> u32 {
         let refresh = Config::for_state("state.db").refresh;
         let begun = Clock::system().now();

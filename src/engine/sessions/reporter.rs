@@ -1,7 +1,7 @@
-//! What sessions say by themselves, on its way to the loop: hints, and their end.
+//! Passes the reports of sessions to the loop: hints, and their end.
 //!
-//! One task each waits for them beside the loop. A session that floods is read slowly, so that it fills neither the loop's queue nor its
-//! time. It never decides what follows.
+//! For each of them one task waits beside the loop. A session that sends too much is read slowly,
+//! so that it fills neither the loop's queue nor its time. This module never decides what follows.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::model::ScenarioName;
 use crate::protocols::{EndReason, Hint};
 use crate::runtime::Clock;
 
-/// Hints that come within this time are one.
+/// Hints within this time count as one.
 const TOGETHER: Duration = Duration::from_millis(20);
-/// Hints that are taken together at most before others have their turn.
+/// The largest number of hints that are read as one before other tasks run.
 const MOST: usize = 1_000;
 
-/// Brings the word of one session to the loop.
+/// Passes the reports of one session to the loop.
 pub(super) struct Reporter {
     pub(super) name: ScenarioName,
     pub(super) number: u64,
@@ -30,7 +30,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Whether the loop is there to hear it.
+    /// Sends a report. Returns whether the loop still runs.
     async fn report(&self, news: News) -> bool {
         let news = SessionNews { name: self.name.clone(), number: self.number, news };
         self.events.send(EngineEvent::Session(news)).await.is_ok()
@@ -42,7 +42,7 @@ impl Reporter {
         self.report(News::Ended(reason)).await;
     }
 
-    /// Reads its hints to their end. A panic of the stream is its end too.
+    /// Reads the session's hints to their end. A panic of the stream counts as its end.
     pub(super) async fn hints(self, hints: BoxStream<'static, Hint>, clock: Clock) {
         // Ends after a panic.
         let mut hints = AssertUnwindSafe(hints).catch_unwind().fuse();

@@ -1,4 +1,4 @@
-//! What sessions want done, by what they say and when.
+//! The effects of reports of sessions, by their content and time.
 
 #![allow(clippy::unwrap_used, reason = "a name that cannot be read fails the test")]
 
@@ -13,7 +13,7 @@ use crate::protocols::{EndReason, ListError, ListRequest, Listing};
 use crate::runtime::{Clock, Tasks};
 use crate::transports::http::{Client, ClientLimits};
 
-/// A session that never says anything by itself: the tests say it.
+/// A session that reports nothing by itself: the tests send its reports.
 struct Quiet;
 
 impl Session for Quiet {
@@ -81,7 +81,7 @@ async fn sessions_that_end_again_and_again_are_made_after_growing_waits() {
     assert_eq!(waits[0], base / 4, "the first wait is short");
     assert!(waits[1..].iter().all(|wait| (base..=max).contains(wait)), "{waits:?}");
     assert!(waits.iter().any(|wait| *wait > base * 4), "they grow: {waits:?}");
-    // One that lived has not failed to start.
+    // A session that lived this long did not fail to start.
     fixture.now += SETTLED;
     let effect = fixture.says(41, News::Ended(EndReason("gone".into())));
     assert_eq!(effect, SessionEffect::Gone(fixture.now + base / 4, "gone".into()));

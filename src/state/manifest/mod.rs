@@ -1,9 +1,10 @@
-//! The stored form of a manifest: one JSON document in the own spelling of the Tool Discovery Protocol, whatever protocol the scenario
-//! speaks.
+//! The stored form of a manifest: one JSON document in the Tool Discovery Protocol's own spelling,
+//! for scenarios of every protocol.
 //!
-//! What [`write()`] made is read by [`read()`] as an equal manifest, by this and by later versions of the program: an object may get further
-//! members, and those that are there keep their names and meanings. A document of another origin is refused, not put right. Whether a
-//! manifest that was stored may still be used (its version, how many tools it has) is not judged here.
+//! A document made by [`write()`] is read by [`read()`] as an equal manifest, by this and by later
+//! versions of the program: an object may get further members, and existing members keep their
+//! names and meanings. A document of another origin is refused, not corrected. This module does not
+//! decide whether a stored manifest may still be used (its version, how many tools it has).
 
 mod read;
 mod write;

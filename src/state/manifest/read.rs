@@ -1,4 +1,4 @@
-//! From the stored form to a manifest.
+//! Reads the stored form of a manifest.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{Category, Digest, Extra, Facts, JsonText, Manifest, Permission, ScenarioInfo, Tool};
 
-/// Reads a stored manifest. Fails with what is wrong when it is not one that [`super::write()`] made.
+/// Reads a stored manifest. Fails with the reason when [`super::write()`] did not make it.
 pub fn read(document: &str) -> Result<Manifest, Error> {
     let mut members: StoredMembers<'_> = serde_json::from_str(document)?;
     let mut shared = Shared::default();
@@ -81,7 +81,8 @@ fn facts(metadata: &RawValue, shared: &mut Shared) -> Result<Arc<Facts>, Error> 
     Ok(shared.facts(facts))
 }
 
-/// The level that a value names. The names of levels have no escapes, so that a value with one is a level that is not known.
+/// The permission level that a value names. Names of levels have no escapes, so a value with an
+/// escape is an unknown level.
 fn permission(value: &RawValue) -> Permission {
     match value.get() {
         "null" | "\"\"" => Permission::Guest,
@@ -108,7 +109,7 @@ fn in_member(name: &str, error: &impl fmt::Display) -> Error {
     Error::custom(format_args!("`{name}`: {error}"))
 }
 
-/// What the tools of one manifest share: short texts and facts that repeat are kept once.
+/// Values that the tools of one manifest share: short texts and facts that repeat are stored once.
 #[derive(Default)]
 struct Shared {
     texts: HashSet<Arc<str>>,
@@ -134,31 +135,31 @@ impl Shared {
     }
 }
 
-/// The members of one object that have not been taken yet, in the order in which they were written.
+/// The remaining members of one object, in the order in which they were written.
 struct StoredMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> StoredMembers<'a> {
-    /// Takes a member out, if it is there. Of several with one name the last one counts.
+    /// Takes a member out, if it is there. If several have the same name, the last one counts.
     fn take<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
         let Some(at) = self.0.iter().rposition(|(own, _)| own == name) else { return Ok(None) };
         let value = serde_json::from_str(self.0.remove(at).1.get());
         value.map(Some).map_err(|error| in_member(name, &error))
     }
 
-    /// Takes out a member that has to be there.
+    /// Takes out a required member.
     fn need<T: Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, Error> {
         self.take(name)?.ok_or_else(|| Error::missing_field(name))
     }
 
-    /// Takes out a number that limits something; zero and less limit nothing.
+    /// Takes out a number that is a limit; zero and less mean no limit.
     fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
         let Some(raw) = self.take::<&RawValue>(name)? else { return Ok(None) };
-        // Not by the reader of numbers, for which `-0` is no whole number.
+        // The reader of numbers is not used, because it does not accept `-0` as a whole number.
         let count: i64 = raw.get().parse().map_err(|error| in_member(name, &error))?;
         Ok(u64::try_from(count).ok().filter(|count| *count > 0))
     }
 
-    /// What is left.
+    /// The remaining members.
     fn rest(self) -> Extra {
         self.0.into_iter().map(|(name, raw)| (name.into(), kept(raw))).collect()
     }

@@ -1,10 +1,11 @@
-//! From a manifest to its stored form.
+//! Writes the stored form of a manifest.
 
 use serde_json::Value;
 
 use crate::model::{Category, Extra, Manifest, ScenarioInfo, Tool};
 
-/// Writes a manifest as it is stored, compact; [`super::read()`] of the result gives an equal manifest.
+/// Writes a manifest in its compact stored form; [`super::read()`] of the result gives an equal
+/// manifest.
 pub fn write(manifest: &Manifest) -> String {
     let sizes = manifest.tools.iter().map(|tool| {
         FRAME + tool.name.len() + tool.description.len() + tool.parameters.get().len() + tool.metadata.get().len()
@@ -20,7 +21,7 @@ pub fn write(manifest: &Manifest) -> String {
     object.close(&manifest.extra)
 }
 
-/// What is written around the values of a tool, roughly.
+/// The approximate size of the text around the values of a tool.
 const FRAME: usize = 128;
 
 fn scenario(out: String, info: &ScenarioInfo) -> String {
@@ -66,7 +67,7 @@ fn list<T>(mut out: String, items: &[T], item: fn(String, &T) -> String) -> Stri
     out
 }
 
-/// An object under way.
+/// An object that is being written.
 struct Object {
     out: String,
     empty: bool,

@@ -1,6 +1,7 @@
-//! Rows of calls that wait for a yes, and of operations that go on.
+//! Rows of calls that wait for approval, and of operations under way.
 //!
-//! `INSERT OR REPLACE` would move a row to the end; these keep their place, which is the order in which they came.
+//! `INSERT OR REPLACE` would move a row to the end; these rows keep their position, which is the
+//! order of arrival.
 
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ pub(super) fn operation(row: &Row<'_>) -> Result<Operation, String> {
         ended_at: maybe_time(row, "ended_at")?,
         polled_at: None,
         status: maybe(row, "status")?,
-        // Told again by the next answer.
+        // The next answer reports it again.
         progress: Progress::default(),
         note: maybe(row, "note")?,
         result: maybe_json(row, "result")?,

@@ -1,4 +1,4 @@
-//! Columns of a row as values, each failure with the name of its column.
+//! Columns of a row as values; each error names its column.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What is said when the database cannot be used.
+//! Error texts for a database that cannot be used.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(super) const SAVE: &str = "cannot store a change";
 pub(super) const EXPORT: &str = "cannot export the state";
 pub(super) const IMPORT: &str = "cannot import the state";
 
-/// Says what SQLite said, and the next step for that kind of failure.
+/// Quotes the message of SQLite, and adds the next step for that kind of failure.
 pub(super) fn failed(what: &'static str, place: &Path, error: &rusqlite::Error) -> StateError {
     let trouble = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StateErrorKind::Full,

@@ -1,4 +1,4 @@
-//! The file itself: its folder, its lock, and what is done with a damaged one.
+//! The database file: its folder, its lock, and the replacement of a damaged one.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -15,17 +15,19 @@ use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::StateError;
 
-/// How long a write waits for another program, such as a `sqlite3` shell, that has the file locked.
+/// How long a write waits while another program, such as a `sqlite3` shell, has the file locked.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
-/// SQLite keeps these beside the file; they belong to it.
+/// The endings of the files that belong together: the database and the two that SQLite keeps beside
+/// it.
 const COMPANIONS: [&str; 3] = ["", "-wal", "-shm"];
-/// Earlier versions kept prepared lists in these files beside the database. They are not read any more.
+/// Earlier versions kept prepared lists in these files beside the database. They are not read any
+/// more.
 const OBSOLETE: [&str; 2] = [".lists", ".lists.new"];
 
-/// A running daemon that has the state.
+/// A running daemon that holds the lock of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockHolder {
-    /// Its process, as far as it is known.
+    /// Its process id, as far as it is known.
     pub process: Option<u32>,
 }
 
@@ -33,31 +35,32 @@ pub struct LockHolder {
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
-    /// Whether a daemon has used the state before, so that an empty file has lost something.
+    /// Whether a daemon has used the state before; an empty file has then lost its data.
     pub(super) was_used: bool,
 }
 
-/// Stands in the lock file once the state was used.
+/// The text in the lock file once the state was used.
 const USED: &str = "used";
 
 impl Lock {
-    /// Notes that the state is in use from now on.
+    /// Notes in the lock file that the state is in use from now on.
     pub(super) fn note_use(&mut self) {
-        // Without the note an emptied file is taken for a fresh one, and nothing worse.
+        // Without the note, an emptied file is taken for a new one; there is no other harm.
         let _ = self.file.rewind().and_then(|()| writeln!(self.file, "{}\n{USED}", std::process::id()));
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone may come too late: a child process that is just being started holds the file open until it has begun.
-        // Where unlocking fails, closing is all there is.
+        // Closing alone may come too late: a child process that is just being started holds the
+        // file open until it has begun. If unlocking fails, closing is the only way left.
         let _ = self.file.unlock();
     }
 }
 
-/// Makes the folder if needed and takes the lock that one daemon at a time holds. The lock goes with the process, however that ends;
-/// the lock file stays, because deleting it would let two daemons hold a lock of the same name.
+/// Makes the folder if needed and takes the lock that one daemon at a time holds. The lock goes
+/// with the process, however that ends; the lock file stays, because deleting it would let two
+/// daemons hold a lock of the same name.
 pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private_folder().create(folder).map_err(|error| {
@@ -77,7 +80,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
         Ok(()) => {
             let was_used = noted(&mut lock).lines().any(|line| line == USED);
             let note = format!("{}\n{}", std::process::id(), if was_used { "used\n" } else { "" });
-            // For people only, so a failure to note it does no harm.
+            // The note is for operators only, so a failure to write it does no harm.
             let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(note.as_bytes()));
             Ok(Lock { file: lock, was_used })
         }
@@ -97,30 +100,30 @@ pub(super) fn lock(path: &Path) -> Result<Lock, StateError> {
     }
 }
 
-/// Who holds the lock of the state at `path`.
+/// The process that holds the lock of the state at `path`.
 pub(super) fn holder(path: &Path) -> Option<LockHolder> {
     let mut lock = File::open(beside(path, ".lock")).ok()?;
     match lock.try_lock_shared() {
-        // Closing gives it back.
+        // Closing the file releases the lock.
         Ok(()) | Err(TryLockError::Error(_)) => None,
         Err(TryLockError::WouldBlock) => Some(LockHolder { process: process(&mut lock) }),
     }
 }
 
-/// Which process holds the lock, as far as its file tells.
+/// The process that holds the lock, according to the lock file.
 fn process(lock: &mut File) -> Option<u32> {
     noted(lock).lines().next().and_then(|line| line.trim().parse().ok())
 }
 
-/// What the lock file says; nothing when it cannot be read.
+/// The text of the lock file; empty when it cannot be read.
 fn noted(lock: &mut File) -> String {
     let mut text = String::new();
     let read = lock.take(40).read_to_string(&mut text);
     read.map(|_| text).unwrap_or_default()
 }
 
-/// Opens the file, checked and at the current version. A damaged one is moved aside and replaced by a fresh one, with a finding that
-/// names its new place.
+/// Opens the file, checked and at the current version. A damaged file is moved aside and replaced
+/// by a new one, with a finding that names its new place.
 pub(super) fn open_or_replace(
     path: &Path,
     was_used: bool,
@@ -156,8 +159,9 @@ pub(super) fn open_or_replace(
     }
 }
 
-/// What SQLite would not call damage but throw away or pass over: changes that wait beside a file which is gone or empty, a file that
-/// was emptied, and an empty folder in its place (which container engines make of a file that they are to mount and do not find).
+/// Losses that SQLite does not report as damage but would delete or ignore: changes that wait
+/// beside a missing or empty file, a file that was emptied, and an empty folder in place of the
+/// file (container engines create one when a file that they are to mount does not exist).
 fn lost(path: &Path, was_used: bool) -> Option<String> {
     let empty = match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -179,7 +183,7 @@ fn lost(path: &Path, was_used: bool) -> Option<String> {
 
 enum Checked {
     Good(Connection),
-    /// Holds what is wrong with it.
+    /// The file is damaged; holds the reason.
     Damaged(String),
 }
 
@@ -200,9 +204,9 @@ fn open_checked(path: &Path) -> Result<Checked, StateError> {
 
 pub(super) enum Opened {
     Usable(Connection),
-    /// The check found this.
+    /// The check failed with this message.
     Unsound(String),
-    /// Someone else's file: what to tell the operator.
+    /// Another program's file; holds the text for the operator.
     NotOurs(String),
 }
 
@@ -211,9 +215,10 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    // Until the file is known to be sound: closing would work the log into a damaged file and delete it.
+    // Until the file is known to be sound: closing would write the log into a damaged file and
+    // delete the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log(path))?;
-    // Before anything is written: a file that is not ours stays as it is.
+    // Before any write: another program's file stays as it is.
     match schema::owner(&connection)? {
         FileOwner::Us => {}
         FileOwner::NewerVersion(version) => {
@@ -232,7 +237,8 @@ pub(super) fn try_open(path: &Path) -> rusqlite::Result<Opened> {
     if check != "ok" {
         return Ok(Opened::Unsound(check));
     }
-    // The answer is the mode in force: where shared memory cannot be had, SQLite stays with its rollback journal, which is as durable.
+    // The answer is the active mode: without shared memory, SQLite stays with its rollback journal,
+    // which is as durable.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     if schema::migrate(&mut connection)? {
@@ -249,7 +255,8 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
 }
 
-/// Renames the file and its companions so that they still belong together, to `<file>.<label>-<UTC time>`, and returns the new place.
+/// Renames the file and its companions so that they still belong together, to
+/// `<file>.<label>-<UTC time>`, and returns the new place.
 pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathBuf, StateError> {
     let stamp = clock.wall().strftime("%Y%m%dT%H%M%SZ").to_string();
     let mut aside = beside(path, &format!(".{label}-{stamp}"));
@@ -274,7 +281,7 @@ pub(super) fn move_aside(path: &Path, label: &str, clock: Clock) -> Result<PathB
     Ok(aside)
 }
 
-/// Whether changes wait in the write-ahead log beside the file.
+/// Whether the write-ahead log beside the file holds changes.
 pub(super) fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
@@ -294,7 +301,7 @@ fn private_folder() -> DirBuilder {
     builder
 }
 
-/// Opens for reading and writing; what is not there is made for this user only.
+/// Opens for reading and writing; a new file is readable and writable by this user only.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

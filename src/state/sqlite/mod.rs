@@ -1,8 +1,9 @@
-//! The embedded store: one SQLite file that a person can open.
+//! The embedded store: one SQLite file that operators can open with usual tools.
 //!
-//! One thread owns the connection; saves that queue up while it writes share the next transaction, and each is acknowledged after the
-//! commit has reached the disk (WAL with `synchronous=FULL`). A lock on `<file>.lock` keeps a second daemon away. The store never
-//! deletes what it cannot read: a damaged file is moved aside whole, an unreadable row goes to the table `quarantine`.
+//! One thread owns the connection; saves that queue up while it writes share the next transaction,
+//! and each is acknowledged after the commit has reached the disk (WAL with `synchronous=FULL`). A
+//! lock on `<file>.lock` keeps a second daemon away. The store never deletes data that it cannot
+//! read: a damaged file is moved aside whole, and an unreadable row goes to the table `quarantine`.
 
 mod backup;
 mod calls;
@@ -30,18 +31,20 @@ use writer::{Job, StoreWriter};
 pub use backup::{export, import};
 pub use file::LockHolder;
 
-/// Saves and loads that may wait for the writer; further ones wait to be queued.
+/// The largest number of saves and loads that wait for the writer; further ones wait to be queued.
 const QUEUE: usize = 256;
 
-/// Opens the store at `path`, making file (mode 0600) and folder (mode 0700) when they are not there. Blocks while it checks the file,
-/// so it belongs to the start of a program.
+/// Opens the store at `path`, making file (mode 0600) and folder (mode 0700) when they are not
+/// there. Blocks while it checks the file, so it belongs to the start of a program.
 ///
-/// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and reported by [`StateStore::load`]. Where
-/// nothing can be written (a full disk, a read-only folder), what is stored is read all the same and every save is refused, which is
-/// reported too. Dropping the store writes what is queued, closes the file and releases its lock before it returns.
+/// A file that is no database or is damaged is moved aside to `<file>.damaged-<UTC time>` and
+/// reported by [`StateStore::load`]. Where nothing can be written (a full disk, a read-only
+/// folder), what is stored is read all the same and every save is refused, which is reported too.
+/// Dropping the store writes what is queued, closes the file and releases its lock before it
+/// returns.
 ///
-/// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to another program (it is left as it is),
-/// and when file or folder cannot be where they should be.
+/// Fails when another daemon runs on the file, when the file belongs to a newer callsheet or to
+/// another program (it is left as it is), and when file or folder cannot be where they should be.
 pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError> {
     match open_writable(path, clock) {
         Err(error) if error.kind != StateErrorKind::Other => Ok(Arc::new(read_only::open(path, clock, error))),
@@ -49,8 +52,10 @@ pub fn open(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, StateError
     }
 }
 
-/// Who has the state at `path`; nothing when nobody has, or no daemon was ever there. Changes nothing and makes no file. The lock is tried
-/// for an instant, shared, so that two who look do not see each other; a daemon that starts in that very instant is refused.
+/// The daemon that holds the state at `path`; `None` when there is none, or there never was one.
+/// Changes no file and makes none. The lock is tried for an instant, and it is shared, so two
+/// processes that check do not see each other; a daemon that starts in that very instant is
+/// refused.
 pub fn holder(path: &Path) -> Option<LockHolder> {
     file::holder(path)
 }
@@ -66,9 +71,9 @@ fn open_writable(path: &Path, clock: Clock) -> Result<Arc<dyn StateStore>, State
     Ok(Arc::new(SqliteStore { jobs: Some(jobs), thread: Some(thread), place: path.into() }))
 }
 
-/// Hands work to the writer thread and waits for its answers.
+/// Sends work to the writer thread and waits for its answers.
 struct SqliteStore {
-    /// Always there until the store is dropped.
+    /// Always `Some` until the store is dropped.
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<std::thread::JoinHandle<()>>,
     place: PathBuf,
@@ -102,7 +107,7 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has nothing left to wait for, and its panic was printed when it happened.
+            // A writer that panicked has ended, and its panic was printed when it happened.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,7 @@
-//! The store where nothing can be written: a full disk, a read-only folder. What is there is read once, every save is refused.
+//! The store when writing is not possible: a full disk, or a read-only folder. The file is read
+//! once, and every save is refused.
 //!
-//! It makes no file, takes no lock that others would wait for, and moves nothing aside.
+//! It makes no file, takes no lock that other processes would wait for, and moves no data aside.
 
 use std::fs;
 use std::path::Path;
@@ -18,32 +19,33 @@ use crate::model::{Finding, FindingCode};
 use crate::runtime::Clock;
 use crate::state::{Restored, StateError, StateStore, Write};
 
-/// Sees what waits in the write-ahead log as well: without locks, and so with the file to itself, SQLite keeps the log's index in memory
-/// instead of in a file. Unix only.
+/// Reads the changes in the write-ahead log too. Without locks SQLite assumes that it has the file
+/// to itself, and keeps the log's index in memory instead of in a file. Unix only.
 const WITH_LOG: &str = "vfs=unix-none";
-/// For where no log can be opened or made; what is in one is passed over.
+/// For a place where no log can be opened or made; changes in a log are ignored.
 const WITHOUT_LOG: &str = "immutable=1";
 
-/// See the module.
+/// The state as it was read, and the reason why every save fails.
 pub(super) struct ReadOnlyStore {
     restored: Mutex<Restored>,
     why: StateError,
 }
 
-/// Opens the file for reading alone, because of `why`.
+/// Opens the file for reading only, because of `why`.
 pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore {
-    tracing::error!(error = %why, "nothing can be stored");
+    tracing::error!(error = %why, "changes cannot be stored");
     let ways = if has_log(path) { &[WITH_LOG][..] } else { &[WITH_LOG, WITHOUT_LOG] };
     let mut restored = match ways.iter().find_map(|way| read(path, way, clock).ok()) {
         Some(restored) => restored,
         None if fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
-            let message = format!("what is stored in `{}` cannot be read while nothing can be written", path.display());
+            let message = format!("the stored state in `{}` cannot be read while it cannot be written", path.display());
             Restored { findings: vec![Finding::new(FindingCode::StateFailed, message)], ..Restored::default() }
         }
         None => Restored::default(),
     };
-    let message = format!("{why}; until then nothing is stored, and changes of preferences and decisions are refused");
-    let hint = "mend it and restart the daemon; the list is served meanwhile";
+    let message =
+        format!("changes of preferences and decisions are refused, because the state cannot be stored: {why}");
+    let hint = "the list is still served; fix the cause, then restart the daemon";
     restored.findings.push(Finding::new(FindingCode::StateFailed, message).hint(hint));
     ReadOnlyStore { restored: Mutex::new(restored), why: StateError { what: SAVE, ..why } }
 }
@@ -51,7 +53,7 @@ pub(super) fn open(path: &Path, clock: Clock, why: StateError) -> ReadOnlyStore 
 fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(uri(path, way), flags)?;
-    // Closing must not tidy the log away either.
+    // Closing must not change the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     if schema::owner(&connection)? != FileOwner::Us {
@@ -60,7 +62,7 @@ fn read(path: &Path, way: &str, clock: Clock) -> rusqlite::Result<Restored> {
     rows::load(&mut connection, path, clock)
 }
 
-/// The file as SQLite wants it with parameters (<https://www.sqlite.org/uri.html>, section 3).
+/// The file as a URI with parameters for SQLite (<https://www.sqlite.org/uri.html>, section 3).
 fn uri(path: &Path, way: &str) -> String {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     format!("file:{escaped}?mode=ro&{way}")

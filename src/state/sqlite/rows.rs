@@ -1,7 +1,7 @@
-//! Rows to values and back.
+//! Converts rows to values and back.
 //!
-//! A row that cannot be read is moved to `quarantine` with everything it held, and is reported at each start until someone deletes it
-//! there. Documents are kept as text and never looked into.
+//! A row that cannot be read is moved to `quarantine` with all its columns, and is reported at each
+//! start until an operator deletes it there. Documents are stored as text and are not parsed.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::model::{
 use crate::runtime::Clock;
 use crate::state::{Decision, Restored, StoredManifest, TrustDecision, Write};
 
-/// Quarantined rows that get a finding of their own; the rest share one.
+/// The largest number of quarantined rows with their own finding; the rest share one.
 const REPORTED: i64 = 100;
 
 /// Makes one change inside the caller's transaction.
@@ -124,14 +124,15 @@ pub(super) fn load(connection: &mut Connection, place: &Path, clock: Clock) -> r
     }
     restored.preferences = preferences;
     if let Err(error) = quarantine(connection, &torn, clock.wall()) {
-        // They stay where they are and are tried again at the next start; the rest works meanwhile.
+        // They stay where they are and are tried again at the next start; all other rows are used.
         restored.findings.extend(torn.iter().map(|row| row.finding_in_place(place, &error)));
     }
     restored.findings.extend(quarantined(connection, place)?);
     Ok(restored)
 }
 
-/// A table as [`read`] needs it: how many of its first columns name a row to a person, and which rows are read.
+/// A table as [`read`] needs it: how many of its first columns identify a row for operators, and
+/// which rows are read.
 struct TableQuery {
     name: &'static str,
     key_columns: usize,
@@ -147,7 +148,7 @@ const OPERATIONS: TableQuery = TableQuery { name: "operations", key_columns: 1, 
 const USAGE: TableQuery = TableQuery { name: "usage", key_columns: 1, filter: "ORDER BY last DESC" };
 const REVISION: TableQuery = TableQuery { name: "meta", key_columns: 1, filter: "WHERE key = 'revision'" };
 
-/// A row that cannot be read, with everything it holds.
+/// A row that cannot be read, with all its columns.
 struct UnreadableRow {
     table: &'static str,
     rowid: i64,
@@ -162,7 +163,7 @@ fn read<T>(
     decode: fn(&Row<'_>) -> Result<T, String>,
     torn: &mut Vec<UnreadableRow>,
 ) -> rusqlite::Result<Vec<T>> {
-    // A file that cannot be written may be from before there was this table.
+    // A file that cannot be written may be older than this table.
     let known = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     if connection.query_row(known, [table.name], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(Vec::new());
@@ -261,7 +262,7 @@ fn preference(row: &Row<'_>) -> Result<(Scope, PreferenceTarget, Settings), Stri
     let enabled: Option<i64> = column(row, "enabled")?;
     let approval: Option<String> = column(row, "approval")?;
     let alias: Option<String> = column(row, "alias")?;
-    // A file that cannot be written may be from before there was this column.
+    // A file that cannot be written may be older than this column.
     let has_pins = row.as_ref().column_index("pinned").is_ok();
     let pinned: Option<i64> = if has_pins { column(row, "pinned")? } else { None };
     let settings = Settings {
@@ -307,7 +308,8 @@ fn count(value: i64, name: &str) -> Result<usize, String> {
     usize::try_from(value).map_err(|_| bad(name, format!("`{value}` is no count")))
 }
 
-/// A value so that it can be put back: what is no text in UTF-8 is shown as hexadecimal digits.
+/// A value in a form that can be put back: a value that is not UTF-8 is written as hexadecimal
+/// digits.
 fn as_json(value: ValueRef<'_>) -> Value {
     let hexadecimal = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     match value {
@@ -322,7 +324,7 @@ fn as_json(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// A value as it is named in findings.
+/// A value as findings show it.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

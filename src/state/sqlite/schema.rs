@@ -1,15 +1,15 @@
-//! The tables, and how an older file becomes a current one.
+//! The tables, and the migration of an older file to the current version.
 //!
-//! Values are texts as people write them (`global`, `tool:files/read`, `require`, RFC 3339 times); booleans are 0 and 1; NULL in a
-//! preference inherits.
+//! Values are texts as operators write them (`global`, `tool:files/read`, `require`, RFC 3339
+//! times); booleans are 0 and 1; NULL in a preference means that it is inherited.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Marks a file as callsheet's in its header (`PRAGMA application_id`): the letters `cshT`.
 const APPLICATION: i32 = 0x6373_6854;
 
-/// What takes a file from one version to the next. The version of a file (`PRAGMA user_version`) is the number of steps it has seen, so
-/// steps are only ever added at the end.
+/// The steps from one version to the next. The version of a file (`PRAGMA user_version`) is the
+/// number of steps it has seen, so new steps are only added at the end.
 const STEPS: &[&str] = &["
     CREATE TABLE meta (
         key        TEXT NOT NULL PRIMARY KEY,
@@ -145,12 +145,12 @@ const STEPS: &[&str] = &["
     ALTER TABLE manifests DROP COLUMN outline;
 "];
 
-/// Whose file it is, as far as its header and tables tell.
+/// The owner of a file, according to its header and tables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileOwner {
-    /// Ours, or empty: it can be used once [`migrate`] has run.
+    /// The file is callsheet's or empty: it can be used once [`migrate`] has run.
     Us,
-    /// A newer callsheet's; holds the file's version.
+    /// The file belongs to a newer callsheet; holds its version.
     NewerVersion(i64),
     /// Another program's database.
     Stranger,
@@ -161,7 +161,7 @@ pub(super) fn current() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }
 
-/// Reads whose file it is. Changes nothing.
+/// Reads the owner of the file. Changes no data.
 pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -177,7 +177,8 @@ pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     })
 }
 
-/// Takes the file to the current version, all steps or none. Returns whether it was of an earlier one.
+/// Migrates the file to the current version, in all steps or none. Returns whether its version was
+/// older.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == current() {

@@ -1,4 +1,4 @@
-//! Rows of what was counted of tools.
+//! Rows of usage counts of tools.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::columns::{bad, column, parsed};
 use crate::model::{ToolId, ToolUsage};
 
 pub(super) fn put(transaction: &Transaction<'_>, tool: &ToolId, usage: &ToolUsage) -> rusqlite::Result<usize> {
-    // Words and numbers always can be written.
+    // Texts and numbers can always be written.
     let failures = serde_json::to_string(&usage.failures).unwrap_or_default();
     transaction
         .prepare_cached(
@@ -29,7 +29,7 @@ pub(super) fn put(transaction: &Transaction<'_>, tool: &ToolId, usage: &ToolUsag
         ])
 }
 
-/// Forgets all but so many, those called last.
+/// Deletes all but `most` rows, those called last; returns how many were deleted.
 pub(super) fn trim(transaction: &Transaction<'_>, most: usize) -> rusqlite::Result<usize> {
     transaction
         .prepare_cached("DELETE FROM usage WHERE tool NOT IN (SELECT tool FROM usage ORDER BY last DESC LIMIT ?1)")?

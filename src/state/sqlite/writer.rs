@@ -1,7 +1,8 @@
 //! The one thread that owns the connection.
 //!
-//! Saves that wait share a transaction (one flush of the disk for all), and none is acknowledged before its commit. When one of them
-//! cannot be applied, the transaction is undone and each save gets its own, so that a bad one fails alone.
+//! Saves that wait share a transaction (one flush of the disk for all), and none is acknowledged
+//! before its commit. If one of them cannot be applied, the transaction is rolled back and each
+//! save gets its own, so that an invalid one fails alone.
 
 use std::path::PathBuf;
 
@@ -15,10 +16,10 @@ use crate::model::Finding;
 use crate::runtime::Clock;
 use crate::state::{Restored, StateError, Write};
 
-/// Saves that share one transaction at most.
+/// The largest number of saves that share one transaction.
 const GROUP: usize = 128;
 
-/// What the thread is asked to do.
+/// A request to the thread.
 pub(super) enum Job {
     /// Read everything.
     Load(oneshot::Sender<Result<Restored, StateError>>),
@@ -28,19 +29,20 @@ pub(super) enum Job {
 
 type SaveReply = oneshot::Sender<Result<(), StateError>>;
 
-/// What the thread owns. The fields are dropped in this order: the lock outlives the connection.
+/// The data of the thread. The fields are dropped in this order, so that the lock outlives the
+/// connection.
 pub(super) struct StoreWriter {
     pub(super) connection: Connection,
     #[expect(dead_code, reason = "held, never used: the lock lasts as long as the file is open")]
     pub(super) lock: Lock,
     pub(super) place: PathBuf,
-    /// What opening had to repair.
+    /// Findings about repairs while the file was opened.
     pub(super) findings: Vec<Finding>,
     pub(super) clock: Clock,
 }
 
 impl StoreWriter {
-    /// Works until every sender is gone and the queue is empty.
+    /// Handles jobs until every sender is dropped and the queue is empty.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         while let Some(first) = queue.blocking_recv() {
             let mut next = Some(first);
@@ -49,9 +51,9 @@ impl StoreWriter {
                 match job {
                     Job::Save(writes, reply) => group.push((writes, reply)),
                     Job::Load(reply) => {
-                        // What was saved before is read too.
+                        // A load also sees the saves before it.
                         self.save_group(std::mem::take(&mut group));
-                        // An asker that went away needs no answer.
+                        // A client that went away needs no answer.
                         let _ = reply.send(self.load());
                     }
                 }
@@ -78,7 +80,7 @@ impl StoreWriter {
         let one_by_one = group.len() > 1 && matches!(together, Err(TransactionError::Apply(_)));
         for (writes, reply) in group {
             let outcome = if one_by_one { self.transact(&writes) } else { together.clone() };
-            // The change is made or not, whether or not the asker still waits.
+            // The change is made or not, even if the client no longer waits.
             let _ = reply.send(outcome.map_err(TransactionError::into_error));
         }
     }
@@ -91,19 +93,19 @@ impl StoreWriter {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|cause| TransactionError::Whole(error(cause)))?;
         for write in writes {
-            // The transaction is undone when it is dropped.
+            // Dropping the transaction rolls it back.
             rows::apply(&transaction, write, now).map_err(|cause| TransactionError::Apply(error(cause)))?;
         }
         transaction.commit().map_err(|cause| TransactionError::Whole(error(cause)))
     }
 }
 
-/// Where a transaction failed.
+/// The step at which a transaction failed.
 #[derive(Clone)]
 enum TransactionError {
     /// At one of its writes; the others may succeed without it.
     Apply(StateError),
-    /// At its begin or end: nothing can be stored now.
+    /// At its begin or end: no data can be stored now.
     Whole(StateError),
 }
 
