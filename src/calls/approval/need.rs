@@ -1,4 +1,4 @@
-//! Whether a call needs a yes, and whether a yes still counts. Pure.
+//! Whether a call needs approval, and whether an approval still counts. Pure.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,15 +7,15 @@ use super::binding;
 use super::bounds::CurrentTool;
 use crate::model::{ApprovalRequest, Provenance, ViewTool};
 
-/// The member of the metadata that says so.
+/// The member of the metadata that requires approval.
 const MEMBER: &str = "requires_approval";
 
-/// Whether a call of this tool needs a human's yes, as its asker's scope sees it.
+/// Whether a call of this tool needs approval, in the scope of its caller.
 ///
-/// Only a preference lifts what the manifest asks for: where the effective value says no without one, and the metadata cannot be read or
-/// says anything but `false`, the answer is yes.
+/// Only a preference can lift what the manifest requires. If the effective value is no without a
+/// preference, and the metadata cannot be read or holds any value but `false`, approval is needed.
 pub fn needed(tool: &ViewTool) -> bool {
-    /// Anything but `false` is a doubt.
+    /// Any value but `false` counts as a requirement.
     #[derive(Deserialize)]
     struct ApprovalMember {
         #[serde(default)]
@@ -28,17 +28,18 @@ pub fn needed(tool: &ViewTool) -> bool {
         return false;
     }
     let metadata = tool.tool.metadata.get();
-    // Most say nothing of it, which needs no reader: without an escape a member's name stands there as it is.
+    // Most metadata does not have the member, and that is found without parsing: without an escape,
+    // a member's name stands in the text as it is.
     if metadata.starts_with('{') && !metadata.contains(MEMBER) && !metadata.contains('\\') {
         return tool.tool.facts.requires_approval;
     }
-    // A list would be read as the members in their order.
+    // Serde would read a list as the members in their order.
     let said = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
         || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
 }
 
-/// What keeps an approved call from being run as it was asked for; nothing when all is as it was.
+/// Why an approved call may not be run as it was requested; `None` if it is unchanged.
 pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Option<String> {
     let Some(standing) = standing else {
         return Some(format!("`{}` is not offered to whoever asked any more, or not now", request.tool));
@@ -94,7 +95,8 @@ mod tests {
         assert!(needed(&tool(no, false, true, preference())));
         assert!(!needed(&tool(yes, true, false, preference())));
         assert!(needed(&tool("{}", true, false, Provenance::Manifest)));
-        // Whatever does not fit together counts as a wish for approval; the last is the same member with an escape in its name.
+        // Any value that does not fit counts as a requirement. The last one is the same member with
+        // an escape in its name.
         let escaped = r#"{"requires\u005fapproval":true}"#;
         for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]", escaped] {
             assert!(needed(&tool(doubt, false, false, Provenance::Manifest)), "{doubt}");
