@@ -59,7 +59,7 @@ pub enum ExecuteError {
         reason: String,
     },
     /// The tool is disabled in the caller's scope.
-    #[error("`{id}` is switched off by {by}")]
+    #[error("`{id}` is disabled by {by}")]
     Disabled {
         /// The tool.
         id: ToolId,
@@ -106,13 +106,15 @@ pub enum ExecuteError {
         id: ToolId,
     },
     /// A human has to approve the call first, and the waiting call could not be stored.
-    #[error("a call of `{id}` needs the approval of a human, and cannot wait for it because nothing can be stored now")]
+    #[error(
+        "a call of `{id}` needs the approval of a human, and cannot wait for it because the call could not be stored"
+    )]
     ApprovalNotStored {
         /// The tool.
         id: ToolId,
     },
     /// The peer that answers for the scenario is not the one that the call is for.
-    #[error("`{id}` was to be run by the one {owner}, and its scenario is the one {now} by now")]
+    #[error("the call of `{id}` is for the peer {owner}, but the peer {now} answers for its scenario now")]
     OtherOwner {
         /// The tool.
         id: ToolId,

@@ -178,7 +178,7 @@ impl Calls {
 
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
         let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
-            return unanswered(format!("`{}` is not offered to whoever asked any more", request.tool), "not_allowed");
+            return unanswered(format!("`{}` is not offered to the caller any more", request.tool), "not_allowed");
         };
         // Checked once more, because a call that is repeated waited for its tool.
         let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool) };
@@ -228,12 +228,13 @@ impl Calls {
     ) -> Result<Arc<ViewTool>, CompanionUnavailable> {
         let Some(route) = self.0.engine.route(&id.scenario) else {
             return Err(CompanionUnavailable::Offline(
-                "cannot be asked: its scenario may not be called now".to_owned(),
+                "cannot be called: its scenario may not be called now".to_owned(),
             ));
         };
         if !owner.holds_for(&route.party) {
             let now = &route.party;
-            let why = format!("is not asked: the operation belongs to the one {owner}, and this is the one {now}");
+            let why =
+                format!("is not called: the operation belongs to the peer {owner}, and the peer {now} answers now");
             return Err(CompanionUnavailable::OwnerChanged(why));
         }
         let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
@@ -242,7 +243,7 @@ impl Calls {
         };
         if needed(&tool) {
             return Err(CompanionUnavailable::NotAllowed(
-                "needs a human's approval, so it is not asked unattended".to_owned(),
+                "needs a human's approval, so it is not called automatically".to_owned(),
             ));
         }
         Ok(tool)

@@ -64,6 +64,6 @@ impl Calls {
 /// Logs a failure. It is not an alarm: other writes report a full disk.
 fn tell(saved: Result<(), StateError>) {
     if let Err(error) = saved {
-        tracing::warn!(error = %error, "what was counted of tools could not be stored, and is tried again");
+        tracing::warn!(error = %error, "the counts of tools could not be stored; this is tried again");
     }
 }

@@ -290,7 +290,7 @@ impl Approvals {
             return;
         }
         if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "what became of a call that needed approval could not be stored");
+            tracing::error!(error = %error, "the outcome of a call that needed approval could not be stored");
         }
     }
 

@@ -42,16 +42,19 @@ pub fn needed(tool: &ViewTool) -> bool {
 /// Why an approved call may not be run as it was requested; `None` if it is unchanged.
 pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Option<String> {
     let Some(standing) = standing else {
-        return Some(format!("`{}` is not offered to whoever asked any more, or not now", request.tool));
+        return Some(format!("`{}` is not offered to the caller now", request.tool));
     };
     if !request.owner.holds_for(&standing.owner) {
         let (owner, now) = (&request.owner, &standing.owner);
-        return Some(format!("`{}` belonged to the one {owner}, and now to the one {now}", request.tool.scenario));
+        let scenario = &request.tool.scenario;
+        return Some(format!(
+            "another peer answers for `{scenario}` now: it was the one {owner}, and is the one {now}"
+        ));
     }
     if binding::definition(&standing.tool) != request.definition {
-        return Some(format!("`{}` is defined otherwise now than when it was asked for", request.tool));
+        return Some(format!("the definition of `{}` changed since the call was requested", request.tool));
     }
-    (binding::call(request) != request.digest).then(|| "what is stored is not what was asked for".to_owned())
+    (binding::call(request) != request.digest).then(|| "the stored call is not the requested call".to_owned())
 }
 
 #[cfg(test)]
@@ -118,8 +121,8 @@ mod tests {
         assert!(changed(&asked, Some(&moved)).unwrap().contains("http://localhost:2"));
         let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
         let redefined = CurrentTool { tool: Arc::new(other), ..standing.clone() };
-        assert!(changed(&asked, Some(&redefined)).unwrap().contains("defined otherwise"));
+        assert!(changed(&asked, Some(&redefined)).unwrap().contains("the definition of"));
         let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..asked };
-        assert!(changed(&forged, Some(&standing)).unwrap().contains("not what was asked for"));
+        assert!(changed(&forged, Some(&standing)).unwrap().contains("not the requested call"));
     }
 }

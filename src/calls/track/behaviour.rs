@@ -76,7 +76,7 @@ pub(super) struct ProgressFields {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untrackable {
     /// The tool declares no `async_behavior`.
-    #[error("the tool does not say how it can be followed: it has no `async_behavior`")]
+    #[error("its operations cannot be followed: the tool has no `async_behavior`")]
     Undeclared,
     /// The declaration lacks a needed part.
     #[error("{0}")]
@@ -115,20 +115,20 @@ impl Behaviour {
     pub(crate) fn parse(text: &JsonText) -> Result<Self, Untrackable> {
         let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
         let polling =
-            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
-        let missing = "`status_polling` does not name the `status_tool`, so nobody can ask how far it is";
+            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so its status cannot be polled")?;
+        let missing = "`status_polling` does not name the `status_tool`, so its status cannot be polled";
         let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`status_polling` has no `operation_id_field`, so nobody knows the operation's id";
+        let missing = "`status_polling` has no `operation_id_field`, so the operation's id is not known";
         let id_field = words(polling, "operation_id_field").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`status_polling` has no `status_tool_id_param`, so nobody knows how to ask for this operation";
+        let missing = "`status_polling` has no `status_tool_id_param`, so a status request cannot name the operation";
         let param = words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`async_behavior` has no `completion_conditions`, so nobody knows when it is over";
+        let missing = "`async_behavior` has no `completion_conditions`, so its end cannot be recognised";
         let completion = part(&said, "completion_conditions", missing)?;
-        let missing = "`completion_conditions` has no `status_field`, so nobody can tell whether it is over";
+        let missing = "`completion_conditions` has no `status_field`, so its end cannot be recognised";
         let status_field = words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
         let success = values(completion, "success_values");
         if success.is_empty() {
-            let missing = "`completion_conditions` has no `success_values`, so it would never be over";
+            let missing = "`completion_conditions` has no `success_values`, so its end cannot be recognised";
             return Err(Untrackable::Incomplete(missing));
         }
         let interval = seconds(polling, "poll_interval_seconds").unwrap_or(INTERVAL);

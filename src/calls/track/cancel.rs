@@ -19,7 +19,7 @@ pub enum CancelError {
     #[error("it is over already: it is `{}`", .0.state)]
     Over(Arc<Operation>),
     /// The scenario did not cancel it, and the operation is followed as before.
-    #[error("`{0}` did not call it off: {1}")]
+    #[error("`{0}` did not cancel it: {1}")]
     Refused(String, String),
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
@@ -61,7 +61,7 @@ impl OperationTracker {
         match side.call(ask).await {
             Ok(reply) if reply.success => {}
             Ok(reply) => {
-                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it did not say why".to_owned())));
+                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it gave no reason".to_owned())));
             }
             Err(unasked) => return Err(CancelError::Refused(tool, unasked.why)),
         }
@@ -99,7 +99,7 @@ fn cancel_call<S: ToolCaller>(
     let behaviour =
         Behaviour::parse(&operation.behaviour).map_err(|error| CompanionUnavailable::NotAllowed(error.to_string()))?;
     let Some(cancellation) = behaviour.cancellation else {
-        return Err(CompanionUnavailable::NotAllowed("its tool does not say how to call it off".to_owned()));
+        return Err(CompanionUnavailable::NotAllowed("its tool declares no way to cancel it".to_owned()));
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
     let (owner, asker) = (operation.owner.clone(), operation.caller.clone());

@@ -105,7 +105,7 @@ impl<S: ToolCaller> OperationFollower<S> {
             }
             Ok(CompanionReply { error, .. }) => {
                 let error = error.unwrap_or_else(|| "without saying why".to_owned());
-                (format!("the scenario could not tell its status: {error}"), PollFailure::Refused)
+                (format!("the scenario gave no status: {error}"), PollFailure::Refused)
             }
             Err(trouble) => trouble,
         };

@@ -281,7 +281,7 @@ impl OperationTracker {
             return;
         }
         if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "what is known of an operation could not be stored");
+            tracing::error!(error = %error, "the state of an operation could not be stored");
         }
     }
 

@@ -75,11 +75,11 @@ impl PollSchedule {
     /// The next step at this time.
     pub(super) fn due(&self, now: Instant) -> PollAction {
         if self.cancel_by.is_some_and(|by| now >= by) {
-            let note = "the scenario took the wish to call it off, and did not say in time that it ended".to_owned();
+            let note = "the scenario accepted the cancellation, but did not report the end in time".to_owned();
             return PollAction::Over(OperationState::Cancelled, note);
         }
         if now >= self.deadline {
-            let note = "it was not over when following it had to end; it may run on".to_owned();
+            let note = "it was not over when its time limit ended; it may run on".to_owned();
             return PollAction::Over(OperationState::TimedOut, note);
         }
         if now >= self.next {
@@ -117,14 +117,14 @@ impl PollSchedule {
         };
         self.next = now + wait;
         if self.strangers >= STRANGERS {
-            let note = "whoever started it is not there any more, and another one has its name, who is not asked";
+            let note = "the peer that started it is not there any more; another peer has its name and is not polled";
             return Some((OperationState::Lost, note.to_owned()));
         }
         (self.refusals >= REFUSALS).then(|| {
             if self.cancel_by.is_some() {
                 (OperationState::Cancelled, "the scenario does not know of it any more".to_owned())
             } else {
-                let note = format!("the scenario could not tell its status {REFUSALS} times in a row; it does not seem to know of it any more");
+                let note = format!("the scenario refused its status {REFUSALS} times in a row, so it probably does not know of it any more");
                 (OperationState::Lost, note)
             }
         })
