@@ -1,8 +1,8 @@
 //! The latest list of each format with the position of each scenario's tools in it, so that a
 //! change of one scenario does not render the others again.
 //!
-//! A segment is a range in a body that is kept anyway. Copies of the bytes would double the memory:
-//! for a fleet of 20,000 tools, by a quarter of all that the daemon needs.
+//! A segment is a range in a body that is kept anyway. Bytes of its own would take as much memory
+//! again, which is a quarter of the memory that a fleet of 20,000 tools needs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -91,8 +91,7 @@ struct BudgetJson {
 struct StickyJson {
     /// How many it carries.
     carried: usize,
-    /// How many of them, from the first on, are written as they were: what a prompt cache still
-    /// has.
+    /// How many of them, from the first on, are written as they were: what a prompt cache still has.
     prefix: usize,
     /// Why it is not all of them.
     broken: Option<String>,
