@@ -1,12 +1,14 @@
-//! Whether this asker may call this tool now. What cannot be told is refused.
+//! Whether this caller may call this tool now. In case of doubt the call is refused.
 //!
-//! A tool marked as internal may be called: LLMs never see it, and a program that knows its name is what it is for.
+//! A tool marked as internal may be called: LLMs never see it, but programs that know its name may
+//! use it.
 
 use super::ExecuteError;
 use crate::catalog::{Catalog, ViewQuery, Visibility, out_of_bounds};
 use crate::model::ViewTool;
 
-/// Whether the scope's asker may call the tool, which is as `catalog` has it in that scope.
+/// Refuses a call of the tool that the caller's scope does not allow. `tool` is the tool as
+/// `catalog` has it in that scope.
 pub(super) fn check(catalog: &Catalog, scope: &ViewQuery, tool: &ViewTool) -> Result<(), ExecuteError> {
     let id = || tool.id.clone();
     if let Some(unknown) = catalog.may_not_call(scope) {

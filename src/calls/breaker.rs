@@ -1,7 +1,9 @@
-//! The circuit breaker of one scenario: after so many failures in a row it is left alone for a while, then one call tries.
+//! The circuit breaker of one scenario: after a number of failures in a row no calls are sent for a
+//! while, then one call tries.
 //!
-//! Only failures of the way there count, not those a tool tells of: a scenario that says no is one that works. What is known of one
-//! process says nothing of the next, so a restart or a move closes it. Pure: time is an argument.
+//! Only transport failures count, not failures that a tool reports: a scenario that answers with an
+//! error works. The state of one process does not apply to the next one, so a restart or a move
+//! closes the breaker. Pure: time is an argument.
 
 use std::time::Duration;
 
@@ -10,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::config;
 
-/// How a circuit breaker stands.
+/// The state of a circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerStatus {
     /// Whether calls pass.
     pub state: BreakerState,
-    /// Since when.
+    /// When it took this state.
     pub since: Timestamp,
     /// Failures in a row.
     pub failures: u32,
@@ -24,16 +26,16 @@ pub struct BreakerStatus {
 /// Whether calls pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
-    /// They do.
+    /// Calls pass.
     Closed,
-    /// None does.
+    /// No call passes.
     Open,
-    /// One tries.
+    /// One call tries.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// As it is written in answers.
+    /// The written name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -43,20 +45,20 @@ impl BreakerState {
     }
 }
 
-/// One instant on both clocks.
+/// One moment on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClockReading {
     pub(super) mono: Instant,
     pub(super) wall: Timestamp,
 }
 
-/// What a breaker remembers.
+/// The state of a breaker and what it needs to change.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     status: BreakerStatus,
-    /// Until when no call passes: none while it is open, and no second one while one tries.
+    /// Until when no call passes. While the breaker is half-open, until when no second call tries.
     until: Instant,
-    /// Of the route whose calls these were.
+    /// The generation of the route whose calls were counted.
     generation: u64,
 }
 
@@ -70,24 +72,27 @@ impl CircuitBreaker {
         self.status.clone()
     }
 
-    /// Whether it stands as it nearly always does: calls by a route of this generation pass, and no time matters.
+    /// Whether it is in its usual state: calls by a route of this generation pass, whatever the
+    /// time.
     pub(super) fn is_closed(&self, generation: u64) -> bool {
         self.generation == generation && self.status.state == BreakerState::Closed
     }
 
-    /// A call ended well while it was closed.
+    /// A call succeeded while the breaker was closed.
     pub(super) fn forget_failures(&mut self) {
         self.status.failures = 0;
     }
 
-    /// Whether a call by a route of this generation would pass; else how long none does. Changes nothing.
+    /// Whether a call by a route of this generation would pass; if not, the time until one may.
+    /// Changes no state.
     pub(super) fn would_pass(&self, generation: u64, now: ClockReading) -> Result<(), Duration> {
         let closed = self.status.state == BreakerState::Closed || self.generation != generation;
         if closed || now.mono >= self.until { Ok(()) } else { Err(self.until - now.mono) }
     }
 
-    /// Lets a call by a route of this generation pass, or says how long none does. A call that may try after the breaker was open has
-    /// `open` to tell what came of it; then another one may.
+    /// Lets a call by a route of this generation pass, or returns the time until one may. The call
+    /// that tries while the breaker is half-open has to report its result within `open`; after that
+    /// another call may try.
     pub(super) fn pass(&mut self, generation: u64, open: Duration, now: ClockReading) -> Result<(), Duration> {
         self.would_pass(generation, now)?;
         if self.generation != generation {
@@ -101,7 +106,7 @@ impl CircuitBreaker {
         Ok(())
     }
 
-    /// A call by a route of this generation ended. Word of a process that is gone counts for nothing.
+    /// A call by a route of this generation ended. Results of an earlier process are ignored.
     pub(super) fn ended(&mut self, generation: u64, well: bool, rules: &config::CallsConfig, now: ClockReading) {
         if generation != self.generation {
             return;
@@ -112,7 +117,7 @@ impl CircuitBreaker {
         let failures = self.status.failures.saturating_add(1);
         match self.status.state {
             BreakerState::Closed if failures < rules.breaker_failures => self.status.failures = failures,
-            // Those that were under way when it opened do not keep it open for longer.
+            // Calls that were under way when it opened do not keep it open longer.
             BreakerState::Open => self.status.failures = failures,
             BreakerState::Closed | BreakerState::HalfOpen => {
                 self.until = now.mono + rules.breaker_open;

@@ -1,6 +1,6 @@
-//! The caller of one call, as far as the call can talk to it while it runs.
+//! The caller of one call, as far as the call can communicate with it while it runs.
 //!
-//! Texts of a tool go to its caller and nowhere else: the log only says that there were some.
+//! Texts of a tool go to its caller and nowhere else. The log only says that there were some.
 
 use std::sync::Arc;
 
@@ -10,49 +10,53 @@ use crate::model::ToolId;
 use crate::protocols::{CallIo, CallLog, CallProgress, Cancelled, InputRefused, InputReply, InputWanted};
 use crate::runtime::{Stop, StopTrigger};
 
-/// What a caller takes part in while its call runs. Every method has a default for callers that do not care.
+/// The part that a caller may take in its running call. Every method has a default for callers that
+/// take no part.
 pub trait Caller: Send + Sync {
-    /// The tool is so far.
+    /// The tool reported its progress.
     fn progress(&self, progress: CallProgress) {
         let _ = progress;
     }
 
-    /// The tool logged something.
+    /// The tool sent a log message.
     fn log(&self, line: CallLog) {
         let _ = line;
     }
 
-    /// The tool needs something to go on, and waits for it. By default it is refused.
+    /// The tool needs input to continue, and waits for it. By default it is refused.
     fn input<'a>(&'a self, wanted: &'a InputWanted) -> BoxFuture<'a, Result<InputReply, InputRefused>> {
         let _ = wanted;
         Box::pin(std::future::ready(Err(InputRefused)))
     }
 
-    /// Completes when the caller does not want the call any more. The call ends as its scenario ends it, and is not tried again. Requested
-    /// several times during a call: each of these futures completes, also one that is made after the caller cancelled.
+    /// Completes when the caller does not want the call any more. The call ends as its scenario
+    /// ends it, and is not tried again. Requested several times during a call: each of these
+    /// futures completes, also one that is made after the caller cancelled.
     fn cancelled(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// The line between a running call and its caller.
+/// The connection between a running call and its caller.
 pub(super) struct CallLine {
     tool: ToolId,
     caller: Option<Arc<dyn Caller>>,
     gone: Stop,
 }
 
-/// Held by whatever waits for the outcome of a call. Dropped before the call is over, it says that the caller went away.
+/// Held by the task that waits for the outcome of a call. If it is dropped before the call is over,
+/// the caller went away.
 pub(super) struct CallerPresence(StopTrigger);
 
 impl CallLine {
-    /// A line to this caller, if it takes part, and its presence.
+    /// A line to this caller, if there is one, and its presence.
     pub(super) fn new(tool: ToolId, caller: Option<Arc<dyn Caller>>) -> (Self, CallerPresence) {
         let (trigger, gone) = StopTrigger::new();
         (Self { tool, caller, gone }, CallerPresence(trigger))
     }
 
-    /// Completes when the caller cancelled the call. That it went away does not count: what its tool has begun goes on then.
+    /// Completes when the caller cancelled the call. A caller that went away did not cancel: a call
+    /// that was sent continues then.
     pub(super) fn cancelled_by_caller(&self) -> BoxFuture<'static, ()> {
         self.caller.as_ref().map_or_else(|| Box::pin(std::future::pending()) as _, |caller| caller.cancelled())
     }

@@ -1,4 +1,4 @@
-//! What approvals and operations are made of, and what an earlier daemon stored of them.
+//! What approvals and operations depend on, and what an earlier daemon stored of them.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use crate::model::{ApprovalRequest, Operation, ToolId, ToolUsage};
 use crate::runtime::{Clock, Stop, Tasks};
 use crate::state::StateStore;
 
-/// What the registers work with.
+/// The dependencies that approvals and operations share.
 #[derive(Clone)]
 pub struct CallDependencies {
-    /// Keeps what they hold over restarts.
+    /// Stores them over restarts.
     pub store: Arc<dyn StateStore>,
     /// Publishes their changes.
     pub hub: Hub,
-    /// Shows when a tool is there again.
+    /// Shows when a tool is available again.
     pub reader: CatalogReader,
-    /// Reads time.
+    /// Gives the time.
     pub clock: Clock,
-    /// Runs what has to go on when the request that began it ends.
+    /// Runs work that has to continue after the request that started it.
     pub tasks: Tasks,
-    /// Ends their work.
+    /// Signals the stop of the daemon.
     pub stop: Stop,
 }
 
-/// What an earlier daemon had stored of calls.
+/// The stored state of calls.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// Calls that wait for an approval, or were decided.
+    /// Calls that wait for approval, or were decided.
     pub approvals: Vec<ApprovalRequest>,
-    /// Operations that go on, or are over.
+    /// Operations that are running or over.
     pub operations: Vec<Operation>,
-    /// What was counted of tools.
+    /// The call counts of tools.
     pub usage: Vec<(ToolId, ToolUsage)>,
 }
 

@@ -1,6 +1,6 @@
-//! Why a call was not made, or came to nothing.
+//! Why a call was not made, or failed.
 //!
-//! Texts name the thing and the next step. They may hold what the asker wrote, and never go to the log.
+//! Texts name the thing and the next step. They may quote the caller, so they never go to the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,64 +15,67 @@ use crate::transports::TransportError;
 /// One way in which arguments do not fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as a JSON pointer (RFC 6901) into the arguments.
+    /// The place, as a JSON pointer (RFC 6901) into the arguments.
     pub pointer: String,
-    /// What is wrong there.
+    /// What is wrong at this place.
     pub message: String,
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ExecuteError {
-    /// No tool has that name in the asker's scope.
+    /// No tool has this name in the caller's scope.
     #[error("no tool is called `{0}`")]
     Unknown(String),
-    /// In the list that the name was taken from it was a tool that is gone. It may mean another one now, which is not called instead.
+    /// In the list that the name was taken from, it meant a tool that is gone. Another tool may
+    /// have the name now; it is not called instead.
     #[error("`{name}` was `{id}` in the list with revision {revision}, and that tool is gone; fetch the list again")]
     Gone {
         /// The name.
         name: String,
-        /// What it meant.
+        /// The tool that it meant.
         id: ToolId,
-        /// In which list.
+        /// The revision of that list.
         revision: String,
     },
-    /// The list that the name was taken from is not remembered, so what the name meant there cannot be told.
+    /// The list that the name was taken from is not remembered, so the meaning of the name there is
+    /// not known.
     #[error("the list with revision {0} is not remembered; fetch the list again, or name the tool as `scenario/tool`")]
     UnknownRevision(String),
-    /// Several tools could be meant.
+    /// The name may mean several tools.
     #[error("several tools are called `{name}`: call {}", either(candidates))]
     Ambiguous {
         /// The name.
         name: String,
-        /// Those it could mean.
+        /// These tools.
         candidates: Vec<ToolId>,
     },
-    /// The tool's scenario may not be called: an operator has not said yes to it, or said no.
+    /// The tool's scenario may not be called: no operator approved it, or one blocked it.
     #[error("`{id}` may not be called: {reason}")]
     NotTrusted {
         /// The tool.
         id: ToolId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The tool is switched off for this asker.
-    #[error("`{id}` is switched off by {by}")]
+    /// The tool is disabled in the caller's scope.
+    #[error("`{id}` is disabled by {by}")]
     Disabled {
         /// The tool.
         id: ToolId,
-        /// Who switched it off.
+        /// The preference or the default that disabled it.
         by: String,
     },
-    /// The bounds of the asker's profile keep it from the tool.
+    /// The bounds of the caller's profile exclude the tool.
     #[error("`{id}` is not for this profile: {reason}")]
     OutOfBounds {
         /// The tool.
         id: ToolId,
-        /// Which bound.
+        /// The bound that excludes it.
         reason: String,
     },
-    /// Nobody has said what the profile may do: it is not configured, and where none is, no preference speaks of it either.
+    /// The profile is unknown: it is not configured, and if no profiles are configured, no
+    /// preference names it.
     #[error(transparent)]
     UnknownProfile(UnknownProfile),
     /// The arguments do not fit the tool's schema.
@@ -80,20 +83,21 @@ pub enum ExecuteError {
     Invalid {
         /// The tool's name.
         tool: String,
-        /// What is wrong with them, at most [`MOST_VIOLATIONS`](crate::calls::validate::MOST_VIOLATIONS).
+        /// Violations of the schema, at most
+        /// [`MOST_VIOLATIONS`](crate::calls::validate::MOST_VIOLATIONS).
         violations: Vec<Violation>,
-        /// Whether there are more.
+        /// Whether there are more violations.
         more: bool,
     },
-    /// A human has to say yes first.
+    /// A human has to approve the call first.
     #[error("a call of `{id}` needs the approval of a human{}", awaited(waiting.as_deref()))]
     ApprovalRequired {
         /// The tool.
         id: ToolId,
-        /// What waits for that; nothing where no call can wait.
+        /// The approval that waits; `None` if the call cannot wait.
         waiting: Option<Arc<ApprovalRequest>>,
     },
-    /// A human would have to say yes first, and too many calls wait for that.
+    /// A human has to approve the call first, and too many calls wait for approval.
     #[error(
         "a call of `{id}` needs the approval of a human, and as many calls wait for that as `calls.approvals_max` and `calls.kept_bytes` allow; decide some of them first"
     )]
@@ -101,20 +105,22 @@ pub enum ExecuteError {
         /// The tool.
         id: ToolId,
     },
-    /// A human would have to say yes first, and what waits cannot be stored.
-    #[error("a call of `{id}` needs the approval of a human, and cannot wait for it because nothing can be stored now")]
+    /// A human has to approve the call first, and the waiting call could not be stored.
+    #[error(
+        "a call of `{id}` needs the approval of a human, and cannot wait for it because the call could not be stored"
+    )]
     ApprovalNotStored {
         /// The tool.
         id: ToolId,
     },
-    /// The scenario is somebody else than whom the call is for.
-    #[error("`{id}` was to be run by the one {owner}, and its scenario is the one {now} by now")]
+    /// The peer that answers for the scenario is not the one that the call is for.
+    #[error("the call of `{id}` is for the peer {owner}, but the peer {now} answers for its scenario now")]
     OtherOwner {
         /// The tool.
         id: ToolId,
-        /// Whom it is for.
+        /// The peer that the call is for.
         owner: PeerIdentity,
-        /// Who is there.
+        /// The peer that answers now.
         now: PeerIdentity,
     },
     /// The tool was called as often as it may be in a minute.
@@ -122,25 +128,25 @@ pub enum ExecuteError {
     RateLimited {
         /// The tool.
         id: ToolId,
-        /// How often it may be called.
+        /// The limit of calls in a minute.
         per_minute: u64,
-        /// Until it may be called again.
+        /// After what time it may be called again.
         wait: Duration,
     },
-    /// Too many calls wait already, or its turn did not come in time.
+    /// Too many calls wait already, or this call waited too long.
     #[error("`{scenario}` has as many calls under way as it may, and {reason}; try again later")]
     Busy {
         /// The scenario.
         scenario: ScenarioName,
-        /// Which limit was met.
+        /// The limit that was reached.
         reason: &'static str,
     },
-    /// The arguments could not be checked because too many others are.
+    /// The arguments could not be checked because too many other checks wait or run.
     #[error("the arguments of `{id}` could not be checked, and {reason}; try again later")]
     ChecksBusy {
         /// The tool.
         id: ToolId,
-        /// Which limit was met.
+        /// The limit that was reached.
         reason: &'static str,
     },
     /// The scenario failed too often just now.
@@ -148,30 +154,30 @@ pub enum ExecuteError {
     BreakerOpen {
         /// The scenario.
         scenario: ScenarioName,
-        /// How often.
+        /// The number of failures.
         failures: u32,
-        /// Until it is tried again.
+        /// After what time it is tried again.
         wait: Duration,
     },
-    /// The scenario is known not to work now.
+    /// The scenario is known to be unavailable now.
     #[error("`{id}` cannot be called now: {reason}")]
     Unavailable {
         /// The tool.
         id: ToolId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It was tried, and came to nothing.
+    /// The call was tried and failed.
     #[error("the call of `{id}` failed: {error}")]
     Failed {
         /// The tool.
         id: ToolId,
-        /// How.
+        /// The failure.
         error: CallError,
-        /// How often it was sent.
+        /// How many times it was sent.
         attempts: u32,
     },
-    /// Something unexpected inside this program.
+    /// An unexpected failure inside this program.
     #[error("the call of `{0}` failed unexpectedly; the daemon's log says why")]
     Internal(ToolId),
 }
@@ -211,7 +217,7 @@ impl ExecuteError {
         }
     }
 
-    /// The status by which `POST /api/v1/tools/execute` answers it.
+    /// The HTTP status with which `POST /api/v1/tools/execute` answers.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::ApprovalRequired { waiting: Some(_), .. } => StatusCode::ACCEPTED,
@@ -239,7 +245,7 @@ impl ExecuteError {
         }
     }
 
-    /// Whose fault it is.
+    /// Which side is at fault.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Failed { error, .. } => error.fault(),
@@ -249,7 +255,7 @@ impl ExecuteError {
         }
     }
 
-    /// When to try again, where that can be said.
+    /// When to try again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } | Self::BreakerOpen { wait, .. } => Some(*wait),

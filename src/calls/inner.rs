@@ -15,7 +15,7 @@ use crate::engine::EngineHandle;
 use crate::metrics::{AuditCounts, CallCounts};
 use crate::runtime::{Clock, Tasks};
 
-/// What the work on calls needs.
+/// The shared state of all calls.
 #[derive(Debug)]
 pub(super) struct CallsInner {
     pub(super) config: ArcSwap<config::CallsConfig>,
@@ -27,7 +27,7 @@ pub(super) struct CallsInner {
     pub(super) usage: Usage,
     pub(super) audit: ArcSwapOption<Audit>,
     pub(super) audited: Arc<AuditCounts>,
-    /// Given after the start, since they hold what calls are told through.
+    /// Set after the start, because approvals and operations need the calls themselves.
     pub(super) registers: OnceLock<PendingCalls>,
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,

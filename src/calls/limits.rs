@@ -1,7 +1,8 @@
-//! How often and how many at once: the rate of each tool, the turns of each scenario, and its circuit breaker.
+//! The limits of calls: the rate of each tool, the permits of each scenario, and its circuit
+//! breaker.
 //!
-//! What is kept is bounded by the tools and scenarios there are; a scope, which a client may choose freely, costs a place for a minute.
-//! Nothing here sends anything.
+//! The memory is bounded by the number of tools and scenarios. A scope, which a client may choose
+//! freely, takes an entry for a minute. Calls are not sent here.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -22,11 +23,11 @@ use crate::config;
 use crate::model::{ScenarioName, ToolId, ViewTool};
 use crate::runtime::Clock;
 
-/// Rates that are watched at once. Whoever comes beyond shares one with everyone else who does.
+/// How many rates are tracked at once. Calls beyond share one limiter.
 const RATES: usize = 10_000;
-/// After this long without a call a limiter is as good as a new one.
+/// After this time without a call, a limiter is in the same state as a new one.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Scenarios whose turns are remembered before those that have none under way are forgotten.
+/// From this number of scenarios on, those without a call under way are forgotten.
 const LANES: usize = 4096;
 
 /// All limits of one daemon.
@@ -39,7 +40,7 @@ pub(super) struct CallLimiter {
     waiting: AtomicUsize,
 }
 
-/// Who calls what, and how often it may be called; no scope stands for all that have no place of their own.
+/// Tool, scope and limit. All calls without an entry of their own share the one without a scope.
 type RateKey = (ToolId, Option<String>, NonZeroU32);
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ struct Rate {
 
 type Limiter = RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Duration>>;
 
-/// The time since the start, for the limiters.
+/// The clock of the rate limiters: time since the start.
 #[derive(Debug, Clone, Copy)]
 struct Ticks {
     clock: Clock,
@@ -65,7 +66,7 @@ impl governor::clock::Clock for Ticks {
     }
 }
 
-/// One scenario's turns and its breaker.
+/// The permits and the breaker of one scenario.
 #[derive(Debug)]
 pub(super) struct ScenarioLimiter {
     clock: Clock,
@@ -74,13 +75,13 @@ pub(super) struct ScenarioLimiter {
     breaker: Mutex<CircuitBreaker>,
 }
 
-/// A turn. Others get theirs when it is dropped.
+/// A permit. Dropping it lets the next call proceed.
 #[derive(Debug)]
 pub(super) struct CallPermit {
     _place: OwnedSemaphorePermit,
 }
 
-/// One that waits, for as long as it does.
+/// A waiting call, for as long as it waits.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl CallLimiter {
@@ -89,9 +90,9 @@ impl CallLimiter {
         Self { clock, epoch: clock.now(), rates, lanes, waiting: AtomicUsize::new(0) }
     }
 
-    /// Counts a call of a tool in a scope, or refuses it because there were too many in the last minute.
+    /// Counts a call of a tool in a scope, or refuses it if there were too many in the last minute.
     pub(super) fn rate(&self, tool: &ViewTool, scope: &ViewQuery) -> Result<(), ExecuteError> {
-        // Zero is how some scenarios write that they set no limit.
+        // Some scenarios write zero if they set no limit.
         let Some(per_minute) = tool.tool.facts.rate_limit_per_minute.filter(|rate| *rate > 0) else { return Ok(()) };
         let most = NonZeroU32::new(u32::try_from(per_minute).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MAX);
         let limiter = self.limiter(&tool.id, scope, most);
@@ -122,7 +123,7 @@ impl CallLimiter {
         Arc::clone(&rate.limiter)
     }
 
-    /// The turns of a scenario, of which there are as many as `rules` say.
+    /// The limiter of a scenario, with as many permits as `rules` allow.
     pub(super) fn scenario_limiter(
         &self,
         scenario: &ScenarioName,
@@ -134,20 +135,22 @@ impl CallLimiter {
         }
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         if lanes.len() >= LANES {
-            // Whoever is in one holds it too.
+            // A call under way or waiting holds its limiter too.
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
         let lane = lanes
             .entry(scenario.clone())
             .or_insert_with(|| Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock)));
         if lane.size != rules.concurrency {
-            // Those under way keep their turns, so that for a moment there may be more.
+            // Calls under way keep their permits, so for a moment there may be more than the new
+            // limit.
             *lane = Arc::new(ScenarioLimiter::new(rules.concurrency, self.clock));
         }
         Arc::clone(lane)
     }
 
-    /// Waits for a turn, as long and with as many others as `rules` allow. Cancel-safe: who goes away makes room.
+    /// Waits for a permit, at most as long and with as many other calls as `rules` allow.
+    /// Cancel-safe: a call that stops waiting makes room.
     pub(super) async fn acquire(
         &self,
         scenario: &ScenarioName,
@@ -162,24 +165,24 @@ impl CallLimiter {
             QueueSlot::begin(&self.waiting, rules.queue).ok_or_else(|| busy("too many others wait already"))?;
         let place = tokio::time::timeout(rules.queue_timeout, Arc::clone(&lane.places).acquire_owned());
         match place.await {
-            // Never closed, so the inner error cannot come.
+            // The semaphore is never closed, so the inner error cannot occur.
             Ok(Ok(place)) => Ok(CallPermit { _place: place }),
             _ => Err(busy("its turn did not come within `calls.queue_timeout`")),
         }
     }
 
-    /// How many wait for their turn.
+    /// How many calls wait for a permit.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// How many turns of a scenario are taken.
+    /// How many permits of a scenario are in use.
     pub(super) fn under_way(&self, scenario: &ScenarioName) -> usize {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.get(scenario).map_or(0, |lane| lane.size - lane.places.available_permits())
     }
 
-    /// How a scenario's breaker stands.
+    /// The state of a scenario's breaker.
     pub(super) fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         lanes.get(scenario).map(|lane| lane.memory().status())
@@ -200,7 +203,7 @@ impl ScenarioLimiter {
         ClockReading { mono: self.clock.now(), wall: self.clock.wall() }
     }
 
-    /// Whether every turn is taken.
+    /// Whether all permits are in use.
     pub(super) fn is_full(&self) -> bool {
         self.places.available_permits() == 0
     }
@@ -214,7 +217,7 @@ impl ScenarioLimiter {
         memory.would_pass(generation, self.now()).map_err(|wait| open(scenario, &memory, wait))
     }
 
-    /// Lets a call pass the breaker. What comes of it must be told by [`ScenarioLimiter::ended`].
+    /// Lets a call pass the breaker. Its result must be reported to [`ScenarioLimiter::ended`].
     pub(super) fn pass(
         &self,
         scenario: &ScenarioName,
@@ -243,7 +246,7 @@ fn open(scenario: &ScenarioName, memory: &CircuitBreaker, wait: Duration) -> Exe
 }
 
 impl<'a> QueueSlot<'a> {
-    /// One more, if there is room.
+    /// Takes one more place in the queue, if there is room.
     fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1));
         added.is_ok().then_some(Self(count))

@@ -1,13 +1,17 @@
-//! The route of a call: from what an asker wrote to the scenario that owns the tool, and back with what it answered.
+//! The path of a call: from the caller's request to the scenario that owns the tool, and back with
+//! its answer.
 //!
-//! The steps are one file each, in this order: [`resolve`] finds the tool, [`allow`] asks whether this asker may call it, [`validate`] checks
-//! the arguments, [`approval`] asks whether a human must say yes, [`limits`] gives it its turn, `routing` finds its session,
-//! [`send`] sends it. Every step refuses with a [`ExecuteError`] that says why and what to do.
+//! Each step is one module, in this order: [`resolve`] finds the tool, [`allow`] checks whether
+//! this caller may call it, [`validate`] checks the arguments, [`approval`] handles calls that a
+//! human must approve, [`limits`] waits for a permit, `routing` finds the session, and [`send`]
+//! sends the call. Every step refuses with an [`ExecuteError`] that says the reason and the next
+//! step.
 //!
-//! A call that is under way goes on to its end when whoever made it goes away: what a tool has begun cannot be taken back by not listening,
-//! and its outcome is counted. One that still waits for its turn is given up then.
+//! A call that was sent continues to its end if its caller goes away, because a tool that has
+//! started cannot be stopped by closing a connection; its outcome is counted. A call that still
+//! waits for its permit is dropped then.
 //!
-//! Never here: HTTP, rendering of answers, a log of arguments or results.
+//! Never done here: HTTP, rendering of answers, logging of arguments or results.
 
 use std::sync::{Arc, OnceLock};
 
@@ -61,7 +65,7 @@ use validate::ArgumentValidator;
 pub struct Calls(Arc<CallsInner>);
 
 impl Calls {
-    /// Calls tools that `reader` shows, at the ways that `engine` knows.
+    /// Calls the tools in the catalog of `reader`, by the routes of `engine`.
     pub fn new(
         config: config::CallsConfig,
         engine: EngineHandle,
@@ -90,7 +94,7 @@ impl Calls {
         }))
     }
 
-    /// Puts other limits in force for the calls to come.
+    /// Applies other limits to later calls.
     pub fn adjust(&self, config: config::CallsConfig) {
         self.adjust_registers(&config);
         let inner = &self.0;
@@ -98,12 +102,14 @@ impl Calls {
         self.0.config.store(Arc::new(config));
     }
 
-    /// Makes a call, and waits for what comes of it. See the module's head for what dropping it means.
+    /// Makes a call and waits for its outcome. The module's head says what dropping this future
+    /// does.
     pub async fn execute(&self, request: Request) -> Result<CallResponse, ExecuteError> {
         self.execute_for(request, None).await
     }
 
-    /// The same for a caller that takes part while the call runs: it hears progress, answers what the tool needs, or cancels.
+    /// The same for a caller that takes part while the call runs: it gets progress, answers
+    /// requests for input, and may cancel.
     pub async fn execute_for(
         &self,
         request: Request,
@@ -120,7 +126,7 @@ impl Calls {
         }
     }
 
-    /// Every step up to a human's yes.
+    /// Every step up to the approval.
     async fn prepare(&self, request: Request, note: &mut CallRecorder) -> Result<Box<PreparedCall>, ExecuteError> {
         let snapshot = self.0.reader.snapshot();
         let scope = request.scope();
@@ -132,14 +138,16 @@ impl Calls {
         let needs_yes = approval::needed(&tool);
         let ready = PreparedCall::new(tool, scope, request.arguments, request.user_id);
         if needs_yes {
-            // In a box, as whatever is rare and large on this way: what stands in a future is moved with every call.
+            // Boxed, like every rare and large future here: the size of a future is moved with
+            // every call.
             return Err(Box::pin(self.request_approval(&request.name, ready)).await);
         }
         Ok(Box::new(ready))
     }
 
-    /// Makes a call that a human said yes to, under this id. Whether it may still be made is asked once more: the tool may be gone,
-    /// switched off or out of the asker's bounds since.
+    /// Makes an approved call, under the id of its approval. Whether it is allowed is checked
+    /// again: since then the tool may have gone, or have been disabled or excluded by the caller's
+    /// profile.
     pub async fn run_approved(&self, ready: PreparedCall, approval: &Arc<str>) -> Result<CallResponse, ExecuteError> {
         let note = CallRecorder::for_approved(&self.0, &ready, approval);
         let snapshot = self.0.reader.snapshot();
@@ -160,12 +168,12 @@ impl Calls {
         self.0.validators.findings(catalog)
     }
 
-    /// How a scenario's circuit breaker stands; nothing when it was not called since the start.
+    /// The state of a scenario's circuit breaker; `None` if it was not called since the start.
     pub fn breaker(&self, scenario: &ScenarioName) -> Option<BreakerStatus> {
         self.0.limits.breaker(scenario)
     }
 
-    /// How many calls wait for their turn now.
+    /// How many calls wait for a permit now.
     pub fn waiting(&self) -> usize {
         self.0.limits.waiting()
     }
@@ -175,37 +183,39 @@ impl Calls {
         self.0.limits.under_way(scenario)
     }
 
-    /// What was counted so far.
+    /// The counters of calls.
     pub fn counts(&self) -> &CallCounts {
         &self.0.counts
     }
 
-    /// What was counted of a tool, in this daemon and those before it on the same state; nothing when no call of it is known.
+    /// The counters of a tool, in this daemon and in earlier ones with the same state; `None` if no
+    /// call of it is known.
     pub fn usage(&self, id: &ToolId) -> Option<ToolUsage> {
         self.0.usage.for_tool(id)
     }
 
-    /// What was counted since [`counting_since`](Self::counting_since) of every tool that was called, at most [`usage::MOST`], in no order.
+    /// The counters since [`counting_since`](Self::counting_since) of every tool that was called,
+    /// at most [`usage::MOST`], in no order.
     pub fn usages(&self) -> Vec<(ToolId, ToolUsage)> {
         self.0.usage.all()
     }
 
-    /// Since when calls are counted for metrics: since this daemon began.
+    /// The time since which calls are counted for metrics: the start of this daemon.
     pub fn counting_since(&self) -> Timestamp {
         self.0.usage.beginning()
     }
 
-    /// What became of the lines of the audit log.
+    /// How many lines of the audit log were written, dropped or failed.
     pub fn audit_counts(&self) -> Family {
         self.0.audited.family()
     }
 
-    /// Whether metrics are to tell tools apart.
+    /// Whether metrics have a label for the tool.
     pub fn tells_tools_apart(&self) -> bool {
         self.0.config.load().tool_metrics
     }
 
-    /// Ends the audit log: calls that are under way are still written, later ones are not.
+    /// Closes the audit log. Calls that are under way are still written, later ones are not.
     pub fn close_audit(&self) {
         self.0.audit.store(None);
     }

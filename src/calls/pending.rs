@@ -4,7 +4,7 @@ use super::approval::Approvals;
 use super::dependencies::CallDependencies;
 use super::track::OperationTracker;
 
-/// Where calls that are not over are kept.
+/// The approvals and the operations, with what they depend on.
 #[derive(Debug)]
 pub(super) struct PendingCalls {
     pub(super) approvals: Approvals,

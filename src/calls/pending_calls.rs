@@ -1,7 +1,9 @@
-//! Calls that wait for a yes and operations that go on, on their way to scenarios: by the same steps, limits and breakers as any other call.
+//! Connects the calls to the approvals and to the operations. Calls that wait for approval and
+//! status requests of operations are sent with the same steps, limits and breakers as any other
+//! call.
 //!
-//! Whatever was decided earlier is judged again at the moment of sending: the tool must still be offered to whoever asked, and its scenario
-//! must be who it was.
+//! An earlier decision is checked again right before sending: the tool must still be offered in the
+//! scope of the caller, and the same peer must answer for the scenario.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +30,7 @@ use crate::model::{
 use crate::protocols::Outcome;
 
 impl approval::ApprovalLimits {
-    /// The bounds that are configured.
+    /// The configured limits.
     pub fn from_config(config: &config::CallsConfig) -> Self {
         let config::CallsConfig { approval_expiry: expiry, approvals_max: most, kept_bytes: bytes, keep, .. } = *config;
         Self { expiry, most, bytes, keep }
@@ -36,7 +38,7 @@ impl approval::ApprovalLimits {
 }
 
 impl track::TrackerLimits {
-    /// The bounds that are configured.
+    /// The configured limits.
     pub fn from_config(config: &config::CallsConfig) -> Self {
         let config::CallsConfig {
             operations_max: most, kept_bytes: bytes, keep, poll_min, poll_max, poll_longest, ..
@@ -46,12 +48,13 @@ impl track::TrackerLimits {
 }
 
 impl Calls {
-    /// Gives it its registers, with what was stored; once. Without them a call that needs a yes is refused, and nothing is followed.
+    /// Sets the approvals and the operations up, with what was stored. Only the first call has an
+    /// effect. Until then, a call that needs approval is refused and no operation is followed.
     pub fn attach(&self, stored: Stored, parts: CallDependencies) {
         let config = self.0.config.load();
         let Stored { approvals, operations, usage } = stored;
         let tasks = parts.tasks.clone();
-        // A second pair is not taken: the first may hold calls already.
+        // A second pair is dropped, because the first may hold calls already.
         self.0.registers.get_or_init(|| PendingCalls {
             approvals: Approvals::start(approvals, approval::ApprovalLimits::from_config(&config), parts.clone()),
             operations: OperationTracker::start(operations, track::TrackerLimits::from_config(&config), parts.clone()),
@@ -61,12 +64,12 @@ impl Calls {
         tasks.spawn(self.clone().keep_usage(trim));
     }
 
-    /// What the registers work with.
+    /// The dependencies that approvals and operations share.
     pub(super) fn parts(&self) -> Option<&CallDependencies> {
         self.0.registers.get().map(|registers| &registers.parts)
     }
 
-    /// Goes on with what an earlier daemon had begun.
+    /// Continues the operations and the approved calls that an earlier daemon had started.
     pub async fn resume(&self) {
         if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
             operations.resume(self);
@@ -74,34 +77,34 @@ impl Calls {
         }
     }
 
-    /// The calls that need a yes.
+    /// The calls that need approval.
     pub fn approvals(&self) -> Option<&Approvals> {
         self.0.registers.get().map(|registers| &registers.approvals)
     }
 
-    /// The operations that go on.
+    /// The operations that are followed.
     pub fn operations(&self) -> Option<&OperationTracker> {
         self.0.registers.get().map(|registers| &registers.operations)
     }
 
-    /// Says yes to a call ([`Approvals::approve`]).
+    /// Approves a call ([`Approvals::approve`]).
     pub async fn approve(&self, id: &str, by: &str) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
         approvals.approve(self, id, by).await
     }
 
-    /// Says no to a call ([`Approvals::reject`]).
+    /// Rejects a call ([`Approvals::reject`]).
     pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
         let approvals = self.approvals().ok_or(DecisionRefusal::Unknown)?;
         approvals.reject(id, by, reason).await
     }
 
-    /// Calls an operation off ([`OperationTracker::cancel`]).
+    /// Cancels an operation ([`OperationTracker::cancel`]).
     pub async fn cancel(&self, id: &str) -> Result<Arc<Operation>, CancelError> {
         self.operations().ok_or(CancelError::Unknown)?.cancel(self, id).await
     }
 
-    /// Puts other bounds of the registers in force.
+    /// Applies the limits of a new configuration to approvals and operations.
     pub(super) fn adjust_registers(&self, config: &config::CallsConfig) {
         if let Some(PendingCalls { approvals, operations, .. }) = self.0.registers.get() {
             approvals.configure(approval::ApprovalLimits::from_config(config));
@@ -109,7 +112,8 @@ impl Calls {
         }
     }
 
-    /// The route to a scenario that has none now. It waits with a turn, so that the calls that wait are as many as the limits allow.
+    /// Waits for a route to a scenario that has none now. It holds a permit meanwhile, so that no
+    /// more calls wait than the limits allow.
     async fn first_route(&self, id: &ToolId) -> Result<Arc<CallRoute>, ExecuteError> {
         let rules = self.0.config.load_full();
         let lane = self.0.limits.scenario_limiter(&id.scenario, &rules);
@@ -117,7 +121,7 @@ impl Calls {
         routing::first(&self.0, id, rules.reroute_wait).await
     }
 
-    /// Puts a call down to wait for a yes. What its caller is told.
+    /// Adds a call to those that wait for approval. Returns the error that its caller gets.
     pub(super) async fn request_approval(&self, name: &str, ready: PreparedCall) -> ExecuteError {
         let id = ready.tool.id.clone();
         let refused = ExecuteError::ApprovalRequired { id: id.clone(), waiting: None };
@@ -145,7 +149,7 @@ impl Calls {
         }
     }
 
-    /// Follows what goes on after an answer, if anything does.
+    /// Follows the operation that goes on after an answer, if there is one.
     pub(super) async fn follow(&self, ready: &PreparedCall, owner: &PeerIdentity, outcome: &Outcome) -> FollowUp {
         let Some(operations) = self.operations().filter(|_| outcome.success && ready.follow) else {
             return FollowUp::Over;
@@ -162,7 +166,7 @@ impl Calls {
         operations.begin(self, started).await
     }
 
-    /// The tool as whoever asked may call it now, and who answers for its scenario.
+    /// The tool as the caller may call it now, and the peer that answers for its scenario.
     fn callable(&self, id: &ToolId, asker: &CallerInfo) -> Option<(Arc<ViewTool>, PeerIdentity)> {
         let owner = self.0.engine.route(&id.scenario)?.party.clone();
         let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
@@ -174,9 +178,9 @@ impl Calls {
 
     async fn run_request(self, request: Arc<ApprovalRequest>) -> RunOutcome {
         let Some((tool, owner)) = self.callable(&request.tool, &request.caller) else {
-            return unanswered(format!("`{}` is not offered to whoever asked any more", request.tool), "not_allowed");
+            return unanswered(format!("`{}` is not offered to the caller any more", request.tool), "not_allowed");
         };
-        // Judged once more: a call that is repeated waited for its tool.
+        // Checked once more, because a call that is repeated waited for its tool.
         let standing = CurrentTool { owner, tool: Arc::clone(&tool.tool) };
         if let Some(change) = approval::changed(&request, Some(&standing)) {
             return unanswered(change, "changed");
@@ -214,7 +218,8 @@ impl Calls {
         }
     }
 
-    /// A tool that is asked unattended. It may be switched off: that keeps it from lists, not from whom it is for.
+    /// The status or cancel tool of an operation, which is called without a person. A disabled tool
+    /// is allowed here: disabling it only takes it out of lists.
     fn partner(
         &self,
         id: &ToolId,
@@ -223,12 +228,13 @@ impl Calls {
     ) -> Result<Arc<ViewTool>, CompanionUnavailable> {
         let Some(route) = self.0.engine.route(&id.scenario) else {
             return Err(CompanionUnavailable::Offline(
-                "cannot be asked: its scenario may not be called now".to_owned(),
+                "cannot be called: its scenario may not be called now".to_owned(),
             ));
         };
         if !owner.holds_for(&route.party) {
             let now = &route.party;
-            let why = format!("is not asked: the operation belongs to the one {owner}, and this is the one {now}");
+            let why =
+                format!("is not called: the operation belongs to the peer {owner}, and the peer {now} answers now");
             return Err(CompanionUnavailable::OwnerChanged(why));
         }
         let (snapshot, scope) = (self.0.reader.snapshot(), scope(asker));
@@ -237,7 +243,7 @@ impl Calls {
         };
         if needed(&tool) {
             return Err(CompanionUnavailable::NotAllowed(
-                "needs a human's approval, so it is not asked unattended".to_owned(),
+                "needs a human's approval, so it is not called automatically".to_owned(),
             ));
         }
         Ok(tool)
@@ -270,7 +276,7 @@ impl ToolCaller for Calls {
     }
 }
 
-/// The view of whoever asks.
+/// The view of the caller.
 fn scope(asker: &CallerInfo) -> ViewQuery {
     let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
     ViewQuery { chat: text(&asker.chat), profile: text(&asker.profile), ..ViewQuery::default() }

@@ -1,7 +1,8 @@
-//! What is put down of one call when it is over: counted, and written to the audit log where there is one.
+//! The record of one call when it is over: it is counted, and written to the audit log if there is
+//! one.
 //!
-//! It goes along with the call, which goes to its end once it is sent, so that it is put down whether or not anybody still waits for it. It only
-//! ever adds to counters and puts a line into a queue; it never waits.
+//! The record is part of the task that runs the call, so it is made whether or not a client still
+//! waits. It only adds to counters and puts a line into a queue; it never waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,28 +17,28 @@ use super::request::{CallResponse, PreparedCall, Request, outcome};
 use super::usage::FinishedCall;
 use crate::model::ToolId;
 
-/// The word of a call that nobody waited for any more before it was sent.
+/// The outcome of a call whose client went away before it was sent.
 pub(super) const GIVEN_UP: &str = "given_up";
 
-/// One call that is not over.
+/// The record of one call that is not over.
 #[derive(Debug)]
 pub(super) struct CallRecorder {
     inner: Arc<CallsInner>,
     begun: Instant,
     at: Timestamp,
     tool: Option<ToolId>,
-    /// What came of it if nothing is said before it is dropped.
+    /// The outcome if it is dropped before an outcome was set.
     otherwise: Option<&'static str>,
     audit: Option<(Arc<Audit>, Box<AuditEntry>)>,
 }
 
 impl CallRecorder {
-    /// A call that somebody asks for now.
+    /// The record of a call that is requested now.
     pub(super) fn for_request(inner: &Arc<CallsInner>, request: &Request) -> Self {
         Self::new(inner, || AuditEntry::of_request(request))
     }
 
-    /// A call that a human said yes to.
+    /// The record of an approved call.
     pub(super) fn for_approved(inner: &Arc<CallsInner>, ready: &PreparedCall, approval: &Arc<str>) -> Self {
         let mut note = Self::new(inner, || AuditEntry::of_approved(ready, approval));
         note.tool = Some(ready.tool.id.clone());
@@ -50,12 +51,13 @@ impl CallRecorder {
         Self { inner: Arc::clone(inner), begun, at, tool: None, otherwise: Some(GIVEN_UP), audit }
     }
 
-    /// It is a call of this tool.
+    /// Sets the tool of the call.
     pub(super) fn set_tool(&mut self, id: &ToolId) {
         self.tool = Some(id.clone());
     }
 
-    /// From now on it goes to its end, so not to hear of that is a failure inside this program.
+    /// The call was sent. From now on it continues to its end, so a missing outcome is a failure
+    /// inside this program.
     pub(super) fn is_sent(&mut self) {
         self.otherwise = Some("internal");
     }
@@ -65,7 +67,7 @@ impl CallRecorder {
         self.inner.clock.now() - self.begun
     }
 
-    /// This came of it, after so long as is returned.
+    /// Records the outcome and returns how long the call took.
     pub(super) fn ended(mut self, answered: &Result<CallResponse, ExecuteError>) -> Duration {
         self.otherwise = None;
         let took = self.took();

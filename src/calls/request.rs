@@ -1,4 +1,4 @@
-//! A call on its way: as it is asked for, as it is ready to be sent, and as it was answered.
+//! The forms of a call: as it is requested, as it is ready to be sent, and as it was answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,63 +11,66 @@ use crate::catalog::ViewQuery;
 use crate::model::{JsonText, PeerIdentity, ScenarioName, ViewTool};
 use crate::protocols::Outcome;
 
-/// What an asker wants to have called.
+/// The request of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// A published name, `scenario/tool`, or an original name that only one scenario has.
     pub name: String,
     /// The text of one JSON object.
     pub arguments: JsonText,
-    /// Whose tool it is, if the asker says so; then `name` may be the tool's own.
+    /// The scenario, if the caller names it. Then `name` may be the tool's original name.
     pub scenario: Option<ScenarioName>,
-    /// For which conversation.
+    /// The chat.
     pub chat: Option<String>,
-    /// For which profile.
+    /// The profile.
     pub profile: Option<String>,
-    /// For whom, where a protocol passes that on.
+    /// The user, for protocols that pass it on.
     pub user_id: Option<Arc<str>>,
-    /// The revision of the list that the name was taken from. Without it the name is looked up in the present list.
+    /// The revision of the list that the name was taken from. Without it the name is looked up in
+    /// the current list.
     pub revision: Option<String>,
 }
 
-/// A call for which everything is decided but whether it gets its turn.
+/// A call that passed all checks and still has to get a permit.
 #[derive(Debug, Clone)]
 pub struct PreparedCall {
-    /// The tool, as the asker's scope has it.
+    /// The tool, as the caller's scope has it.
     pub tool: Arc<ViewTool>,
-    /// The asker's scope.
+    /// The caller's scope.
     pub scope: ViewQuery,
     /// The text of one JSON object, which fits the tool's schema.
     pub arguments: JsonText,
-    /// For whom.
+    /// The user, for protocols that pass it on.
     pub user_id: Option<Arc<str>>,
-    /// The party that the call is for: it is sent to no other. Without it, to the party that the scenario has now.
+    /// The peer that the call is for: it is sent to no other. Without it, the call goes to the peer
+    /// that answers for the scenario at that time.
     pub owner: Option<PeerIdentity>,
-    /// What it may take, instead of what the tool says.
+    /// The limit for the call, instead of the one that the tool declares.
     pub timeout: Option<Duration>,
-    /// Whether what goes on after the answer is followed.
+    /// Whether an operation that continues after the answer is followed.
     pub follow: bool,
 }
 
-/// What came of a call that its scenario answered.
+/// A call that its scenario answered.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
     /// The tool that was called.
     pub tool: Arc<ViewTool>,
-    /// Its scenario's answer, which may be that it failed, or that it goes on.
+    /// The answer of the scenario. It may be a failure, or say that the run continues.
     pub outcome: Outcome,
-    /// Where it went, without credentials.
+    /// The URL that it was sent to, without credentials.
     pub url: String,
-    /// From the request to the answer, waiting included.
+    /// The time from the request to the answer, with all waiting.
     pub took: Duration,
-    /// How often it was sent; more than once only for an idempotent tool, or when nobody had seen it before.
+    /// How many times it was sent. More than once only if the tool is idempotent, or if no scenario
+    /// can have seen it before.
     pub attempts: u32,
-    /// What goes on in the scenario.
+    /// The operation that continues after the answer, if there is one.
     pub going: FollowUp,
 }
 
 impl PreparedCall {
-    /// A call in this scope, of whoever answers for the scenario.
+    /// A call in this scope, for the peer that answers for the scenario at that time.
     pub fn new(tool: Arc<ViewTool>, scope: ViewQuery, arguments: JsonText, user_id: Option<Arc<str>>) -> Self {
         Self { tool, scope, arguments, user_id, owner: None, timeout: None, follow: true }
     }
@@ -79,21 +82,21 @@ impl Request {
         Self { name: name.into(), arguments, scenario: None, chat: None, profile: None, user_id: None, revision: None }
     }
 
-    /// The scope it is made in.
+    /// The scope of the call.
     pub fn scope(&self) -> ViewQuery {
         ViewQuery { profile: self.profile.clone(), chat: self.chat.clone(), ..ViewQuery::default() }
     }
 }
 
 impl CallResponse {
-    /// The status by which `POST /api/v1/tools/execute` answers it.
+    /// The HTTP status with which `POST /api/v1/tools/execute` answers.
     pub fn status(&self) -> StatusCode {
         let goes_on = self.outcome.running.is_some() || !matches!(self.going, FollowUp::Over);
         if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK }
     }
 }
 
-/// The word under which it is counted.
+/// The word for the outcome in the metrics.
 pub(super) fn outcome(answered: &Result<CallResponse, ExecuteError>) -> &'static str {
     match answered {
         Ok(answered) if answered.outcome.running.is_some() => "running",

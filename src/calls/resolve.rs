@@ -1,7 +1,9 @@
-//! From the name that an asker wrote to one tool, in the asker's scope and, where it says which, in the list that the name was taken from.
+//! Finds the tool that a caller's name means, in the caller's scope and, if the caller gives a
+//! revision, in that list.
 //!
-//! A name of an older list means the tool that it meant there, whatever it is called now. When that tool is gone, or the list is not
-//! remembered, nothing is called: the name may mean another tool by now.
+//! A name of an older list means the tool that it meant there, whatever its name is now. If that
+//! tool is gone, or the list is not remembered, the call is refused, because the name may mean
+//! another tool by now.
 
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use super::{ExecuteError, PreparedCall, Request};
 use crate::catalog::{Catalog, NameLookup, RevisionHistory, ViewQuery, find_in_scope};
 use crate::model::{NameRef, ToolId, ViewTool};
 
-/// The tool that is meant, in the list or not, as `catalog` has it now.
+/// The tool that is meant, as `catalog` has it now, whether or not it is listed.
 pub(super) fn tool(
     catalog: &Catalog,
     past: &RevisionHistory,
@@ -34,7 +36,7 @@ pub(super) fn tool(
     })
 }
 
-/// The tool of a call that waited, as `catalog` has it now.
+/// The tool of a call that has waited, as `catalog` has it now.
 pub(super) fn again(catalog: &Catalog, ready: &PreparedCall) -> Result<Arc<ViewTool>, ExecuteError> {
     let id = &ready.tool.id;
     by_id(catalog, &ready.scope, id.clone()).ok_or_else(|| ExecuteError::Unknown(id.to_string()))
@@ -51,11 +53,12 @@ fn named(request: &Request) -> NameRef {
     NameRef::parse(&request.name)
 }
 
-/// What the name means in one list.
+/// The meaning of the name in one list.
 fn in_list(catalog: &Catalog, scope: &ViewQuery, request: &Request) -> Result<Arc<ViewTool>, ExecuteError> {
     let unknown = || ExecuteError::Unknown(request.name.clone());
     if let Some(scenario) = &request.scenario {
-        // Whoever names the scenario may mean its tool by the tool's own name, which may have a slash in it.
+        // A caller that names the scenario may give the tool's original name, which may contain a
+        // slash.
         if let Some(own) = by_id(catalog, scope, ToolId::new(scenario.clone(), request.name.as_str())) {
             return Ok(own);
         }

@@ -1,6 +1,8 @@
-//! The route of a call to its scenario, and the short wait for one while the scenario is being connected anew.
+//! The route of a call to its scenario, and the short wait for one while the scenario is being
+//! reconnected.
 //!
-//! Every wait here ends after `calls.reroute_wait`. It sends nothing and connects nothing: the engine does, and publishes the new route.
+//! Every wait here ends after `calls.reroute_wait`. Never done here: sending and connecting. The
+//! engine does that and publishes the new route.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +17,13 @@ pub(super) fn usable(inner: &CallsInner, scenario: &ScenarioName) -> Option<Arc<
     inner.engine.route(scenario).filter(|route| !route.ended)
 }
 
-/// The route for a call that was not tried yet. Waits up to `wait` while its scenario has no connection, and then refuses the call with what
-/// is known to be wrong.
+/// The route for the first try of a call. Waits up to `wait` while the scenario has no route, and
+/// then refuses the call with the known reason.
 pub(super) async fn first(inner: &CallsInner, id: &ToolId, wait: Duration) -> Result<Arc<CallRoute>, ExecuteError> {
     any(inner, &id.scenario, wait).await.ok_or_else(|| unavailable(inner, id, Some(wait)))
 }
 
-/// The refusal of a call for which there is no route, after it was waited for so long.
+/// The refusal of a call without a route. `waited` is how long a route was waited for.
 pub(super) fn unavailable(inner: &CallsInner, id: &ToolId, waited: Option<Duration>) -> ExecuteError {
     ExecuteError::Unavailable { id: id.clone(), reason: reason(inner, &id.scenario, waited) }
 }
@@ -31,8 +33,8 @@ pub(super) async fn any(inner: &CallsInner, scenario: &ScenarioName, wait: Durat
     wait_for(inner, scenario, wait, |_| true).await
 }
 
-/// Another route than the one where nothing could be sent. The engine polls the scenario there at once, and a source may say where it is now;
-/// waits for that up to `wait`.
+/// Another route than the one by which the call could not be sent. The engine polls the scenario at
+/// once, and a source may report a new address. Waits for that up to `wait`.
 pub(super) async fn another(
     inner: &CallsInner,
     scenario: &ScenarioName,
@@ -57,7 +59,7 @@ async fn wait_for(
             match inner.engine.route(scenario) {
                 Some(route) if !route.ended && fits(&route) => return Some(route),
                 Some(_) => {}
-                // One that moved or restarted may have none until it is connected anew.
+                // A scenario that moved or restarted may have no route until it is connected again.
                 None => _ = reader.snapshot().catalog.entry(scenario).filter(|entry| entry.is_published())?,
             }
             reader.changed().await?;

@@ -1,8 +1,9 @@
-//! Sending a call that may be made: its rate, its turn, its scenario's breaker, and the tries it gets.
+//! Sends a call that passed all checks: rate, permit, breaker, and further tries.
 //!
-//! Sent once, with two exceptions that cannot have it run twice unasked: nothing of it was sent (then it waits a moment to hear where the
-//! scenario is now, and is tried there once), or its tool says that calling it again is safe and the way broke. A call that its caller
-//! cancelled gets no further try.
+//! A call is sent once, with two exceptions that cannot run a tool twice against its declaration.
+//! If no part of the call was sent, this waits a moment for a new route and tries it there once. If
+//! the connection broke and the tool declares that calling it again is safe, the call is repeated.
+//! A call that its caller cancelled gets no further try.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,19 +23,21 @@ use crate::protocols::{Call, CallError, Outcome};
 use crate::runtime::tasks::panic_text;
 use crate::transports::TransportError;
 
-/// How much longer than allowed a session may take to say that a call took too long.
+/// How much longer than its limit a session may take to report that a call took too long.
 const SLACK: Duration = Duration::from_secs(5);
-/// How long a call that may be repeated waits before it is.
+/// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Calls {
-    /// Gives a call its turn and sends it. From then on it goes to its end, whether or not anybody waits for it.
+    /// Waits for a permit and sends the call. From then on the call continues to its end, whether
+    /// or not its caller still waits.
     pub(super) async fn send(&self, ready: PreparedCall) -> Result<CallResponse, ExecuteError> {
         self.send_with(Box::new(ready), None, None).await
     }
 
-    /// The same for a call that is put down when it is over. `took` of its answer is that of the whole call. It comes in a box, because it
-    /// is handed on several times, and each time would take its room in the future of a call that waits.
+    /// The same for a call that is recorded when it is over. `took` of the answer is that of the
+    /// whole call. Boxed, because it is moved several times, and each move would enlarge the future
+    /// of a waiting call.
     pub(super) async fn send_noted(
         &self,
         ready: Box<PreparedCall>,
@@ -67,7 +70,8 @@ impl Calls {
         }
     }
 
-    /// Sends a call that has its turn. No part of the future that waits for turns: what is large of it is there only while it is sent.
+    /// Sends a call that has its permit. Not part of the future that waits for permits, so its
+    /// large parts exist only while it is sent.
     fn begin(
         &self,
         sending: Box<Sending>,
@@ -96,7 +100,7 @@ impl Calls {
         })
     }
 
-    /// Waits for a call's turn.
+    /// Waits for a permit.
     async fn turn(&self, ready: Box<PreparedCall>) -> Result<Box<Sending>, ExecuteError> {
         let inner = &self.0;
         let rules = inner.config.load_full();
@@ -104,19 +108,21 @@ impl Calls {
         inner.limits.rate(&ready.tool, &ready.scope)?;
         let lane = inner.limits.scenario_limiter(scenario, &rules);
         match routing::usable(inner, scenario) {
-            // A call that the breaker refuses need not wait for its turn.
+            // A call that the breaker refuses does not wait for a permit.
             Some(route) => lane.would_pass(scenario, route.generation)?,
-            // As many as may be under way wait for a route already. More would fill the queue that all scenarios share.
+            // All permits are held by calls that wait for a route. More waiting calls would fill
+            // the queue that all scenarios share.
             None if lane.is_full() => return Err(routing::unavailable(inner, id, None)),
             None => {}
         }
         let turn = inner.limits.acquire(scenario, &lane, &rules).await?;
         let route = match routing::usable(inner, scenario) {
             Some(route) => route,
-            // With its turn, so that the calls that wait here are as many as the limits allow. In a box, since it is rare.
+            // It waits with its permit, so the limits also apply to the calls that wait here.
+            // Boxed, since it is rare.
             None => Box::pin(routing::first(inner, id, rules.reroute_wait)).await?,
         };
-        // In a box: it is handed on several times.
+        // Boxed, because it is moved several times.
         Ok(Box::new(Sending { inner: Arc::clone(inner), rules, ready, lane, route, _turn: turn }))
     }
 }
@@ -126,7 +132,7 @@ fn cancelled(id: ToolId) -> ExecuteError {
     ExecuteError::Unavailable { id, reason: "its caller cancelled the call before it was sent".to_owned() }
 }
 
-/// Puts down what came of a call.
+/// Records the outcome of a call.
 fn record(
     answered: Result<CallResponse, ExecuteError>,
     note: Option<CallRecorder>,
@@ -142,17 +148,17 @@ struct Sending {
     rules: Arc<config::CallsConfig>,
     ready: Box<PreparedCall>,
     lane: Arc<ScenarioLimiter>,
-    /// Where it is tried first.
+    /// The route of the first try.
     route: Arc<CallRoute>,
     _turn: CallPermit,
 }
 
-/// Which of its further tries a call has used.
+/// The further tries that a call has used.
 #[derive(Default)]
 struct Used {
-    /// The one by another route, of a call that was not sent.
+    /// The try by another route, for a call that was not sent.
     reroute: bool,
-    /// Those of a tool that may be called again.
+    /// The repeats, for a tool that may be called again.
     repeats: u32,
 }
 
@@ -213,10 +219,10 @@ impl Sending {
         }
     }
 
-    /// What is sent.
+    /// The call as the session gets it.
     fn call(&self) -> Call {
         let PreparedCall { tool, arguments, user_id, .. } = &*self.ready;
-        // Zero is how some scenarios write that they set none.
+        // Some scenarios write zero if they set no limit.
         let said = tool.tool.facts.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let timeout = self.ready.timeout.or(said);
         Call {
@@ -229,7 +235,7 @@ impl Sending {
         }
     }
 
-    /// Refuses a way to somebody else than whom the call is for.
+    /// Refuses a route to another peer than the one that the call is for.
     fn owned(&self, to: &CallRoute) -> Result<(), ExecuteError> {
         match &self.ready.owner {
             Some(owner) if !owner.holds_for(&to.party) => {
@@ -240,9 +246,9 @@ impl Sending {
         }
     }
 
-    /// One try, of which the engine and the breaker learn what it taught.
+    /// One try. Its result is reported to the engine and to the breaker.
     async fn try_at(&self, to: &CallRoute, call: &Call, line: &mut CallLine) -> Result<Outcome, CallError> {
-        // A session keeps to the limit itself; one that does not is not waited for without end.
+        // A session applies the limit itself. This second limit is for one that does not.
         let limit = call.longest.saturating_add(SLACK);
         let outcome = tokio::time::timeout(limit, to.session.call(call, line)).await.unwrap_or_else(|_| {
             Err(CallError::Unanswered(TransportError::Timeout { url: to.address.to_string(), limit }))
@@ -264,7 +270,7 @@ impl Sending {
     fn may_repeat(&self, error: &CallError) -> bool {
         let broke = match error {
             CallError::Unsent(error) | CallError::Unanswered(error) => matches!(error, TransportError::Broken { .. }),
-            // A gateway before the scenario.
+            // These statuses come from a gateway before the scenario.
             CallError::NotThisProtocol { status, .. } => matches!(status, Some(502..=504)),
             CallError::NotCallable(_) => false,
         };

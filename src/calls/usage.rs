@@ -1,8 +1,9 @@
-//! How often each tool was called, what came of it, and how long it took.
+//! How often each tool was called, with which outcome, and how long it took.
 //!
-//! Counted in memory, for a bounded number of tools: those that were called least recently are forgotten first. A call takes the lock of its
-//! share of them for one look into a map, when it is over. Serving lists never comes here. What was counted before the daemon started stands
-//! beside that, so that metrics begin anew with it; [`usage_store`](super::usage_store) stores the sum, behind the calls.
+//! The counters are in memory, for a bounded number of tools: those called least recently are
+//! forgotten first. At its end, a call takes the lock of one share of the counters for one map
+//! access. Serving lists never takes it. Counts of earlier daemons are kept apart, so metrics start
+//! from zero; [`usage_store`](super::usage_store) stores the sum, in the background.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,28 +16,28 @@ use jiff::Timestamp;
 
 use crate::model::{ToolId, ToolUsage};
 
-/// Tools that are remembered at most.
+/// How many tools are remembered.
 pub const MOST: usize = SHARES * EACH;
-/// Calls of different tools seldom wait for the same lock.
+/// The number of locks, so that calls of different tools seldom wait for the same one.
 const SHARES: usize = 16;
 const EACH: usize = 625;
 
 /// A call that is over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FinishedCall {
-    /// The word under which it is counted.
+    /// The word for the outcome in the metrics.
     pub(super) outcome: &'static str,
-    /// Whether it came to something.
+    /// Whether it succeeded.
     pub(super) well: bool,
-    /// Whether its scenario was asked to run it.
+    /// Whether it was sent to its scenario.
     pub(super) sent: bool,
-    /// From the request on.
+    /// The time since the request.
     pub(super) took: Duration,
-    /// When that was.
+    /// When it ended.
     pub(super) at: Timestamp,
 }
 
-/// What was counted of every tool.
+/// The counters of all tools.
 #[derive(Debug)]
 pub(super) struct Usage {
     since: Timestamp,
@@ -45,31 +46,31 @@ pub(super) struct Usage {
     earlier: OnceLock<HashMap<ToolId, ToolUsage>>,
 }
 
-/// What was counted of a tool since the daemon started.
+/// The counters of a tool since the daemon started.
 #[derive(Debug)]
 struct UsageEntry {
     usage: ToolUsage,
-    /// Whether some of it is not stored.
+    /// Whether a part of it is not stored.
     unsaved: bool,
 }
 
 impl Usage {
-    /// Nothing yet, since then.
+    /// Empty counters that start at this time.
     pub(super) fn since(since: Timestamp) -> Self {
         Self { since, state: RandomState::new(), shares: Default::default(), earlier: OnceLock::new() }
     }
 
-    /// Since when it is counted.
+    /// The time since which calls are counted.
     pub(super) fn beginning(&self) -> Timestamp {
         self.since
     }
 
-    /// What an earlier daemon had counted; taken once.
+    /// Sets the counts of earlier daemons. Only the first call has an effect.
     pub(super) fn begin_with(&self, earlier: Vec<(ToolId, ToolUsage)>) {
         self.earlier.get_or_init(|| earlier.into_iter().collect());
     }
 
-    /// A call of a tool is over.
+    /// Counts a call of a tool that is over.
     pub(super) fn ended(&self, id: &ToolId, over: FinishedCall) {
         let mut share = self.share(id);
         if share.len() >= EACH && !share.contains_key(id) {
@@ -93,7 +94,7 @@ impl Usage {
         }
     }
 
-    /// What was counted of a tool, before the daemon started and since.
+    /// The counters of a tool, before the daemon started and since.
     pub(super) fn for_tool(&self, id: &ToolId) -> Option<ToolUsage> {
         let now = self.share(id).get(id).map(|counted| counted.usage.clone());
         match (self.before(id), now) {
@@ -106,7 +107,7 @@ impl Usage {
         self.earlier.get()?.get(id)
     }
 
-    /// What was counted of all since the daemon started, in no order.
+    /// The counters of all tools since the daemon started, in no order.
     pub(super) fn all(&self) -> Vec<(ToolId, ToolUsage)> {
         let copy = |share: &Mutex<HashMap<ToolId, UsageEntry>>| -> Vec<_> {
             lock(share).iter().map(|(id, counted)| (id.clone(), counted.usage.clone())).collect()
@@ -114,7 +115,7 @@ impl Usage {
         self.shares.iter().flat_map(copy).collect()
     }
 
-    /// All that was counted of those of which some is not stored, and now will be.
+    /// The sums of all tools with unstored counts. They count as stored from now on.
     pub(super) fn unsaved(&self) -> Vec<(ToolId, ToolUsage)> {
         let take = |share: &Mutex<HashMap<ToolId, UsageEntry>>| -> Vec<_> {
             let mut share = lock(share);
@@ -135,7 +136,7 @@ impl Usage {
         all
     }
 
-    /// They could not be stored after all.
+    /// Marks tools whose counts could not be stored.
     pub(super) fn not_saved<'a>(&self, ids: impl IntoIterator<Item = &'a ToolId>) {
         for id in ids {
             if let Some(counted) = self.share(id).get_mut(id) {
@@ -151,7 +152,7 @@ impl Usage {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is whole before the lock is given back.
+    // Every change is complete before the lock is released.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

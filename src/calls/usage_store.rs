@@ -1,7 +1,8 @@
-//! Keeps what was counted of tools over a restart, behind the calls: a call never waits for this, nor fails with it.
+//! Stores the counters of tools over a restart, in the background: a call never waits for this and
+//! never fails because of it.
 //!
-//! What changed is stored together every `calls.usage_interval`, in one transaction, and once more at the end of the daemon. One that is
-//! killed loses what was counted since the last time, and nothing else.
+//! Changes are stored together every `calls.usage_interval`, in one transaction, and once more at
+//! the end of the daemon. A daemon that is killed loses only the counts since the last interval.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use super::{Calls, usage};
 use crate::model::{ToolId, ToolUsage};
 use crate::state::{StateError, StateStore, Write};
 
-/// How long the last time may take.
+/// How long the last write may take.
 const LAST: Duration = Duration::from_secs(2);
 
 impl Calls {
-    /// Begins with what was stored. Of more tools than are counted, those called least recently are forgotten for good.
+    /// Sets what was stored. If that is more tools than are counted, those called least recently
+    /// are forgotten for good.
     pub(super) fn begin_usage(&self, mut stored: Vec<(ToolId, ToolUsage)>) -> Option<Write> {
         let too_many = stored.len() > usage::MOST;
         stored.sort_by_key(|(_, usage)| Reverse(usage.last));
@@ -23,7 +25,7 @@ impl Calls {
         too_many.then_some(Write::TrimUsage(usage::MOST))
     }
 
-    /// Stores what changed from time to time, until the stop.
+    /// Stores changes at each interval, until the stop.
     pub(super) async fn keep_usage(self, trim: Option<Write>) {
         let Some(parts) = self.parts() else { return };
         if let Some(trim) = trim {
@@ -38,7 +40,8 @@ impl Calls {
         }
     }
 
-    /// Stores what was counted until now, within a limited time. For the end of a daemon, when its calls are over.
+    /// Stores the latest counts, within a limited time. For the end of a daemon, when its calls are
+    /// over.
     pub async fn save_usage_at_last(&self) {
         let Some(parts) = self.parts() else { return };
         let _ = tokio::time::timeout(LAST, self.save_usage(&*parts.store)).await;
@@ -58,9 +61,9 @@ impl Calls {
     }
 }
 
-/// A disk that is full is told by whatever else cannot be stored; this alone is no reason to alarm anybody.
+/// Logs a failure. It is not an alarm: other writes report a full disk.
 fn tell(saved: Result<(), StateError>) {
     if let Err(error) = saved {
-        tracing::warn!(error = %error, "what was counted of tools could not be stored, and is tried again");
+        tracing::warn!(error = %error, "the counts of tools could not be stored; this is tried again");
     }
 }

@@ -1,28 +1,30 @@
-//! Where a reader is in what was told: `epoch.seq`.
+//! The position of a reader in the events: `epoch.seq`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One run of the hub; random, so that a cursor of an earlier process is never taken for one of this.
+/// One run of the hub. It is random, so that a cursor of an earlier process never counts as one of
+/// this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Epoch(u64);
 
-/// The place behind one event. Written `epoch.seq`: 16 hexadecimal digits, a dot, a decimal number that grows with each event.
+/// The position after one event. Written `epoch.seq`: 16 hexadecimal digits, a dot, and a decimal
+/// number that grows with each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor {
-    /// The run of the hub that told it.
+    /// The run of the hub that published the event.
     pub epoch: Epoch,
-    /// Which event of that run.
+    /// The number of the event in that run.
     pub seq: u64,
 }
 
-/// A text that is no cursor.
+/// A text that is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a cursor is written as the `id` of an event: `epoch.seq`")]
 pub struct InvalidCursor;
 
 impl Epoch {
-    /// A new one.
+    /// A new random epoch.
     pub(super) fn random() -> Self {
         Self(fastrand::u64(..))
     }

@@ -1,4 +1,5 @@
-//! The hub: follows what is published and tells each filter what that means for it.
+//! The hub: compares each published snapshot with the one before and publishes the resulting events
+//! to each filter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,26 +18,27 @@ use crate::config;
 use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
 
-/// After telling a change the next look waits this many times as long as the telling took, so that a burst is told together and telling
-/// takes a quarter of the time at most. A change that comes alone is told at once.
+/// After publishing a change, the hub waits this many times as long as the publishing took. So
+/// changes in a burst are published together, and publishing takes at most a quarter of the time. A
+/// single change is published at once.
 const PAUSE: u32 = 3;
 /// The longest such wait.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// Filters without readers that are remembered at most, besides the plain list.
+/// How many filters without readers are kept, besides the plain list.
 const IDLE: usize = 64;
 
-/// What was said of calls and not told yet at most; whoever says more waits.
+/// How many events of calls may be queued; a further publisher waits.
 const SAID: usize = 1_024;
-/// Of that, what is told at once.
+/// How many of these are published together.
 const TOGETHER: usize = 128;
 
-/// Where changes are heard. Cheap to clone.
+/// Publishes changes to subscribers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hub(Arc<HubInner>);
 
 #[derive(Debug)]
 struct HubInner {
-    /// Another one may take its place; how many may follow at once stays as it was.
+    /// May be replaced while running, except for the limit of subscribers.
     config: ArcSwap<config::EventsConfig>,
     clock: Clock,
     tasks: Tasks,
@@ -45,7 +47,7 @@ struct HubInner {
     reader: CatalogReader,
     said: mpsc::Sender<Event>,
     state: Mutex<HubState>,
-    /// The sequence of the latest snapshot that was told.
+    /// The sequence of the latest snapshot that was published.
     told: watch::Sender<u64>,
     counts: Arc<EventCounts>,
 }
@@ -56,34 +58,36 @@ struct HubState {
     topics: HashMap<ViewQuery, Arc<Topic>>,
 }
 
-/// What a reader asks for.
+/// What a reader subscribes to.
 #[derive(Debug, Clone)]
 pub struct SubscribeRequest {
-    /// The list whose changes are to be told. Its scenarios, if it names any, are those of which states and findings are told too.
+    /// The list whose changes are published. If it names scenarios, only their states and findings
+    /// are published.
     pub query: ViewQuery,
-    /// What is to be told.
+    /// The kinds of events.
     pub kinds: BTreeSet<EventType>,
-    /// Where the reader was. What came since is told first; a snapshot is when that is unknown or too long ago, or nothing is given.
+    /// The position of the reader. Later events come first. A snapshot comes instead if there is no
+    /// cursor, or if the hub does not know it any more.
     pub cursor: Option<Cursor>,
 }
 
-/// Why nobody more can follow.
+/// Why no further reader can subscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
-    /// So many follow already.
+    /// The limit of subscribers is reached.
     #[error("{0} readers follow changes already, as many as `events.max_subscribers` allows; try again later")]
     Full(usize),
 }
 
 impl Default for SubscribeRequest {
-    /// Everything about the plain list, from now on.
+    /// All kinds of events of the plain list, from now on.
     fn default() -> Self {
         Self { query: ViewQuery::default(), kinds: EventType::ALL.into(), cursor: None }
     }
 }
 
 impl Hub {
-    /// Follows what `reader` reads until `stop`.
+    /// Publishes the changes of `reader` until `stop`.
     pub fn start(
         reader: CatalogReader,
         config: config::EventsConfig,
@@ -93,10 +97,11 @@ impl Hub {
     ) -> Self {
         let moment = Arc::new(Moment { epoch: Epoch::random(), seq: 0, snapshot: reader.snapshot() });
         let told = watch::Sender::new(moment.snapshot.sequence);
-        // The plain list is what nearly everybody follows, so it can always be resumed.
+        // Most readers follow the plain list, so its ring is never dropped and they can always
+        // resume.
         let plain = Arc::new(Topic::new(ViewQuery::default(), &moment));
         let topics = HashMap::from([(ViewQuery::default(), plain)]);
-        // A semaphore has an upper limit of its own, far above this.
+        // A semaphore has an upper limit of its own, far above this number.
         let places = Arc::new(Semaphore::new(config.max_subscribers.min(Semaphore::MAX_PERMITS)));
         let (state, tasks, stop) = (Mutex::new(HubState { moment, topics }), tasks.clone(), stop.clone());
         let followed = reader.clone();
@@ -107,8 +112,8 @@ impl Hub {
         Self(shared)
     }
 
-    /// Lets a reader in. Whatever was published before is told already or in its snapshot; what has just been published is waited for,
-    /// which takes some milliseconds.
+    /// Adds a reader. Everything that was published before is in its snapshot or in the ring. If a
+    /// snapshot was published just now, this waits for it, which takes some milliseconds.
     pub async fn subscribe(&self, ask: SubscribeRequest) -> Result<Subscription, SubscribeError> {
         let shared = &self.0;
         let place = Arc::clone(&shared.places).try_acquire_owned();
@@ -136,30 +141,31 @@ impl Hub {
         ))
     }
 
-    /// Tells what is in no snapshot: what becomes of a call ([`Event::Approval`], [`Event::Operation`]). It goes to those who follow the
-    /// scenario, the chat and the profile of that call, or everything. Waits only while very much is being told.
+    /// Publishes an event that is in no snapshot: [`Event::Approval`] or [`Event::Operation`]. It
+    /// goes to the readers that follow the scenario, chat and profile of that call, or everything.
+    /// Waits only while the queue is full.
     pub async fn publish(&self, event: Event) {
-        // After the stop nobody is told anything.
+        // Fails only after the stop, when no event is published any more.
         let _ = self.0.said.send(event).await;
     }
 
-    /// What was told to how many.
+    /// How many events went to how many readers.
     pub fn counts(&self) -> &EventCounts {
         &self.0.counts
     }
 
-    /// How many follow now.
+    /// How many readers are subscribed now.
     pub fn subscribers(&self) -> usize {
         let places = self.0.config.load().max_subscribers.min(Semaphore::MAX_PERMITS);
         places.saturating_sub(self.0.places.available_permits())
     }
 
-    /// How often a stream in which nothing happens should show that it lives (`events.keep_alive`).
+    /// How often a stream without events should send a sign of life (`events.keep_alive`).
     pub fn keep_alive(&self) -> Duration {
         self.0.config.load().keep_alive
     }
 
-    /// Puts other limits in force, but for how many may follow at once.
+    /// Applies other limits, except for the limit of subscribers.
     pub fn configure(&self, config: &config::EventsConfig) {
         let max_subscribers = self.0.config.load().max_subscribers;
         self.0.config.store(Arc::new(config::EventsConfig { max_subscribers, ..config.clone() }));
@@ -195,7 +201,8 @@ impl HubInner {
         }
     }
 
-    /// Tells what was said of calls. Only the task that tells snapshots does this, so places are given out in one order.
+    /// Publishes events of calls. Only the task that publishes snapshots does this, so the cursors
+    /// are given out in one order.
     fn publish_events(&self, events: impl Iterator<Item = Event>) {
         let config = self.config.load_full();
         let mut state = self.state();
@@ -224,7 +231,8 @@ impl HubInner {
         }
     }
 
-    /// Tells every filter what happened until `snapshot`. What differs is found before anybody has to wait for it.
+    /// Publishes the changes up to `snapshot` to every filter. The differences are computed before
+    /// a lock is taken that makes readers wait.
     fn publish_snapshot(&self, snapshot: &Arc<Snapshot>) {
         let (before, topics) = {
             let state = self.state();
@@ -240,7 +248,7 @@ impl HubInner {
         let mut state = self.state();
         state.moment = Arc::clone(&moment);
         for topic in state.topics.values() {
-            // A filter that somebody began to follow meanwhile has seen nothing of this yet.
+            // A filter that was added meanwhile has none of these messages yet.
             let messages = told.remove(&topic.query);
             let messages =
                 messages.unwrap_or_else(|| self::messages_for_topic(&change, &topic.query, &moment, &config));
@@ -251,8 +259,9 @@ impl HubInner {
     }
 }
 
-/// What the followers of a filter are told of a change. Where that would take more than half of what is remembered, they are told how
-/// everything is instead: so it has bounds, and who has read what came before never loses a part of it.
+/// The messages of a change for one filter. If they would take more than half of the ring, a
+/// snapshot is published instead. So the memory is bounded, and a reader that has read all earlier
+/// events never loses a part of a change.
 fn messages_for_topic(
     change: &SnapshotDiff,
     query: &ViewQuery,
@@ -260,7 +269,7 @@ fn messages_for_topic(
     config: &config::EventsConfig,
 ) -> Vec<Arc<Message>> {
     let snapshot = || Opening::new(moment, query).message();
-    // In a first sweep nearly all of the work would be in what differs in the list.
+    // In a first listing nearly all of the work would be in comparing the lists.
     if change.is_beyond(query, (config.ring / 2).max(1)) {
         return vec![snapshot()];
     }
@@ -276,7 +285,7 @@ fn messages_for_topic(
 }
 
 impl HubState {
-    /// Forgets filters that nobody has followed for long, and those that are too many.
+    /// Drops filters that had no readers for long, and those beyond the limit.
     fn forget_idle(&mut self, shared: &HubInner) {
         let now = shared.clock.now();
         let (plain, linger) = (ViewQuery::default(), shared.config.load().linger);

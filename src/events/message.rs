@@ -1,4 +1,5 @@
-//! What is told: one message per change, typed. How it is written is the business of whoever sends it.
+//! The typed messages: one for each change. The surface that sends a message decides how it is
+//! written.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,97 +12,100 @@ use crate::model::{
     ApprovalRequest, CallerInfo, Finding, Health, Operation, PublishedName, ScenarioName, StateTransition,
 };
 
-/// What readers may ask for. A snapshot may come whatever was asked for.
+/// The kinds of events that readers can choose. A snapshot may come whatever they chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventType {
-    /// Changes of the asker's list.
+    /// Changes of the reader's list.
     Catalog,
-    /// Changes of scenarios' states.
+    /// Changes of the states of scenarios.
     Scenario,
-    /// Findings that come and go.
+    /// Findings that are added or removed.
     Finding,
-    /// What becomes of calls that need a human's yes.
+    /// Changes of calls that need approval.
     Approval,
-    /// What becomes of long-running operations.
+    /// Changes of long-running operations.
     Operation,
 }
 
-/// An event with its place, shared by all who read it.
+/// An event with its cursor, shared by all readers.
 #[derive(Debug)]
 pub struct Message {
-    /// The place behind it, from which a reader resumes.
+    /// The position after this event, from which a reader can resume.
     pub id: Cursor,
-    /// What happened.
+    /// The change.
     pub event: Event,
     written: [OnceLock<Bytes>; 2],
 }
 
-/// How a message may be written. Each form has one way of writing.
+/// The written forms of a message. There is one way to write each form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As an event of a stream of server-sent events.
+    /// An event of a stream of server-sent events.
     Event,
-    /// As a text of its own.
+    /// A text of its own.
     Frame,
 }
 
-/// What happened.
+/// A change, or everything.
 #[derive(Debug)]
 pub enum Event {
-    /// Everything, for a reader that knows nothing yet or has missed something. What it knew before does not count any more.
+    /// Everything, for a reader that is new or has missed events. It replaces what the reader knew
+    /// before.
     Snapshot(Overview),
-    /// The asker's list changed.
+    /// The reader's list changed.
     Catalog(CatalogChange),
     /// A scenario's state changed.
     Scenario(Arc<StateTransition>),
-    /// A finding came or went.
+    /// A finding was added or removed.
     Finding(FindingChange),
-    /// A call waits for a human's yes, or something became of it.
+    /// A call waits for approval, or its state changed.
     Approval(Arc<ApprovalRequest>),
-    /// A long-running operation began, moved on or ended.
+    /// A long-running operation started, changed or ended.
     Operation(Arc<Operation>),
 }
 
 /// Everything that a filter covers at one moment.
 #[derive(Debug)]
 pub struct Overview {
-    /// The catalog's revision, as the asker's scope sees it.
+    /// The revision of the catalog in the reader's scope.
     pub revision: Revision,
-    /// When this revision came to be.
+    /// When this revision was published first.
     pub generated_at: Timestamp,
-    /// The published names in the asker's list, in its order.
+    /// The published names in the reader's list, in its order.
     pub names: Vec<PublishedName>,
     /// The health of the scenarios that the filter names, or of all, in order.
     pub scenarios: Vec<Arc<Health>>,
-    /// How many findings of sources, manifests, the store and the merge are open for these scenarios.
+    /// How many findings of sources, manifests, the store and the merge are open for these
+    /// scenarios.
     pub findings: usize,
 }
 
-/// How the asker's list changed.
+/// A change of the reader's list.
 #[derive(Debug)]
 pub struct CatalogChange {
-    /// The catalog's revision, as the asker's scope sees it now.
+    /// The revision of the catalog in the reader's scope, after the change.
     pub revision: Revision,
-    /// When this revision came to be.
+    /// When this revision was published first.
     pub generated_at: Timestamp,
-    /// What differs.
+    /// The differences.
     pub difference: CatalogDiff,
 }
 
-/// A finding came or went. One that only says the same of the same tool in other words does neither.
+/// A finding was added or removed. A finding that only says the same of the same tool in other
+/// words is neither.
 #[derive(Debug)]
 pub enum FindingChange {
-    /// It came.
+    /// It was added.
     Added(Finding),
-    /// It went.
+    /// It was removed.
     Removed(Finding),
 }
 
 impl EventType {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Catalog, Self::Scenario, Self::Finding, Self::Approval, Self::Operation];
 
-    /// The kind as it is written.
+    /// The written name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Catalog => "catalog",
@@ -114,7 +118,7 @@ impl EventType {
 }
 
 impl Event {
-    /// Its kind; none for a snapshot.
+    /// The kind of this event; `None` for a snapshot.
     pub fn kind(&self) -> Option<EventType> {
         match self {
             Self::Snapshot(_) => None,
@@ -126,7 +130,8 @@ impl Event {
         }
     }
 
-    /// Whom a call that this tells of is for: its scenario, and who asked. Nothing for what is told of snapshots.
+    /// The scenario and the caller of the call that this event is about; `None` for events that
+    /// come from snapshots.
     pub(super) fn call(&self) -> Option<(&ScenarioName, &CallerInfo)> {
         match self {
             Self::Approval(request) => Some((&request.tool.scenario, &request.caller)),
@@ -135,12 +140,12 @@ impl Event {
         }
     }
 
-    /// The name of the event as it is written.
+    /// The written name of the event.
     pub fn name(&self) -> &'static str {
         self.kind().map_or("snapshot", EventType::as_str)
     }
 
-    /// What it costs in memory, roughly, in bytes.
+    /// Roughly how many bytes it needs in memory.
     fn weight(&self) -> usize {
         let named = |named: &ToolChange| 2 * named.reason.len() + 5 * named.name.as_str().len() + 200;
         let inner = match self {
@@ -151,7 +156,8 @@ impl Event {
             }
             Self::Scenario(turn) => turn.reason.len() * 2,
             Self::Finding(FindingChange::Added(finding) | FindingChange::Removed(finding)) => finding.message.len() * 2,
-            // What they hold is kept elsewhere anyhow; an answer or arguments are not written.
+            // The contents are kept elsewhere anyhow, and neither answers nor arguments are
+            // written.
             Self::Approval(_) | Self::Operation(_) => 1_000,
         };
         inner + 400
@@ -159,13 +165,13 @@ impl Event {
 }
 
 impl Message {
-    /// An event at its place.
+    /// An event with its cursor.
     pub(super) fn new(id: Cursor, event: Event) -> Arc<Self> {
         Arc::new(Self { id, event, written: Default::default() })
     }
 
-    /// It as bytes: made by `write` for the first reader of this form, shared with all others. So there can be only one way of writing a
-    /// form.
+    /// The message as bytes. `write` makes them for the first reader of this form, and they are
+    /// shared with all others. So there can be only one way to write a form.
     pub fn written(&self, form: Form, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
         let [event, frame] = &self.written;
         let written = match form {
@@ -175,7 +181,7 @@ impl Message {
         written.get_or_init(|| write(self)).clone()
     }
 
-    /// What it costs in memory, roughly, in bytes, with itself as written in both forms.
+    /// Roughly how many bytes the message needs in memory, with both written forms.
     pub(super) fn weight(&self) -> usize {
         self.event.weight()
     }

@@ -1,12 +1,15 @@
-//! Changes as they happen, told to everyone who follows: what an asker's list gained and lost, every change of a scenario's state,
-//! findings that come and go; and what becomes of calls that wait for a yes or go on.
+//! Events: changes of a reader's list, every change of a scenario's state, findings that are added
+//! or removed, and changes of approvals and operations.
 //!
-//! One task ([`hub`]) compares each snapshot with the one before it. What differs for a filter is found once, however many follow it, and
-//! is kept in that filter's ring ([`topic`]); a reader ([`subscription`]) is no more than a place in a ring. So a reader that does not
-//! keep up costs nothing but its place, and one that was cut off resumes where it was, as long as the ring still has that.
+//! One task ([`hub`]) compares each snapshot with the one before. The differences for a filter are
+//! computed once, however many readers it has, and are kept in the ring of that filter ([`topic`]).
+//! A reader ([`subscription`]) is only a position in a ring. So a slow reader costs no more than
+//! its position, and a reader whose connection broke resumes at its position as long as the ring
+//! still has the events after it.
 //!
-//! Never done here: writing to a socket, deciding what is in a list, judging a scenario. A change of state is told by the engine where it
-//! is made; comparing snapshots would miss those that come and go between two.
+//! Never done here: writing to a socket, deciding what is in a list, judging a scenario. The engine
+//! publishes a change of state where it happens, because comparing snapshots would miss the states
+//! that last for less than the time between two snapshots.
 
 pub mod cursor;
 pub mod hub;

@@ -1,4 +1,4 @@
-//! What happened between two snapshots. Pure.
+//! The difference between two snapshots. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,24 @@ use super::message::{CatalogChange, Event, FindingChange, Message};
 use crate::catalog::{Catalog, Revision, Snapshot, Touched, ViewQuery, difference, findings_between};
 use crate::model::{Finding, ScenarioName};
 
-/// What happened, ready to be told to each filter.
+/// The changes between two snapshots, from which the messages of each filter are made.
 pub(super) struct SnapshotDiff {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,
     touched: Touched,
-    /// The place of the change of lists, if there may be one.
+    /// The cursor of the change of lists, if there may be one.
     catalog: Option<Cursor>,
     turns: Vec<(ScenarioName, Arc<Message>)>,
     findings: Vec<(Option<ScenarioName>, Arc<Message>)>,
-    /// The last place that was given out.
+    /// The last cursor that was given out.
     pub(super) last: u64,
-    /// Whether changes of states were missed: readers need a snapshot then.
+    /// Whether changes of states were missed. Readers need a snapshot then.
     pub(super) missed: bool,
 }
 
 impl SnapshotDiff {
-    /// What happened since `before`, with places from `last` on. The states come first, then the lists, then the findings.
+    /// The changes since `before`, with cursors after `last`. The states come first, then the
+    /// lists, then the findings.
     pub(super) fn between(epoch: Epoch, last: u64, before: &Arc<Snapshot>, after: &Arc<Snapshot>) -> Self {
         let mut seq = last;
         let mut place = || {
@@ -45,7 +46,7 @@ impl SnapshotDiff {
         });
         let findings = findings.collect();
         if missed {
-            // The snapshot that is told in place of what was missed.
+            // The cursor of the snapshot that is published in place of the missed changes.
             place();
         }
         Self {
@@ -60,13 +61,14 @@ impl SnapshotDiff {
         }
     }
 
-    /// Whether the followers of a filter would be told more messages than this, as far as that is known before its list is looked at.
+    /// Whether a filter would get more than `most` messages, as far as that is known without
+    /// comparing its list.
     pub(super) fn is_beyond(&self, query: &ViewQuery, most: usize) -> bool {
         let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
         self.turns.len() > most && self.turns.iter().filter(|(name, _)| covers(name)).count() > most
     }
 
-    /// What the followers of a filter are told.
+    /// The messages for a filter.
     pub(super) fn messages_for(&self, query: &ViewQuery) -> Vec<Arc<Message>> {
         let covers = |name: &ScenarioName| query.scenarios.is_empty() || query.scenarios.contains(name);
         let mut told: Vec<_> =
@@ -88,13 +90,13 @@ impl SnapshotDiff {
     }
 }
 
-/// The revision that the list of this query tells.
+/// The revision of the list of this query.
 pub(super) fn revision(catalog: &Catalog, query: &ViewQuery) -> Revision {
     let scoped = query.profile.is_some() || query.chat.is_some();
     if scoped { catalog.revision_for(query) } else { catalog.revision() }
 }
 
-/// The findings that went, then those that came.
+/// The findings that were removed, then those that were added.
 fn findings(before: &Snapshot, after: &Snapshot, touched: &Touched) -> Vec<FindingChange> {
     let [mut old, mut new] = findings_between(&before.catalog, &after.catalog, touched);
     if !Arc::ptr_eq(&before.findings, &after.findings) {
@@ -112,11 +114,12 @@ fn findings(before: &Snapshot, after: &Snapshot, touched: &Touched) -> Vec<Findi
     gone.chain(come.into_iter().map(FindingChange::Added)).collect()
 }
 
-/// Takes out of both what only says the same of the same thing in other words: a server that writes the time into what is wrong with
-/// its manifest causes no event with each answer.
+/// Removes the pairs that only say the same of the same thing in other words, from both lists.
+/// Otherwise a server that writes the time into a malformed manifest would cause an event with each
+/// answer.
 fn drop_reworded(gone: &mut Vec<Finding>, come: &mut Vec<Finding>) {
     let key = |finding: &Finding| {
-        // Of no scenario, the message alone tells what it is about.
+        // Without a scenario, only the message says what the finding is about.
         let scenario = finding.scenario.clone()?;
         Some((scenario, finding.tool.clone(), finding.code, finding.pointer.clone()))
     };

@@ -1,4 +1,4 @@
-//! One reader's end: what comes next, and what became of it.
+//! The subscription of one reader: its next message, and why it ended.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::topic::{Opening, ReaderStart, ReaderState, Topic, TopicReader};
 use crate::metrics::EventCounts;
 use crate::runtime::{Clock, Stop, Tasks};
 
-/// Follows what happens. Dropping it ends that.
+/// A subscription. Dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription {
     topic: Arc<Topic>,
@@ -22,36 +22,36 @@ pub struct Subscription {
     tasks: Tasks,
     stop: Stop,
     counts: Arc<EventCounts>,
-    /// Held: one of so many.
+    /// Held as long as the subscription: there is a limit of subscribers.
     _place: OwnedSemaphorePermit,
 }
 
-/// What comes next.
+/// The result of waiting for the next message.
 #[derive(Debug)]
 pub enum Next {
     /// A message.
     Message(Arc<Message>),
-    /// Nothing any more.
+    /// No further message comes.
     Ended(Ending),
 }
 
-/// Why nothing comes any more.
+/// Why no further message comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The daemon is stopping.
     Stopping,
-    /// The reader did not keep up. It may resume from the last message it has.
+    /// The reader was too slow. It may resume from the last message that it has.
     Overrun,
 }
 
-/// Tells from aside what became of a reader; holds nothing up.
+/// Watches a subscription from another task without keeping it alive.
 #[derive(Debug)]
 pub struct DisconnectWatch {
     fate: watch::Receiver<ReaderState>,
     stop: Stop,
 }
 
-/// What a subscription needs besides its place.
+/// What a subscription needs besides its position.
 pub(super) struct SubscriptionParts {
     pub(super) kinds: BTreeSet<EventType>,
     pub(super) clock: Clock,
@@ -100,7 +100,7 @@ impl Subscription {
             tokio::select! {
                 () = self.stop.wait() => {}
                 changed = self.pushed.changed() => {
-                    // The topic lives as long as this does.
+                    // The topic lives as long as this subscription does.
                     if changed.is_err() {
                         return Next::Ended(Ending::Stopping);
                     }
@@ -109,7 +109,8 @@ impl Subscription {
         }
     }
 
-    /// Something that tells when this reader has to be let go, even while nobody asks for its next message.
+    /// A watch that reports when this reader has to be disconnected, even while its next message is
+    /// not awaited.
     pub fn watch(&self) -> DisconnectWatch {
         DisconnectWatch { fate: self.reader.fate.subscribe(), stop: self.stop.clone() }
     }
@@ -129,7 +130,7 @@ impl Drop for Subscription {
 }
 
 impl DisconnectWatch {
-    /// Waits until the reader has to be let go, and why; nothing when it went by itself.
+    /// Waits until the reader has to be disconnected, and returns why; `None` if it left by itself.
     pub async fn ended(mut self) -> Option<Ending> {
         let overrun = tokio::select! {
             () = self.stop.wait() => false,

@@ -1,4 +1,4 @@
-//! One filter that is followed: its ring of messages, and the places of its readers.
+//! One filter that has readers: its ring of messages, and the positions of its readers.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::catalog::{Snapshot, View, ViewQuery};
 use crate::config;
 use crate::model::Finding;
 
-/// Where the hub is.
+/// The current state of the hub.
 #[derive(Debug)]
 pub(super) struct Moment {
     pub(super) epoch: Epoch,
@@ -22,7 +22,7 @@ pub(super) struct Moment {
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// What a reader that begins now is told first; made when the first one does.
+/// The first message of a new reader, made when the first reader needs it.
 #[derive(Debug)]
 pub(super) struct Opening {
     moment: Arc<Moment>,
@@ -30,63 +30,63 @@ pub(super) struct Opening {
     told: OnceLock<Arc<Message>>,
 }
 
-/// See the module's head.
+/// One filter with its ring and readers; see the head of the module.
 #[derive(Debug)]
 pub(super) struct Topic {
     pub(super) query: ViewQuery,
     ring: Mutex<Ring>,
-    /// How many messages there ever were.
+    /// How many messages were pushed in all.
     pushed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 struct Ring {
     messages: VecDeque<RingMessage>,
-    /// How many messages came before the first of these.
+    /// How many messages came before the first one in the ring.
     first: u64,
-    /// How many times something was told.
+    /// How many pushes there were. A push may have several messages.
     pushes: u64,
     bytes: usize,
-    /// Everything that was told behind this place is in the ring.
+    /// All messages after this sequence number are in the ring.
     floor: u64,
     opening: Arc<Opening>,
     readers: Vec<Weak<TopicReader>>,
     left: Option<Instant>,
 }
 
-/// A message, and with which others it was told.
+/// A message, and the push that it belongs to.
 #[derive(Debug)]
 struct RingMessage {
     push: u64,
     message: Arc<Message>,
 }
 
-/// A reader's place. All it costs.
+/// The position of a reader. It is all that a reader costs.
 #[derive(Debug)]
 pub(super) struct TopicReader {
-    /// How many messages of the topic it has behind it.
+    /// How many messages of the topic are behind the reader.
     next: AtomicU64,
-    /// How many pushes it may be behind. Not messages: what is told at once reaches nobody one by one, so however much it is, it says nothing
-    /// of who keeps up.
+    /// How many pushes the reader may be behind. Messages are not counted: those of one push are
+    /// published together, so their number does not show whether the reader is slow.
     leeway: u64,
     pub(super) fate: watch::Sender<ReaderState>,
 }
 
-/// What became of a reader.
+/// The state of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReaderState {
     /// It reads.
     Reading,
-    /// It went.
+    /// It left.
     Gone,
-    /// It did not keep up.
+    /// It was too slow.
     Overrun,
 }
 
-/// Where a new reader begins.
+/// The start of a new reader.
 pub(super) struct ReaderStart {
     pub(super) reader: Arc<TopicReader>,
-    /// What it is told first, unless it resumes.
+    /// Its first message, unless it resumes.
     pub(super) opening: Option<Arc<Opening>>,
     pub(super) pushed: watch::Receiver<u64>,
 }
@@ -96,7 +96,8 @@ impl Opening {
         Arc::new(Self { moment: Arc::clone(moment), query: query.clone(), told: OnceLock::new() })
     }
 
-    /// The snapshot message. The first to ask makes it, which takes as long as listing does; others wait for it.
+    /// The snapshot message. The first reader makes it, which takes as long as a listing; others
+    /// wait for it.
     pub(super) fn message(&self) -> Arc<Message> {
         Arc::clone(self.told.get_or_init(|| {
             let Moment { epoch, seq, snapshot } = &*self.moment;
@@ -130,7 +131,7 @@ fn overview(snapshot: &Snapshot, query: &ViewQuery) -> Overview {
 }
 
 impl Topic {
-    /// A filter that is followed from this moment on.
+    /// A topic for a filter that has readers from this moment on.
     pub(super) fn new(query: ViewQuery, moment: &Arc<Moment>) -> Self {
         let opening = Opening::new(moment, &query);
         let ring = Ring {
@@ -150,8 +151,8 @@ impl Topic {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells its readers what happened, and takes this moment for the present. Answers how many readers did not keep up, and how
-    /// many messages they had before them.
+    /// Pushes messages to the readers, and makes `moment` the current one. Returns how many readers
+    /// were too slow, and how many messages were waiting for them.
     pub(super) fn push(
         &self,
         messages: Vec<Arc<Message>>,
@@ -194,14 +195,15 @@ impl Topic {
         (overrun, unread)
     }
 
-    /// Lets a reader in: behind `cursor` if the ring still has everything that was told since, else with a snapshot.
+    /// Adds a reader. It starts after `cursor` if the ring still has all later messages, else with
+    /// a snapshot.
     pub(super) fn begin(&self, cursor: Option<Cursor>, queue: usize) -> ReaderStart {
         let mut ring = self.ring();
         let now = &ring.opening.moment;
         let resumed = cursor.filter(|cursor| cursor.epoch == now.epoch && (ring.floor..=now.seq).contains(&cursor.seq));
         let seen = resumed.map(|cursor| ring.messages.partition_point(|told| told.message.id.seq <= cursor.seq) as u64);
         let next = seen.map_or_else(|| ring.end(), |seen| ring.first + seen);
-        // What it has to catch up on does not count against it.
+        // The messages that it still has to catch up on do not count against it.
         let leeway = queue as u64 + behind(&ring.messages, ring.first, next);
         let reader = Arc::new(TopicReader {
             next: AtomicU64::new(next),
@@ -215,18 +217,18 @@ impl Topic {
         ReaderStart { reader, opening, pushed: self.pushed.subscribe() }
     }
 
-    /// The next message for a reader, which then has it behind it.
+    /// The next message for a reader. The reader's position moves past it.
     pub(super) fn read(&self, reader: &TopicReader) -> Option<Arc<Message>> {
         let ring = self.ring();
         let next = reader.next.load(Ordering::Acquire);
-        // One that fell out of the ring is told by its fate.
+        // A reader whose position is not in the ring any more learns that from its state.
         let at = usize::try_from(next.checked_sub(ring.first)?).ok()?;
         let message = Arc::clone(&ring.messages.get(at)?.message);
         reader.next.store(next + 1, Ordering::Release);
         Some(message)
     }
 
-    /// A reader went.
+    /// Removes a reader.
     pub(super) fn leave(&self, reader: &TopicReader, now: Instant) {
         let mut ring = self.ring();
         ring.readers.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), reader));
@@ -235,13 +237,14 @@ impl Topic {
         }
     }
 
-    /// Since when nobody reads; nothing while someone does.
+    /// Since when there are no readers; `None` while there are.
     pub(super) fn left(&self) -> Option<Instant> {
         self.ring().left
     }
 }
 
-/// How many pushes a reader has messages of before it, when it has `next` behind it and `first` came before these messages.
+/// How many pushes a reader is behind, if `next` messages are behind it and `first` messages came
+/// before these.
 fn behind(messages: &VecDeque<RingMessage>, first: u64, next: u64) -> u64 {
     let at = next.checked_sub(first).and_then(|at| usize::try_from(at).ok());
     let oldest = at.and_then(|at| messages.get(at));
@@ -249,7 +252,7 @@ fn behind(messages: &VecDeque<RingMessage>, first: u64, next: u64) -> u64 {
 }
 
 impl Ring {
-    /// How many messages there ever were.
+    /// How many messages were pushed in all.
     fn end(&self) -> u64 {
         self.first + self.messages.len() as u64
     }

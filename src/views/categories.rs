@@ -1,11 +1,11 @@
-//! The groupings of a view: those of the scenarios that have tools in it, each id once.
+//! The categories of a view: those of the scenarios that have tools in it, each id once.
 
 use std::collections::BTreeMap;
 
 use crate::catalog::View;
 use crate::model::{Category, Finding, FindingCode, ScenarioName};
 
-/// The categories of a view and what had to be decided about them.
+/// The categories of a view, and findings about them.
 #[derive(Debug)]
 pub struct Categories<'a> {
     /// In the order of their scenarios, then of their ids.
@@ -14,7 +14,8 @@ pub struct Categories<'a> {
     pub findings: Vec<Finding>,
 }
 
-/// Gathers the categories. When two scenarios define one id differently, the first scenario's stays.
+/// Collects the categories. If two scenarios define one id differently, the definition of the first
+/// scenario is used.
 pub fn for_view(view: &View) -> Categories<'_> {
     let mut known: BTreeMap<&str, (&ScenarioName, &Category)> = BTreeMap::new();
     let (mut unique, mut findings) = (Vec::new(), Vec::new());

@@ -1,15 +1,15 @@
 //! Content codings of a prepared body.
 //!
-//! A body is encoded once and sent many times, but a change of one tool encodes it anew: so each level is a middle one, as servers
-//! use for answers that change, and not the best there is.
+//! A body is encoded once and sent many times, but a change of one tool encodes it again. So each
+//! level is a medium one, as servers use for answers that change, and not the best.
 
 use std::fmt;
 use std::io::{self, Write};
 
-/// A content coding of RFC 9110 section 8.4.1.
+/// A content coding (RFC 9110 section 8.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// As it is.
+    /// Not encoded.
     Identity,
     /// RFC 1952.
     Gzip,
@@ -21,7 +21,8 @@ pub enum Coding {
 
 /// zlib's own default.
 const GZIP_LEVEL: u32 = 6;
-/// The first quality that models contexts; 11, the encoder's default, is meant for files that never change.
+/// The first quality that models contexts; 11, the encoder's default, is meant for files that never
+/// change.
 const BROTLI_QUALITY: u32 = 5;
 /// The largest window a decoder must support, as a power of two: 4 MiB, brotli's own default.
 const BROTLI_WINDOW: u32 = 22;
@@ -43,7 +44,7 @@ impl Coding {
         }
     }
 
-    /// `plain` in this coding. The same bytes give the same bytes: no time and no file name is written.
+    /// `plain` in this coding. Equal input gives equal output: no time and no file name is written.
     pub fn encode(self, plain: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Identity => Ok(plain.to_vec()),

@@ -1,7 +1,8 @@
-//! Where the tools of each scenario stand in the latest list, so that a change of one scenario does not render the others.
+//! The latest list of each format with the position of each scenario's tools in it, so that a
+//! change of one scenario does not render the others again.
 //!
-//! The segments are places in a body that is kept anyway: bytes of their own would be as many again, a quarter of the memory that a
-//! fleet of 20,000 tools needs.
+//! A segment is a range in a body that is kept anyway. Bytes of its own would take as much memory
+//! again, which is a quarter of the memory that a fleet of 20,000 tools needs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -13,34 +14,35 @@ use crate::catalog::{Part, ToolMark, View};
 use crate::formats::{Format, Loading, Spent};
 use crate::model::{Digest, Finding, ScenarioName, ViewTool};
 
-/// One tool as it was written.
+/// One tool as it was written into a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WrittenTool {
-    /// By which a conversation that carries it knows it again.
+    /// The mark by which a conversation that carries the tool recognises it.
     pub(super) mark: ToolMark,
-    /// Bytes in the list.
+    /// Its size in the list, in bytes.
     pub(super) bytes: u32,
 }
 
-/// What was written of some tools.
+/// The result of writing some tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Written {
-    /// Tool by tool; nothing where the format left one out.
+    /// One entry for each tool; `None` if the format left it out.
     pub(super) lines: Vec<Option<WrittenTool>>,
     /// How many of them are deferred.
     pub(super) deferred: usize,
     /// How many there are.
     pub(super) tools: usize,
-    /// How many the format left out.
+    /// How many of them the format left out.
     pub(super) left_out: usize,
-    /// What the format left out or changed.
+    /// Findings about what the format left out or changed.
     pub(super) findings: Vec<Finding>,
 }
 
-/// The place of one scenario's tools in a body.
+/// The range of one scenario's tools in a body.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Over everything of the entry that shows in a list, so an old segment is never taken for a new one.
+    /// Digest of every part of the entry that shows in a list, so an old segment never counts as a
+    /// new one.
     digest: Digest,
     range: Range<usize>,
     written: Written,
@@ -49,7 +51,7 @@ pub(super) struct Segment {
 /// The segments of one body.
 pub(super) type Segments = BTreeMap<ScenarioName, Segment>;
 
-/// A list with the places in it.
+/// A list and its segments.
 #[derive(Debug)]
 pub(super) struct CachedList {
     body: Bytes,
@@ -62,7 +64,7 @@ pub(super) struct CachedList {
 pub(super) struct LatestLists(Arc<Mutex<HashMap<&'static str, Arc<CachedList>>>>);
 
 impl Written {
-    /// Writes tools in the order given, with a comma between two, behind what is already in `out`.
+    /// Writes tools in the given order, with a comma between two, to the end of `out`.
     pub(super) fn write(
         view: &View,
         tools: &[Arc<ViewTool>],
@@ -95,26 +97,27 @@ impl Written {
 }
 
 impl Segment {
-    /// The segment of a part that was written there; nothing for a part that is not as in the plain list.
+    /// The segment of a part that was written at `range`; `None` for a part that differs from the
+    /// plain list.
     pub(super) fn for_part(part: &Part, range: Range<usize>, written: Written) -> Option<(ScenarioName, Self)> {
         part.whole.then(|| (part.entry.name.clone(), Self { digest: part.entry.digest, range, written }))
     }
 
-    /// Whether its bytes go up to there.
+    /// Whether its bytes end at `end`.
     pub(super) fn ends_at(&self, end: usize) -> bool {
         self.range.end == end && !self.range.is_empty()
     }
 }
 
 impl CachedList {
-    /// What was written of a part, if it is still the same.
+    /// The bytes of a part and their description, if the part did not change.
     pub(super) fn find(&self, part: &Part) -> Option<(&[u8], &Written)> {
         let segment = self.places.get(&part.entry.name)?;
         let same = part.whole && segment.digest == part.entry.digest;
         same.then(|| (&self.body[segment.range.clone()], &segment.written))
     }
 
-    /// How many bytes the body has.
+    /// The size of the body in bytes.
     pub(super) fn size(&self) -> usize {
         self.body.len()
     }
@@ -126,7 +129,8 @@ impl LatestLists {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(format).cloned()
     }
 
-    /// Takes a list for the latest one. A much smaller one is not: it is a filtered list, and the others would lose their places.
+    /// Makes a list the latest one. A much smaller list is ignored: it is a filtered one, and the
+    /// segments of the other scenarios would be lost.
     pub(super) fn update(&self, format: &'static str, body: Bytes, tools: usize, places: Segments) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if latest.get(format).is_none_or(|known| tools * 2 >= known.tools) {

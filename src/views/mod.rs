@@ -1,10 +1,10 @@
-//! Views as bytes: from a key (revision, query, format, coding) to a prepared body with its `ETag`.
+//! Prepared views: from a key (revision, query, format, coding) to a body with its `ETag`.
 //!
-//! A body is rendered once for all requests that wait for it, off the async threads, and what is kept
-//! is bounded in bytes. Tools of scenarios that did not change are copied from the latest list, so a
-//! change costs one scenario's rendering and one copy. The same catalog gives the same bytes in any
-//! process. Nothing here decides what is in a view. A picture, an example and the errors are in
-//! `docs/design/views.md`.
+//! A body is rendered once for all requests that wait for it, outside the async threads, and the
+//! cache is bounded in bytes. Tools of scenarios that did not change are copied from the latest
+//! list, so a change costs the rendering of one scenario and one copy. The same catalog gives the
+//! same bytes in every process. Never done here: deciding what is in a view. A picture, an example
+//! and the errors are in `docs/design/views.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,14 +37,14 @@ pub use render::{Rendered, render};
 use latest_lists::LatestLists;
 use prepared::{encoded, prepared};
 
-/// What a finding costs in memory, texts included, roughly.
+/// Roughly how many bytes of memory a finding needs, with its texts.
 const FINDING_BYTES: usize = 400;
-/// What a text of a query costs besides its bytes, roughly.
+/// Roughly how many bytes a text of a query needs besides its own.
 const TEXT_BYTES: usize = 64;
-/// What an entry costs besides its body, roughly.
+/// Roughly how many bytes an entry needs besides its body.
 const ENTRY_BYTES: usize = 512;
 
-/// What a format says of tools, for the choice among them.
+/// Estimates tools for the selection, as a format writes them.
 pub(crate) struct FormatEstimator<'a>(pub(crate) &'a dyn Format);
 
 impl Estimator for FormatEstimator<'_> {
@@ -73,40 +73,43 @@ pub struct ViewCache {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ViewKey {
     stamp: Stamp,
-    /// For a query with a profile or chat, whose preferences do not show in the revision of the stamp.
+    /// For a query with a profile or chat, whose preferences do not show in the revision of the
+    /// stamp.
     scoped: Option<Revision>,
     query: ViewQuery,
     format: &'static str,
-    /// Whether the list stands in a report.
+    /// Whether the list is part of a report.
     report: bool,
     coding: Coding,
 }
 
-/// An answer that was looked up.
+/// The result of a lookup.
 struct CacheLookup {
     prepared: Arc<Prepared>,
-    /// Whether it was there.
+    /// Whether the answer was in the cache.
     kept: bool,
 }
 
-/// A content at a time: a revision that comes back later has another `generated_at` in its list.
+/// One content at one time. A revision that comes back later has another `generated_at` in its
+/// list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Stamp {
     revision: Revision,
     generated_at: Timestamp,
 }
 
-/// The latest snapshot that anyone asked with.
+/// The content of the latest snapshot that was requested.
 #[derive(Debug, Default)]
 struct Newest {
     sequence: u64,
     stamp: Stamp,
 }
 
-/// The query that is really answered in a format.
+/// The query that is answered for a format.
 ///
-/// Lists for LLMs never have disabled or internal tools. Beside the asker's budget, which pinned tools may exceed, the format has a cap,
-/// which they may not; an asker who names a higher number lifts the cap to it. `Some(0)` (written `max_tools=0`) lifts both.
+/// Lists for LLMs never have disabled or internal tools. The client's budget may be exceeded by
+/// pinned tools; the cap of the format may not. A client that sets a higher number raises the cap
+/// to it. `Some(0)` (written `max_tools=0`) lifts both.
 pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
     let mut query = query.clone();
     if format.for_llm() {
@@ -123,13 +126,14 @@ pub fn effective(query: &ViewQuery, format: &dyn Format) -> ViewQuery {
 }
 
 impl ViewCache {
-    /// A cache that holds at most `max_bytes` of bodies, and beside them the latest list of each
-    /// format. A body that alone is larger is shared by the requests that wait for it, and not kept.
-    /// `tasks` runs the work that would hold up an async thread.
+    /// A cache that holds at most `max_bytes` of bodies, and in addition the latest list of each
+    /// format. A single body that is larger is shared by the requests that wait for it, and not
+    /// kept. `tasks` runs work that would block an async thread.
     pub fn new(max_bytes: u64, tasks: Tasks) -> Self {
         let bodies = Cache::builder()
             .max_capacity(max_bytes)
-            // The default policy may refuse a newcomer in favour of what was popular: here the newest revision always matters most.
+            // The default policy may refuse a new entry in favour of a popular one, but here the
+            // newest revision always matters most.
             .eviction_policy(EvictionPolicy::lru())
             .weigher(|key: &ViewKey, prepared: &Arc<Prepared>| weight(key, prepared))
             .build();
@@ -144,26 +148,27 @@ impl ViewCache {
         }
     }
 
-    /// How often was asked, and how much of the work was done already.
+    /// How many requests there were, and how many were answered from the cache.
     pub fn counts(&self) -> &ViewCounts {
         &self.counts
     }
 
-    /// How many bodies are kept, and what they cost in memory, in bytes, roughly.
+    /// How many bodies are kept, and roughly how many bytes of memory they need.
     pub async fn kept(&self) -> (u64, u64) {
-        // The cache counts when it tidies up.
+        // The cache updates its counters when it runs its pending tasks.
         self.bodies.run_pending_tasks().await;
         (self.bodies.entry_count(), self.bodies.weighted_size())
     }
 
-    /// Writes into lists for other daemons that they came through the daemon with this id.
+    /// Writes this daemon's id into lists for other daemons, as one that they passed through.
     #[must_use]
     pub fn identified(self, id: &str) -> Self {
         Self { own_id: Some(id.into()), ..self }
     }
 
-    /// The prepared answer for a query on a snapshot; made once for many concurrent askers. See [`effective`] for what a format makes
-    /// of the query. Cancel-safe: when the asker that makes it goes away, another one takes over.
+    /// The prepared answer for a query on a snapshot, made once for many concurrent requests.
+    /// [`effective`] says how a format changes the query. Cancel-safe: if the request that makes
+    /// the answer is dropped, another one makes it.
     pub async fn prepare(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -174,8 +179,9 @@ impl ViewCache {
         self.prepare_as(snapshot, query, format, coding, false).await
     }
 
-    /// The same list within a report: `{"tools": ..., "report": ...}`, where `tools` is the list as the format has it. The report says
-    /// of each tool in the list why it is there, its rank, its score and its tokens, and of every other published one why it is not.
+    /// The same list within a report: `{"tools": ..., "report": ...}`, where `tools` is the list in
+    /// its format. For each tool in the list, the report gives the reason, its rank, its score and
+    /// its tokens; for every other published tool, why it is left out.
     pub async fn prepare_report(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -196,7 +202,8 @@ impl ViewCache {
     ) -> Arc<Prepared> {
         let stamp = Stamp { revision: snapshot.catalog.revision(), generated_at: snapshot.generated_at };
         if self.forget_older(snapshot.sequence, stamp) {
-            // The cache would hold the memory of what it dropped until some requests later.
+            // Otherwise the cache would hold the memory of dropped entries until some requests
+            // later.
             self.bodies.run_pending_tasks().await;
         }
         let query = effective(query, format);
@@ -216,22 +223,22 @@ impl ViewCache {
         found.prepared
     }
 
-    /// The answer that is kept or is being made, or else the one that `make` gives.
+    /// The answer that is cached or being made, or else the one that `make` gives.
     async fn once<'a>(&self, key: ViewKey, make: impl FnOnce() -> BoxFuture<'a, Prepared>) -> CacheLookup {
         let make = async {
             let prepared = Arc::new(make().await);
-            // An error is shared with the requests that wait, like a value, and is not kept.
+            // An error is shared with the waiting requests, like a value, and is not kept.
             if u64::from(weight(&key, &prepared)) > self.max_bytes { Err(prepared) } else { Ok(prepared) }
         };
-        // In a box, since the cache's own future is large. Looking for the body before would let two requests for one that is not kept
-        // make it twice.
+        // Boxed, since the cache's own future is large. A separate lookup before would let two
+        // requests make the same body twice.
         match Box::pin(self.bodies.entry_by_ref(&key).or_try_insert_with(make)).await {
             Ok(entry) => CacheLookup { kept: !entry.is_fresh(), prepared: entry.into_value() },
             Err(too_large) => CacheLookup { kept: false, prepared: Arc::clone(&too_large) },
         }
     }
 
-    /// The body as it is, from which the codings are made.
+    /// The body without coding, from which the codings are made.
     async fn identity(&self, snapshot: &Arc<Snapshot>, format: &'static dyn Format, key: ViewKey) -> CacheLookup {
         let (views, snapshot, query, report) = (self.clone(), Arc::clone(snapshot), key.query.clone(), key.report);
         let render = move || {
@@ -254,7 +261,8 @@ impl ViewCache {
         self.once(key, || async move { tasks.off_thread(render).await }.boxed()).await
     }
 
-    /// Drops the bodies of older contents. Returns whether this is the first request for the content.
+    /// Drops the bodies of older contents. Returns whether this is the first request for the
+    /// content.
     fn forget_older(&self, sequence: u64, stamp: Stamp) -> bool {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if sequence <= newest.sequence {
@@ -270,7 +278,8 @@ impl ViewCache {
     }
 }
 
-/// What an answer costs, its question included: one that names ten thousand tags is kept with an empty list as its answer.
+/// The weight of an answer with its query: a query that names ten thousand tags is kept even if its
+/// list is empty.
 fn weight(key: &ViewKey, prepared: &Prepared) -> u32 {
     let bytes = query_bytes(&key.query) + prepared.body.len() + prepared.findings.len() * FINDING_BYTES + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)

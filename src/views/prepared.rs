@@ -1,4 +1,4 @@
-//! A ready answer: what it is made of, and how it comes from a list.
+//! A prepared answer, and how it is made from a rendered list.
 
 use std::sync::Arc;
 
@@ -10,14 +10,16 @@ use super::render::Rendered;
 use super::report::ReportBuilder;
 use crate::model::Finding;
 
-/// A ready answer.
+/// A prepared answer.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// The body in its coding.
     pub body: Bytes,
-    /// The coding of the body: the one asked for, or identity in the unlikely case that the encoder failed.
+    /// The coding of the body: the requested one, or identity in the unlikely case that the encoder
+    /// failed.
     pub coding: Coding,
-    /// Strong entity tag with its quotes; differs between codings of the same view (RFC 9110 section 8.8.3.3).
+    /// Strong entity tag with its quotes; differs between codings of the same view (RFC 9110
+    /// section 8.8.3.3).
     pub etag: http::HeaderValue,
     /// Tools in the body.
     pub tools: usize,
@@ -29,13 +31,13 @@ pub struct Prepared {
     pub deferred: usize,
     /// See [`Rendered::tokens`].
     pub tokens: usize,
-    /// See [`Rendered::selection`]. Only there when the query asks for a choice of tools.
+    /// See [`Rendered::selection`]. Only set if the query requests a selection of tools.
     pub selection: Option<Arc<str>>,
-    /// What the asker should know of the choice, by short names.
+    /// Notes on the selection, by short names.
     pub notes: Arc<[&'static str]>,
 }
 
-/// An answer of a list that was made.
+/// The answer for a rendered list.
 pub(super) fn prepared(rendered: Rendered, told: &ReportBuilder<'_>) -> Prepared {
     let etag = etag::strong(&rendered.body, Coding::Identity);
     Prepared {

@@ -1,4 +1,4 @@
-//! A view as the bytes of a format. Pure: the same view gives the same bytes.
+//! Renders a view as the bytes of a format. Pure: the same view gives the same bytes.
 
 use jiff::Timestamp;
 
@@ -8,43 +8,46 @@ use crate::catalog::{Absence, LeftOut, StickyTools, ToolMark, View};
 use crate::formats::{EndMark, Format, ListHead, Spent};
 use crate::model::{Finding, FindingCode};
 
-/// A list in a format.
+/// A rendered list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
     /// Its JSON text.
     pub body: Vec<u8>,
     /// Tools in it.
     pub tools: usize,
-    /// Those of them that are deferred.
+    /// How many of them are deferred.
     pub deferred: usize,
-    /// Tokens of a prompt that the others take, as [`crate::formats::FormatLimits::tokens`] estimates them.
+    /// Estimated tokens of the other tools in a prompt (see
+    /// [`crate::formats::FormatLimits::tokens`]).
     pub tokens: usize,
-    /// What a conversation that carries this list hands back as [`crate::catalog::ViewQuery::sticky`]: its tools that are not deferred.
-    /// Nothing when there are more than [`StickyTools::MOST`].
+    /// The text that a conversation with this list returns as
+    /// [`crate::catalog::ViewQuery::sticky`]: its tools that are not deferred. `None` if there are
+    /// more than [`StickyTools::MOST`].
     pub selection: Option<String>,
     /// Tools that a limit or the format left out.
     pub left_out: usize,
     /// What a limit or the format left out or changed, in order.
     pub findings: Vec<Finding>,
-    /// The tools of the view in order; nothing where the format left one out.
+    /// The tools of the view in order; `None` if the format left one out.
     pub(super) lines: Vec<Option<WrittenTool>>,
 }
 
-/// Where a list comes from.
+/// The origin of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListOrigin<'a> {
-    /// When its revision came to be.
+    /// When its revision was published first.
     pub(super) generated_at: Timestamp,
     /// The daemon that writes it, if it has an id.
     pub(super) own_id: Option<&'a str>,
 }
 
-/// Renders a view of a daemon without an id. `generated_at` is when its revision came to be.
+/// Renders a view for a daemon without an id. `generated_at` is when its revision was published
+/// first.
 pub fn render(view: &View, generated_at: Timestamp, format: &dyn Format) -> Rendered {
     render_again(view, ListOrigin { generated_at, own_id: None }, format, None).0
 }
 
-/// The same, with what can be taken over from a known list, and where in the body each scenario stands.
+/// The same, with segments copied from a known list. Also returns the segments of the new body.
 pub(super) fn render_again(
     view: &View,
     origin: ListOrigin<'_>,
@@ -91,7 +94,7 @@ pub(super) fn render_again(
         body = empty.into();
         places.clear();
     }
-    // What the growth of the text left over would stay as long as the text.
+    // Unused capacity would be kept as long as the body.
     body.shrink_to_fit();
 
     let (over, findings) = all_findings(view, format, noted, categories.findings);
@@ -100,7 +103,8 @@ pub(super) fn render_again(
     (Rendered { body, tools, deferred, tokens, selection, left_out, findings, lines }, places)
 }
 
-/// What the tools that are loaded at once take, and by what a conversation knows them again.
+/// The tokens of the tools that are loaded at once, and the text by which a conversation carries
+/// them.
 fn loaded(view: &View, lines: &[Option<WrittenTool>], format: &dyn Format) -> (usize, Option<String>) {
     let (mut tokens, mut marks): (usize, Vec<ToolMark>) = (0, Vec::new());
     for (tool, line) in view.tools().zip(lines) {
@@ -114,7 +118,7 @@ fn loaded(view: &View, lines: &[Option<WrittenTool>], format: &dyn Format) -> (u
     (tokens, StickyTools::text(&marks))
 }
 
-/// Everything that a list's asker is told of tools, in order, and how many a limit left out.
+/// All findings for the client of a list, in order, and how many tools a limit left out.
 fn all_findings(
     view: &View,
     format: &dyn Format,
@@ -126,7 +130,7 @@ fn all_findings(
     let over = findings.len();
     findings.extend(noted);
     if !format.for_llm() {
-        // Lists for LLMs have no groupings.
+        // Lists for LLMs have no categories.
         findings.extend(of_categories);
     }
     findings.sort();
@@ -139,7 +143,7 @@ fn mark_end(mark: EndMark, body: &mut Vec<u8>, places: &mut Segments) {
         EndMark::None => {}
         EndMark::Behind(element) => body.extend_from_slice(element.as_bytes()),
         EndMark::InLast(members) => {
-            // The last tool is written otherwise as soon as another one comes behind it.
+            // The last tool is written differently once another one follows it.
             places.retain(|_, segment| !segment.ends_at(body.len()));
             body.pop();
             body.extend_from_slice(members.as_bytes());

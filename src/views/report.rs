@@ -1,4 +1,5 @@
-//! What was decided about each tool of a list, for who asks for it: the list itself, why each tool is in it, and why others are not.
+//! The report of a list for its client: the list itself, why each tool is in it, and why the others
+//! are not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use crate::catalog::{Catalog, ToolMark, View, ViewNote, ViewQuery};
 use crate::formats::Format;
 use crate::model::{Finding, FindingCode, ScenarioName, Severity, ToolId, ViewTool};
 
-/// What a report is made of.
+/// The inputs of a report.
 pub(super) struct ReportBuilder<'a> {
     pub(super) view: &'a View,
     pub(super) query: &'a ViewQuery,
     pub(super) format: &'a dyn Format,
 }
 
-/// What a prompt cache still has of a list that a conversation carries.
+/// The part of a conversation's earlier list that a prompt cache can still use.
 struct Prefix {
-    /// Tools from the first on that are written as they were.
+    /// How many tools, from the first on, are written unchanged.
     kept: usize,
-    /// Whether those are all.
+    /// Whether these are all.
     whole: bool,
 }
 
@@ -135,17 +136,17 @@ struct AbsentJson {
     reason: String,
 }
 
-/// A list that is not what the conversation carries from its first tool on.
+/// The list does not start with the tools that the conversation carries.
 const BROKEN: &str = "prefix-broken";
 
 impl ReportBuilder<'_> {
-    /// What the asker should know, by short names.
+    /// Notes for the client, by short names.
     pub(super) fn notes(&self, lines: &[Option<WrittenTool>]) -> Arc<[&'static str]> {
         let broken = self.prefix(lines).filter(|prefix| !prefix.whole).map(|_| BROKEN);
         self.view.notes.iter().map(|note| note.code()).chain(broken).collect()
     }
 
-    /// The list as it was rendered, with what was decided.
+    /// The rendered list with its report.
     pub(super) fn report(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<u8> {
         let report = ReportJson {
             format: self.format.id().split('+').next().unwrap_or_default(),
@@ -166,7 +167,7 @@ impl ReportBuilder<'_> {
         let mut body = br#"{"tools":"#.to_vec();
         body.extend_from_slice(&rendered.body);
         body.extend_from_slice(br#","report":"#);
-        // Texts and numbers always can be written.
+        // Texts and numbers can always be serialised.
         body.extend_from_slice(&serde_json::to_vec(&report).unwrap_or_default());
         body.push(b'}');
         body
@@ -184,7 +185,7 @@ impl ReportBuilder<'_> {
             name: tool.name.as_str(),
             id: tool.id.to_string(),
             tokens: self.format.limits().tokens(line.bytes as usize),
-            // Without a choice every tool that the asker may see is in the list.
+            // Without a selection, every tool that the client may see is in the list.
             why: pick.map_or("all", |pick| pick.why.as_str()),
             rank: pick.map(|pick| pick.rank),
             score: pick.and_then(|pick| pick.score).map(rounded),
@@ -192,7 +193,7 @@ impl ReportBuilder<'_> {
         }
     }
 
-    /// Every other published tool, in order, each with its one reason.
+    /// Every other published tool, in order, each with one reason.
     fn left_out(&self, catalog: &Catalog, rendered: &Rendered) -> Vec<AbsentJson> {
         let mut told: BTreeMap<(ToolId, &str), &Finding> = BTreeMap::new();
         for finding in &rendered.findings {
@@ -207,7 +208,8 @@ impl ReportBuilder<'_> {
             .collect();
         let unsaid = self.view.tools().zip(&rendered.lines).filter(|(_, line)| line.is_none()).map(|(tool, _)| tool);
         left.extend(unsaid.map(|tool| {
-            // The native list calls a tool that it cannot embed lossy: programs still get the rest of it elsewhere.
+            // The native list reports a tool that it cannot embed as `lossy`, because programs
+            // still get the rest of the tool elsewhere.
             let why = ["tool-quarantined", "lossy"].iter().find_map(|code| told.get(&(tool.id.clone(), *code)));
             let why = why.map_or("the format cannot say it", |finding| finding.message.as_str());
             (tool.id.clone(), absent(tool, "tool-quarantined", why))
@@ -216,7 +218,7 @@ impl ReportBuilder<'_> {
         left.into_iter().map(|(_, left)| left).collect()
     }
 
-    /// What became of the tools that the conversation carries.
+    /// The state of the tools that the conversation carries.
     fn sticky(&self, rendered: &Rendered) -> Option<StickyJson> {
         let carried = self.query.sticky.as_ref()?;
         let prefix = self.prefix(&rendered.lines)?;
@@ -237,7 +239,7 @@ impl ReportBuilder<'_> {
         Some(Prefix { kept, whole: kept == carried.len() })
     }
 
-    /// The notes in words.
+    /// The notes as texts.
     fn spelled(&self, rendered: &Rendered) -> Vec<NoteJson> {
         let prefix = self.prefix(&rendered.lines).filter(|prefix| !prefix.whole).map(|prefix| {
             let kept = prefix.kept;
@@ -287,7 +289,7 @@ fn codes(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": codes})
 }
 
-/// Three digits after the point: what is beyond says nothing, and a list of scores is read by people.
+/// Rounds to three decimals: further digits carry no information, and people read the scores.
 fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1_000.0).round() / 1_000.0
 }

@@ -304,7 +304,7 @@ async fn a_scenario_that_moved_without_an_identity_ends_it_long_before_its_deadl
     assert!(["abandoned", "lost"].iter().any(|state| over["state"] == *state), "{over}");
     let over = until_state(&daemon, &first, "lost").await;
     let note = over["note"].as_str().unwrap();
-    assert!(note.contains("is not there any more") && note.contains("belongs to the one at"), "{note}");
+    assert!(note.contains("is not there any more") && note.contains("belongs to the peer at"), "{note}");
     assert_eq!((asked_of(&callee, "get_run").len(), asked_of(&callee, "stop_run").len()), (asked, 0));
     // What is started there now is followed.
     let third = begin(&daemon, "start").await;

@@ -1,7 +1,10 @@
-//! What a yes is for, as digests (SHA-256): of a tool as it is offered, and of one call of it. Pure.
+//! Digests (SHA-256) of what an approval is for: of a tool as it is offered, and of one call of it.
+//! Pure.
 //!
-//! Unlike the digests of manifests, which guard against change, these guard against forgery: who can choose a schema or arguments must not
-//! be able to make other ones that the same yes counts for. Every part goes in with its length before it, so no two calls read alike.
+//! The digests of manifests detect changes; these protect against forgery. A scenario that chooses
+//! a schema, or a caller that chooses arguments, must not be able to make others that have the same
+//! digest. The length of each part is hashed before the part, so two different calls never give the
+//! same input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +14,12 @@ use sha2::{Digest, Sha256};
 
 use crate::model::{ApprovalRequest, Tool};
 
-/// Keeps these digests apart from any other use of the same texts.
+/// Separates these digests from every other digest of the same texts.
 const CALL: &str = "callsheet approval 1";
 const TOOL: &str = "callsheet tool 1";
 
-/// The digest of a tool as its scenario offers it: name, description, schema and metadata. The order of members and blanks do not matter.
+/// The digest of a tool as its scenario offers it: name, description, schema and metadata. The
+/// order of JSON members and blanks do not matter.
 pub fn definition(tool: &Tool) -> Arc<str> {
     let mut hash = Sha256::new();
     for text in [TOOL, &tool.name, &tool.description] {
@@ -24,14 +28,15 @@ pub fn definition(tool: &Tool) -> Arc<str> {
     for json in [&tool.parameters, &tool.metadata] {
         match serde_json::from_str::<Value>(json.get()) {
             Ok(value) => canonical(&mut hash, &value),
-            // Nested deeper than is read; its bytes say as much.
+            // JSON that is nested too deeply to be read is hashed as its bytes.
             Err(_) => part(&mut hash, json.get().as_bytes()),
         }
     }
     hexadecimal(&hash.finalize())
 }
 
-/// The digest of a call: scenario, tool, exact arguments, who asked, who answers for the scenario, and how the tool was defined.
+/// The digest of a call: scenario, tool, exact arguments, caller, the peer that answers for the
+/// scenario, and the definition of the tool.
 pub fn call(request: &ApprovalRequest) -> Arc<str> {
     let mut hash = Sha256::new();
     let ApprovalRequest { tool, arguments, caller: asker, owner, definition, .. } = request;
@@ -41,14 +46,14 @@ pub fn call(request: &ApprovalRequest) -> Arc<str> {
     for text in [&asker.chat, &asker.profile, &asker.user_id, &owner.identity, &owner.origin] {
         match text {
             Some(text) => part(&mut hash, text.as_bytes()),
-            // No text is as long as this says.
+            // No text has this length, so a missing part differs from every text.
             None => hash.update([0xff; 8]),
         }
     }
     hexadecimal(&hash.finalize())
 }
 
-/// The digest of a text alone.
+/// The digest of one text.
 pub(in crate::calls) fn digest(text: &str) -> Arc<str> {
     hexadecimal(&Sha256::digest(text.as_bytes()))
 }
@@ -143,7 +148,7 @@ mod tests {
         changed[8].owner.identity = Some("another".into());
         let digests: std::collections::BTreeSet<_> = changed.iter().map(call).chain([bound]).collect();
         assert_eq!(digests.len(), 10, "each differs from all others");
-        // What moves from one part to the next reads otherwise.
+        // Text that moves from one part to the next gives another digest.
         let [mut one, mut two] = [asked.clone(), asked];
         (one.caller.chat, one.caller.profile) = (Some("ab".into()), Some("c".into()));
         (two.caller.chat, two.caller.profile) = (Some("a".into()), Some("bc".into()));

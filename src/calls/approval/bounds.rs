@@ -1,27 +1,28 @@
-//! The bounds of approvals: how many are kept, how a tool stands when one is decided, and why a decision does not count.
+//! The limits of approvals, the current state of a tool at the time of a decision, and why a
+//! decision does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{ApprovalRequest, PeerIdentity, Tool};
 
-/// The bounds of what is kept.
+/// The limits of what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalLimits {
     /// How long a call waits for a decision.
     pub expiry: Duration,
-    /// How many are kept at most, in any state; those that are over make room for new ones.
+    /// How many are kept at most, in any state. Those that are over make room for new ones.
     pub most: usize,
-    /// Bytes of all arguments and answers.
+    /// How many bytes all arguments and answers may have.
     pub bytes: usize,
-    /// How long what is over is kept at most.
+    /// How long an approval is kept after it is over.
     pub keep: Duration,
 }
 
-/// How a tool stands now.
+/// A tool as it is now.
 #[derive(Debug, Clone)]
 pub struct CurrentTool {
-    /// The party behind the scenario.
+    /// The peer that answers for the scenario.
     pub owner: PeerIdentity,
     /// The tool as it is offered.
     pub tool: Arc<Tool>,

@@ -1,13 +1,13 @@
 //! Approvals: calls that wait until a human approves or rejects them.
 //!
-//! An approval is for one call exactly ([`binding`]): scenario, tool, arguments, caller, the peer that
-//! answers for the scenario, and the tool's definition. It is refused if any of these differs by then.
-//! The state `started` is durable before the call is sent, so a crash never runs a call twice. A call
-//! that was under way when the daemon ended is shown as `unknown-outcome`, and runs again only if its
-//! tool is idempotent.
+//! An approval is for one call exactly ([`binding`]): scenario, tool, arguments, caller, the peer
+//! that answers for the scenario, and the tool's definition. It is refused if any of these differs
+//! by then. The state `started` is durable before the call is sent, so a crash never runs a call
+//! twice. A call that was under way when the daemon ended is shown as `unknown-outcome`, and runs
+//! again only if its tool is idempotent.
 //!
-//! Never done here: sending, which is the business of a [`ApprovedCallRunner`]. States, a picture and the errors are
-//! in `docs/design/approvals.md`.
+//! Never done here: sending, which is the business of a [`ApprovedCallRunner`]. States, a picture
+//! and the errors are in `docs/design/approvals.md`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,55 +35,56 @@ pub use bounds::{ApprovalLimits, CurrentTool, DecisionRefusal};
 pub use need::{changed, needed};
 use table::{Admitted, ApprovalTable};
 
-/// How long whoever said yes waits for what comes of it, before he is told that it is under way.
+/// How long an approving request waits for the answer of the call. After that it is answered with
+/// the state `started`.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether something expired by the wall clock, which may be set.
+/// How often expiry is checked by the wall clock, which may be set.
 const LOOK: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are kept; a larger one is left out, and said to be.
+/// The largest answer that is kept, in bytes. A larger one is left out, and an error says so.
 const ANSWER_MAX: usize = 1024 * 1024;
 
-/// A call that needs a yes.
+/// A call that needs approval.
 #[derive(Debug)]
 pub struct NewApproval {
-    /// What is to be run.
+    /// The tool to call.
     pub id: ToolId,
     /// The name that the caller used.
     pub name: Arc<str>,
     /// The tool as it is offered now.
     pub tool: Arc<Tool>,
-    /// Who answers for the scenario now.
+    /// The peer that answers for the scenario now.
     pub owner: PeerIdentity,
-    /// The text of one JSON object, as it is to be sent.
+    /// The text of one JSON object, as it will be sent.
     pub arguments: JsonText,
-    /// Who asks.
+    /// The caller.
     pub asker: CallerInfo,
 }
 
-/// What became of a call that was approved.
+/// The result of an approved call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
-    /// What it came to.
+    /// The answer, as it is stored.
     pub answer: StoredAnswer,
-    /// Whether the scenario answered at all; a tool's own failure is an answer.
+    /// Whether the scenario answered. The failure of the tool itself is an answer.
     pub answered: bool,
 }
 
 /// Runs approved calls.
 pub trait ApprovedCallRunner: Clone + Send + Sync + 'static {
-    /// How the tool stands now for whoever asked; nothing when it may not be called.
+    /// The tool as it is now in the scope of the caller; `None` if the caller may not call it.
     fn current_tool(&self, request: &ApprovalRequest) -> Option<CurrentTool>;
 
-    /// Sends the call, once, to [`owner`](ApprovalRequest::owner) and nobody else.
+    /// Sends the call once, and only to [`owner`](ApprovalRequest::owner).
     fn run(&self, request: Arc<ApprovalRequest>) -> BoxFuture<'static, RunOutcome>;
 }
 
-/// Why a call could not be put down to wait.
+/// Why a call could not be added to those that wait.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EnqueueError {
-    /// As many wait as are kept.
+    /// The limit of kept approvals is reached.
     #[error("as many calls wait for approval as are kept; decide some of them first")]
     Full,
-    /// It could not be stored, so nobody could say yes to it.
+    /// It could not be stored, so it could not be approved later.
     #[error(transparent)]
     State(#[from] StateError),
     /// The daemon is stopping.
@@ -91,13 +92,13 @@ pub enum EnqueueError {
     Stopping,
 }
 
-/// Why nothing was decided.
+/// Why a decision failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DecideError {
-    /// It may not be decided so.
+    /// The decision does not count.
     #[error(transparent)]
     Refused(#[from] DecisionRefusal),
-    /// The decision could not be stored, so it is not in force.
+    /// The decision could not be stored, so it is not active.
     #[error(transparent)]
     State(#[from] StateError),
     /// The daemon is stopping.
@@ -105,7 +106,7 @@ pub enum DecideError {
     Stopping,
 }
 
-/// All calls that need a yes. Cheap to clone.
+/// All calls that need approval. Cheap to clone.
 #[derive(Clone)]
 pub struct Approvals(Arc<ApprovalsInner>);
 
@@ -118,13 +119,13 @@ struct ApprovalsInner {
 }
 
 impl Approvals {
-    /// Takes up what was stored, and looks after it until the stop.
+    /// Takes over the stored approvals and maintains them until the stop.
     pub fn start(restored: Vec<ApprovalRequest>, limits: ApprovalLimits, parts: CallDependencies) -> Self {
         let (now, wall) = (parts.clock.now(), parts.clock.wall());
         let mut book = ApprovalTable::default();
         for request in restored {
             let left = Duration::try_from(request.expires_at.duration_since(wall)).unwrap_or_default();
-            // Whatever a clock that was set says: nothing waits for longer than it may.
+            // No call waits longer than the limit, even if the wall clock was set.
             book.restore(Arc::new(request), now + left.min(limits.expiry));
         }
         let shared = ApprovalsInner {
@@ -138,24 +139,26 @@ impl Approvals {
         approvals
     }
 
-    /// Puts other bounds in force. What waits already keeps its time.
+    /// Applies other limits. Calls that wait already keep their deadline.
     pub fn configure(&self, limits: ApprovalLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
-    /// All that are kept, in the order in which they were asked for.
+    /// All approvals that are kept, in the order of their requests.
     pub fn all(&self) -> Vec<Arc<ApprovalRequest>> {
         self.book().shown().cloned().collect()
     }
 
-    /// One of them.
+    /// The approval with this id.
     pub fn get(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
         self.book().get(id)
     }
 
-    /// Puts a call down to wait. When it returns, that is durable. Exactly the same call that waits already is not put down again.
+    /// Adds a call to those that wait. It is durable when this returns. If exactly the same call
+    /// waits already, that one is returned.
     pub async fn enqueue(&self, wanted: NewApproval) -> Result<Arc<ApprovalRequest>, EnqueueError> {
-        // Not cut off with the request that began it: what has its place must be stored or give it back.
+        // A task of its own, so that it is not cut off with the request: a place that was taken
+        // must lead to a stored approval or be given back.
         let asking = self.0.parts.tasks.spawn(self.clone().store_request(wanted));
         asking.await.unwrap_or(Err(EnqueueError::Stopping))
     }
@@ -179,7 +182,8 @@ impl Approvals {
         Ok(request)
     }
 
-    /// Says yes, and runs it. Answers what came of it, or that it is under way when that takes longer than a minute.
+    /// Approves a call and runs it. Returns its result, or the state `started` if that takes longer
+    /// than a minute.
     pub async fn approve<R: ApprovedCallRunner>(
         &self,
         runner: &R,
@@ -187,7 +191,8 @@ impl Approvals {
         by: &str,
     ) -> Result<Arc<ApprovalRequest>, DecideError> {
         let starting = self.clone().begin(runner.clone(), id.into(), by.into());
-        // Not cut off with the request that began it: what is held must be decided or let go.
+        // A task of its own, so that it is not cut off with the request: a held approval must be
+        // decided or released.
         let starting = self.0.parts.tasks.spawn(starting);
         let started = starting.await.unwrap_or(Err(DecideError::Stopping))?;
         let mut changes = self.0.changes.subscribe();
@@ -232,7 +237,7 @@ impl Approvals {
         Ok(started)
     }
 
-    /// Runs what was approved, whoever waits for it, and keeps what came of it.
+    /// Runs an approved call, whether or not a client still waits, and keeps its answer.
     async fn run<R: ApprovedCallRunner>(self, runner: R, started: Arc<ApprovalRequest>) {
         let ran = runner.run(Arc::clone(&started)).await;
         let state = if ran.answered { ApprovalState::Answered } else { ApprovalState::Failed };
@@ -240,7 +245,7 @@ impl Approvals {
         self.end(ApprovalRequest { state, answer, ..ApprovalRequest::clone(&started) }).await;
     }
 
-    /// Says no. Nothing is run.
+    /// Rejects a call. It is not run.
     pub async fn reject(&self, id: &str, by: &str, reason: Option<&str>) -> Result<Arc<ApprovalRequest>, DecideError> {
         let (approvals, id) = (self.clone(), Arc::<str>::from(id));
         let (by, reason) = (by.into(), reason.map(Into::into));
@@ -255,7 +260,7 @@ impl Approvals {
         rejecting.await.unwrap_or(Err(DecideError::Stopping))
     }
 
-    /// Makes a decision durable, then puts it in force; what was held is let go either way.
+    /// Makes a decision durable, then active. The approval is released in both cases.
     async fn decide(&self, decided: ApprovalRequest) -> Result<Arc<ApprovalRequest>, DecideError> {
         let decided = Arc::new(decided);
         if let Err(error) = self.0.parts.store.save(vec![Write::Approval(Arc::clone(&decided))]).await {
@@ -266,7 +271,8 @@ impl Approvals {
         Ok(decided)
     }
 
-    /// Puts an end in force and stores it. Where it cannot be stored, the next daemon shows it as unknown, and does not run it.
+    /// Makes an end active and stores it. If it cannot be stored, the next daemon shows it as
+    /// `unknown-outcome` and does not run the call.
     async fn end(&self, ended: ApprovalRequest) {
         let ended = Arc::new(ApprovalRequest { ended_at: Some(self.0.parts.clock.wall()), ..ended });
         self.show(&ended).await;
@@ -278,24 +284,24 @@ impl Approvals {
         self.keep([Write::Approval(ended)].into_iter().chain(forget).collect()).await;
     }
 
-    /// Stores what is true already.
+    /// Stores changes that are active already.
     async fn keep(&self, writes: Vec<Write>) {
         if writes.is_empty() {
             return;
         }
         if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "what became of a call that needed approval could not be stored");
+            tracing::error!(error = %error, "the outcome of a call that needed approval could not be stored");
         }
     }
 
-    /// Puts what is known of one in force, and tells of it.
+    /// Makes the new state active and publishes it as an event.
     async fn show(&self, request: &Arc<ApprovalRequest>) {
         self.book().put(request);
         self.0.changes.send_modify(|count| *count += 1);
         self.0.parts.hub.publish(Event::Approval(Arc::clone(request))).await;
     }
 
-    /// Ends what nobody decides, and forgets what is over, until the stop.
+    /// Expires calls that were not decided in time and forgets those that are over, until the stop.
     async fn look_after(self) {
         let CallDependencies { clock, stop, .. } = &self.0.parts;
         let mut changes = self.0.changes.subscribe();
@@ -355,7 +361,7 @@ fn request(wanted: NewApproval, now: jiff::Timestamp, expiry: Duration) -> Appro
     request
 }
 
-/// An answer as it is kept.
+/// The answer as it is kept: without its result if that is too large.
 fn bounded(answer: StoredAnswer) -> StoredAnswer {
     match answer.result.as_ref().map(|result| result.get().len()) {
         Some(bytes) if bytes > ANSWER_MAX => {

@@ -1,4 +1,4 @@
-//! Whether a call needs a yes, and whether a yes still counts. Pure.
+//! Whether a call needs approval, and whether an approval still counts. Pure.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,15 +7,15 @@ use super::binding;
 use super::bounds::CurrentTool;
 use crate::model::{ApprovalRequest, Provenance, ViewTool};
 
-/// The member of the metadata that says so.
+/// The member of the metadata that requires approval.
 const MEMBER: &str = "requires_approval";
 
-/// Whether a call of this tool needs a human's yes, as its asker's scope sees it.
+/// Whether a call of this tool needs approval, in the scope of its caller.
 ///
-/// Only a preference lifts what the manifest asks for: where the effective value says no without one, and the metadata cannot be read or
-/// says anything but `false`, the answer is yes.
+/// Only a preference can lift what the manifest requires. If the effective value is no without a
+/// preference, and the metadata cannot be read or holds any value but `false`, approval is needed.
 pub fn needed(tool: &ViewTool) -> bool {
-    /// Anything but `false` is a doubt.
+    /// Any value but `false` counts as a requirement.
     #[derive(Deserialize)]
     struct ApprovalMember {
         #[serde(default)]
@@ -28,29 +28,33 @@ pub fn needed(tool: &ViewTool) -> bool {
         return false;
     }
     let metadata = tool.tool.metadata.get();
-    // Most say nothing of it, which needs no reader: without an escape a member's name stands there as it is.
+    // Most metadata does not have the member, and that is found without parsing: without an escape,
+    // a member's name stands in the text as it is.
     if metadata.starts_with('{') && !metadata.contains(MEMBER) && !metadata.contains('\\') {
         return tool.tool.facts.requires_approval;
     }
-    // A list would be read as the members in their order.
+    // Serde would read a list as the members in their order.
     let said = metadata.starts_with('{').then(|| serde_json::from_str::<ApprovalMember>(metadata).ok()).flatten();
     tool.tool.facts.requires_approval
         || !said.is_some_and(|said| matches!(said.requires_approval, Value::Null | Value::Bool(false)))
 }
 
-/// What keeps an approved call from being run as it was asked for; nothing when all is as it was.
+/// Why an approved call may not be run as it was requested; `None` if it is unchanged.
 pub fn changed(request: &ApprovalRequest, standing: Option<&CurrentTool>) -> Option<String> {
     let Some(standing) = standing else {
-        return Some(format!("`{}` is not offered to whoever asked any more, or not now", request.tool));
+        return Some(format!("`{}` is not offered to the caller now", request.tool));
     };
     if !request.owner.holds_for(&standing.owner) {
         let (owner, now) = (&request.owner, &standing.owner);
-        return Some(format!("`{}` belonged to the one {owner}, and now to the one {now}", request.tool.scenario));
+        let scenario = &request.tool.scenario;
+        return Some(format!(
+            "another peer answers for `{scenario}` now: it was the one {owner}, and is the one {now}"
+        ));
     }
     if binding::definition(&standing.tool) != request.definition {
-        return Some(format!("`{}` is defined otherwise now than when it was asked for", request.tool));
+        return Some(format!("the definition of `{}` changed since the call was requested", request.tool));
     }
-    (binding::call(request) != request.digest).then(|| "what is stored is not what was asked for".to_owned())
+    (binding::call(request) != request.digest).then(|| "the stored call is not the requested call".to_owned())
 }
 
 #[cfg(test)]
@@ -94,7 +98,8 @@ mod tests {
         assert!(needed(&tool(no, false, true, preference())));
         assert!(!needed(&tool(yes, true, false, preference())));
         assert!(needed(&tool("{}", true, false, Provenance::Manifest)));
-        // Whatever does not fit together counts as a wish for approval; the last is the same member with an escape in its name.
+        // Any value that does not fit counts as a requirement. The last one is the same member with
+        // an escape in its name.
         let escaped = r#"{"requires\u005fapproval":true}"#;
         for doubt in [yes, r#"{"requires_approval":"no"}"#, r#"{"requires_approval":0}"#, "[]", escaped] {
             assert!(needed(&tool(doubt, false, false, Provenance::Manifest)), "{doubt}");
@@ -116,8 +121,8 @@ mod tests {
         assert!(changed(&asked, Some(&moved)).unwrap().contains("http://localhost:2"));
         let other = Tool { description: "Wipes all disks".into(), ..(*view.tool).clone() };
         let redefined = CurrentTool { tool: Arc::new(other), ..standing.clone() };
-        assert!(changed(&asked, Some(&redefined)).unwrap().contains("defined otherwise"));
+        assert!(changed(&asked, Some(&redefined)).unwrap().contains("the definition of"));
         let forged = ApprovalRequest { arguments: JsonText::parse(r#"{"disk":"*"}"#).unwrap(), ..asked };
-        assert!(changed(&forged, Some(&standing)).unwrap().contains("not what was asked for"));
+        assert!(changed(&forged, Some(&standing)).unwrap().contains("not the requested call"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a daemon finds under way that an earlier one had approved.
+//! Approved calls that were under way when an earlier daemon ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::{Approvals, ApprovedCallRunner, changed};
 use crate::model::{ApprovalRequest, ApprovalState};
 
-/// How long the tool of a call that may be repeated is waited for.
+/// How long a call that may be repeated waits for its tool.
 const WAIT: Duration = Duration::from_secs(60);
 
 impl Approvals {
-    /// Judges what an earlier daemon had started: nobody knows whether it was sent, or what came of it. It is run again where its tool said
-    /// that it may be; the rest is shown as unknown.
+    /// Resolves the calls that an earlier daemon had started. It is not known whether they were
+    /// sent or answered. A call whose tool is idempotent is run again; the others become
+    /// `unknown-outcome`.
     pub async fn resume<R: ApprovedCallRunner>(&self, runner: &R) {
         let started: Vec<_> =
             self.all().into_iter().filter(|request| request.state == ApprovalState::Started).collect();

@@ -1,4 +1,5 @@
-//! The calls that need a yes, within their bounds: who may be decided, which are over, which are forgotten. Pure: time is an argument.
+//! The table of calls that need approval, within its limits: which may be decided, which are over,
+//! which are forgotten. Pure: time is an argument.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use tokio::time::Instant;
 use super::bounds::{ApprovalLimits, DecisionRefusal};
 use crate::model::{ApprovalRequest, ApprovalState};
 
-/// What one costs to keep besides its texts, roughly, in bytes.
+/// Roughly how many bytes an entry needs besides its texts.
 const FIXED: usize = 1_000;
 
-/// All that are kept, in the order in which they were asked for.
+/// All approvals that are kept, in the order of their requests.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalTable {
     entries: VecDeque<ApprovalEntry>,
@@ -22,33 +23,33 @@ pub(super) struct ApprovalTable {
 #[derive(Debug)]
 struct ApprovalEntry {
     request: Arc<ApprovalRequest>,
-    /// When it expires by the monotonic clock, which nobody can set back.
+    /// When it expires by the monotonic clock, which cannot be set back.
     deadline: Instant,
-    /// Something is being made durable about it; nobody else may change it meanwhile.
+    /// A change of it is being stored, so no other change is possible meanwhile.
     held: bool,
     /// It was not stored yet, so it is not shown.
     new: bool,
 }
 
-/// What became of a wish to be put down.
+/// The result of adding a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Admitted {
-    /// It has its place and is held; these were forgotten for it.
+    /// It was added and is held. These ids were forgotten to make room for it.
     New(Vec<Arc<str>>),
-    /// Exactly this call waits already.
+    /// Exactly the same call waits already.
     Waits(Arc<ApprovalRequest>),
-    /// There is no place.
+    /// There is no room.
     Full,
 }
 
 impl ApprovalTable {
-    /// Takes up one that was stored.
+    /// Adds one that was stored.
     pub(super) fn restore(&mut self, request: Arc<ApprovalRequest>, deadline: Instant) {
         self.bytes += weight(&request);
         self.entries.push_back(ApprovalEntry { request, deadline, held: false, new: false });
     }
 
-    /// Finds a place for a new one: what is over makes room, what waits does not.
+    /// Makes room for a new one: those that are over may be forgotten, those that wait may not.
     pub(super) fn admit(
         &mut self,
         request: &Arc<ApprovalRequest>,
@@ -72,7 +73,8 @@ impl ApprovalTable {
         Admitted::New(forgotten)
     }
 
-    /// Forgets those that are over, the oldest first, until at most so many with so many bytes are left.
+    /// Forgets those that are over, the oldest first, until at most `most` entries with `bytes`
+    /// bytes are left. Returns their ids.
     pub(super) fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<str>> {
         let mut forgotten = Vec::new();
         let mut at = 0;
@@ -100,8 +102,8 @@ impl ApprovalTable {
         forgotten
     }
 
-    /// Holds one that waits, so that a decision about it can be made durable. Whoever holds it must [`put`](Self::put) or
-    /// [`release`](Self::release) it.
+    /// Holds one that waits, so that a decision about it can be made durable. The holder must
+    /// [`put`](Self::put) or [`release`](Self::release) it.
     pub(super) fn hold(
         &mut self,
         id: &str,
@@ -125,14 +127,14 @@ impl ApprovalTable {
         Ok(Arc::clone(&entry.request))
     }
 
-    /// Lets one go as it was.
+    /// Releases one without a change.
     pub(super) fn release(&mut self, id: &str) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| *entry.request.id == *id) {
             entry.held = false;
         }
     }
 
-    /// Replaces what is known of one, and lets it go.
+    /// Replaces one and releases it.
     pub(super) fn put(&mut self, request: &Arc<ApprovalRequest>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.request.id == request.id) {
             self.bytes = self.bytes - weight(&entry.request) + weight(request);
@@ -140,7 +142,7 @@ impl ApprovalTable {
         }
     }
 
-    /// Forgets one that could not be stored.
+    /// Removes one that could not be stored.
     pub(super) fn remove(&mut self, id: &str) {
         if let Some(at) = self.entries.iter().position(|entry| *entry.request.id == *id)
             && let Some(entry) = self.entries.remove(at)
@@ -149,7 +151,7 @@ impl ApprovalTable {
         }
     }
 
-    /// Ends those that nobody decided in time; they are in what is returned.
+    /// Expires those that were not decided in time, and returns them.
     pub(super) fn expire(&mut self, now: Instant, wall: Timestamp) -> Vec<Arc<ApprovalRequest>> {
         let mut expired = Vec::new();
         for entry in &mut self.entries {
@@ -171,12 +173,12 @@ impl ApprovalTable {
         self.entries.iter().filter(|entry| entry.waits()).map(|entry| entry.deadline).min()
     }
 
-    /// One of them, once it is durable.
+    /// The approval with this id, once it is durable.
     pub(super) fn get(&self, id: &str) -> Option<Arc<ApprovalRequest>> {
         self.shown().find(|request| *request.id == *id).cloned()
     }
 
-    /// All that are durable, in the order in which they were asked for.
+    /// All that are durable, in the order of their requests.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
         self.entries.iter().filter(|entry| !entry.new).map(|entry| &entry.request)
     }

@@ -13,10 +13,10 @@ use crate::calls::approval::binding;
 use crate::calls::{CallResponse, ExecuteError, PreparedCall, Request};
 use crate::model::{JsonText, ToolId};
 
-/// Characters of a text that an asker wrote.
+/// The longest text of a caller that is written, in characters.
 const LONGEST: usize = 200;
 
-/// What is known of a call when it is over.
+/// The data of a call that is over.
 #[derive(Debug)]
 pub(in crate::calls) struct AuditEntry {
     at: Timestamp,
@@ -33,7 +33,7 @@ pub(in crate::calls) struct AuditEntry {
     arguments: JsonText,
 }
 
-/// The same as it is written. `config/default.toml` tells the keys to people.
+/// The written form. `config/default.toml` documents the keys.
 #[derive(Serialize)]
 struct AuditLine<'a> {
     time: String,
@@ -62,7 +62,7 @@ struct AuditLine<'a> {
 }
 
 impl AuditEntry {
-    /// Somebody asks for a call.
+    /// The entry of a call that is requested.
     pub(in crate::calls) fn of_request(request: &Request) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(short);
         Self {
@@ -73,7 +73,7 @@ impl AuditEntry {
         }
     }
 
-    /// A human said yes to a call.
+    /// The entry of an approved call.
     pub(in crate::calls) fn of_approved(ready: &PreparedCall, approval: &Arc<str>) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(short);
         Self {
@@ -102,7 +102,7 @@ impl AuditEntry {
         }
     }
 
-    /// This came of it.
+    /// Sets the outcome.
     pub(in crate::calls) fn answered(&mut self, answered: &Result<CallResponse, ExecuteError>) {
         self.status = Some(match answered {
             Ok(answered) => answered.status().as_u16(),
@@ -121,19 +121,19 @@ impl AuditEntry {
         }
     }
 
-    /// It was asked for then, for this tool if any was meant, and ended so.
+    /// Sets the end: the time of the request, the tool if one was found, and the outcome.
     pub(in crate::calls) fn over(&mut self, at: Timestamp, id: Option<&ToolId>, outcome: &'static str, took: Duration) {
         (self.at, self.tool, self.outcome, self.took) = (at, id.cloned(), outcome, took);
     }
 
-    /// Of its arguments.
+    /// The size of its arguments, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.arguments.get().len()
     }
 
-    /// The line with its end, with the arguments themselves or only their digest.
+    /// The line with its line feed, with the arguments themselves or only their digest.
     pub(super) fn line(&self, whole: bool) -> io::Result<Vec<u8>> {
-        // Between the tokens of JSON a line may end, and within them it cannot (RFC 8259 section 7).
+        // JSON may have line breaks between its tokens, and never within them (RFC 8259 section 7).
         let text = self.arguments.get();
         let one_line = whole.then(|| text.replace(['\n', '\r'], " "));
         let arguments: Option<&RawValue> = one_line.as_deref().map(serde_json::from_str).transpose()?;

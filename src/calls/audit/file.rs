@@ -1,10 +1,12 @@
-//! A file of lines that never grows beyond a size: when the next line would not fit, it is renamed and begun anew. Blocking.
+//! A file of lines with a maximum size: if the next line does not fit, the file is renamed and a
+//! new one is started. Blocking.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Lines at a path, and earlier ones at the path with `.1` (the latest) to `.N` behind it.
+/// The latest lines are at the path, earlier ones at the path with `.1` (the latest) to `.N` behind
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct RotatingFile {
     path: PathBuf,
@@ -20,24 +22,26 @@ struct Open {
 }
 
 impl RotatingFile {
-    /// Nothing is opened before the first line.
+    /// Does not open the file before the first line.
     pub(super) fn at(path: PathBuf, max_size: u64, keep: usize) -> Self {
         Self { path, max_size, keep, open: None }
     }
 
-    /// Where the latest lines are.
+    /// The path of the latest lines.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lets go of the file when it was moved or removed, as other programs that rotate logs do; the next line begins another one.
+    /// Closes the file if it was moved or removed, as programs that rotate logs do. The next line
+    /// starts another one.
     pub(super) fn look(&mut self) {
         if self.open.as_ref().is_some_and(|open| !is_at(&self.path, &open.file)) {
             self.open = None;
         }
     }
 
-    /// Appends a line, which ends with a line feed. On failure nothing of it stays, as far as that can be had.
+    /// Appends a line, which ends with a line feed. After a failure the part that was written is
+    /// removed, if possible.
     pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let mut open = self.take()?;
         if open.size > 0 && open.size.saturating_add(line.len() as u64) > self.max_size {
@@ -46,7 +50,7 @@ impl RotatingFile {
             open = self.take()?;
         }
         if let Err(error) = open.file.write_all(line) {
-            // Half a line could not be read. If this fails too, the next opening ends it.
+            // Half a line could not be read. If this fails too, the next opening ends the line.
             let _ = open.file.set_len(open.size);
             return Err(error);
         }
@@ -77,9 +81,9 @@ impl RotatingFile {
 }
 
 impl Open {
-    /// Opens the file, or makes one that nobody else may read.
+    /// Opens the file, or creates one that only its user may read.
     fn at(path: &Path) -> io::Result<Self> {
-        // Opening a pipe would wait for whoever reads it.
+        // Opening a pipe would wait until another process reads it.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(io::Error::other("it is no regular file"));
         }
@@ -93,7 +97,7 @@ impl Open {
             file.seek(SeekFrom::End(-1))?;
             let mut last = [0];
             file.read_exact(&mut last)?;
-            // A line that was cut off must not take the next one with it.
+            // An unfinished line must not damage the next one.
             if last != *b"\n" {
                 file.write_all(b"\n")?;
                 size += 1;

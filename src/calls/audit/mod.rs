@@ -1,9 +1,11 @@
-//! The audit log: one line of JSON for each call that was asked for, however it ended.
+//! The audit log: one line of JSON for each call that was requested, whatever its outcome.
 //!
-//! A call only puts its line into a queue; one task writes them. When the queue is full the line is dropped, counted and told in the
-//! daemon's log: a call never waits for a disk, and never fails because of one. Arguments are given as a digest unless they are asked for.
+//! A call only puts its line into a queue, and one task writes the lines. If the queue is full, the
+//! line is dropped and counted, and the daemon's log reports it: a call never waits for a disk, and
+//! never fails because of one. Arguments are written as a digest unless configured otherwise.
 //!
-//! Never here: results, addresses, credentials; waiting for the disk to keep a line (a crash of the machine may lose the last ones).
+//! Never written: results, addresses, credentials. Never done here: waiting until a line is safe on
+//! the disk (a crash of the machine may lose the last lines).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,14 +23,14 @@ mod file;
 pub(super) use entry::AuditEntry;
 use file::RotatingFile;
 
-/// Lines that wait to be written.
+/// How many lines may wait to be written.
 const QUEUE: usize = 4_096;
-/// Bytes of arguments that wait with them; one larger text alone may.
+/// How many bytes of arguments may wait with them. A single larger text may wait alone.
 const WAITING: usize = 16 * 1024 * 1024;
-/// Lines that are written at once.
+/// How many lines are written together.
 const BATCH: usize = 256;
 
-/// Where the log is and how it is kept.
+/// Where the log is and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AuditSettings {
     path: PathBuf,
@@ -37,7 +39,7 @@ struct AuditSettings {
     keep: usize,
 }
 
-/// The queue of lines. Its writer ends when the last one who holds this lets go of it, with every line written.
+/// The queue of lines. The writer ends when the last handle is dropped, after it wrote every line.
 #[derive(Debug)]
 pub(super) struct Audit {
     settings: AuditSettings,
@@ -55,7 +57,7 @@ impl AuditSettings {
 }
 
 impl Audit {
-    /// The log that is configured, if one is: `present` if it is that one already.
+    /// The configured log, if there is one. Returns `present` if its settings are the same.
     pub(super) fn configured(
         config: &config::CallsConfig,
         present: Option<Arc<Self>>,
@@ -75,7 +77,7 @@ impl Audit {
         Some(Arc::new(Self { settings, queue, waiting, counts }))
     }
 
-    /// A call is over. Never waits.
+    /// Queues the line of a call that is over. Never waits.
     pub(super) fn enqueue(&self, entry: Box<AuditEntry>) {
         let bytes = entry.bytes();
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
@@ -87,13 +89,13 @@ impl Audit {
     }
 }
 
-/// Writes lines as they come.
+/// Writes lines from the queue.
 #[derive(Debug, Default)]
 struct AuditWriter {
     file: RotatingFile,
     waiting: Arc<AtomicUsize>,
     counts: Arc<AuditCounts>,
-    /// How many were dropped when that was last told.
+    /// The count of dropped lines at the last report.
     told: u64,
     failing: bool,
 }
@@ -118,7 +120,7 @@ impl AuditWriter {
         }
     }
 
-    /// Blocking.
+    /// Writes lines. Blocking.
     fn write(&mut self, entries: &[Box<AuditEntry>], whole: bool) {
         self.file.look();
         for entry in entries {
@@ -138,7 +140,7 @@ impl AuditWriter {
         }
     }
 
-    /// Once when it begins to fail, and once when it works again.
+    /// Logs the first failure, and the first success after it.
     fn tell(&mut self, written: std::io::Result<()>) {
         let path = self.file.path().display();
         match written {

@@ -1,7 +1,9 @@
-//! `async_behavior`: how a long-running tool says that it can be followed, read when it is called. Pure.
+//! `async_behavior`: the declaration of a long-running tool that says how its operations are
+//! followed. It is read when the tool is called. Pure.
 //!
-//! Not in the protocol's first text; its providers and their consumer agree on the shape, and [`lint`](crate::lint) judges it beforehand. Zero and
-//! empty are how "not set" is said on the protobuf wire. Numbers may come as texts.
+//! The first text of the protocol does not have it. The providers and their consumer agree on its
+//! shape, and [`lint`](crate::lint) checks it before any call. On the protobuf wire, zero and empty
+//! mean "not set". Numbers may come as texts.
 
 use std::time::Duration;
 
@@ -11,27 +13,27 @@ use serde_json::value::RawValue;
 
 use crate::model::{JsonText, Tool};
 
-/// How often is asked when the tool does not say.
+/// The poll interval if the tool does not declare one.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long an operation is followed when the tool does not say.
+/// How long an operation is followed if the tool does not declare it.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// How long calling off may take when the tool does not say.
+/// How long cancelling may take if the tool does not declare it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
-/// More than any operation takes; sums of it with clock readings do not overflow.
+/// Longer than any operation, and short enough that adding it to a clock reading does not overflow.
 const YEAR: f64 = 365.0 * 24.0 * 3600.0;
 
 /// How an operation is followed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Behaviour {
-    /// The tool that tells how far it is.
+    /// The tool that returns the status.
     pub(super) status: CompanionTool,
-    /// Where the first answer holds the operation's id.
+    /// The field of the first answer that holds the operation's id.
     pub(super) id_field: String,
-    /// The time between two questions, or before the first where it grows.
+    /// The time between two polls; where it grows, the time before the first one.
     pub(super) interval: Duration,
-    /// By how much it grows, and until where.
+    /// The factor by which the interval grows, and its upper limit.
     pub(super) growth: Option<(f64, Duration)>,
-    /// How long it is followed at most.
+    /// How long the operation is followed at most.
     pub(super) longest: Duration,
     pub(super) status_field: String,
     pub(super) success: Vec<String>,
@@ -50,16 +52,16 @@ pub(super) struct CompanionTool {
     pub(super) param: String,
 }
 
-/// How it is called off.
+/// How an operation is cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cancellation {
     pub(super) partner: CompanionTool,
-    /// It ends by and by, and its status shows when.
+    /// The operation ends some time after the cancel tool answered, and its status shows when.
     pub(super) graceful: bool,
     pub(super) timeout: Duration,
 }
 
-/// Where a status tells how far it is.
+/// The fields of a status that show progress.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ProgressFields {
     pub(super) amount: Option<String>,
@@ -70,22 +72,22 @@ pub(super) struct ProgressFields {
     pub(super) remaining: Option<String>,
 }
 
-/// Why nobody can follow an operation that goes on. The operation itself was started.
+/// Why a running operation cannot be followed. The operation itself was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untrackable {
-    /// The tool says nothing of it.
-    #[error("the tool does not say how it can be followed: it has no `async_behavior`")]
+    /// The tool declares no `async_behavior`.
+    #[error("its operations cannot be followed: the tool has no `async_behavior`")]
     Undeclared,
-    /// It leaves out what is needed.
+    /// The declaration lacks a needed part.
     #[error("{0}")]
     Incomplete(&'static str),
-    /// The tool that is to be asked cannot be asked.
+    /// The status tool cannot be called.
     #[error("{0}")]
     Partner(String),
-    /// The operation's id is not where it should be, or not what it should be.
+    /// The operation's id is missing, or not of the right type.
     #[error("{0}")]
     Id(String),
-    /// As many are followed as may be.
+    /// The limit of followed operations is reached.
     #[error("as many operations are followed as `calls.operations_max` allows")]
     Full,
     /// The daemon is stopping.
@@ -93,14 +95,14 @@ pub enum Untrackable {
     Stopping,
 }
 
-/// What the tool declares, as its scenario wrote it; nothing when it declares nothing.
+/// What the tool declares, as its scenario wrote it; `None` if it declares nothing.
 pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
     #[derive(Deserialize)]
     struct Metadata<'a> {
         #[serde(borrow, default)]
         async_behavior: Option<&'a RawValue>,
     }
-    // Nearly every call is of a tool that declares nothing; those are not read.
+    // Few tools declare it. The metadata of the others is not parsed.
     if !tool.metadata.get().contains("\"async_behavior\"") {
         return None;
     }
@@ -109,24 +111,24 @@ pub(crate) fn declared(tool: &Tool) -> Option<JsonText> {
 }
 
 impl Behaviour {
-    /// Reads what was declared, with what is missing filled in where it may be.
+    /// Parses a declaration. Optional parts that are missing get their defaults.
     pub(crate) fn parse(text: &JsonText) -> Result<Self, Untrackable> {
         let said: Value = serde_json::from_str(text.get()).unwrap_or_default();
         let polling =
-            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so nobody can ask how far it is")?;
-        let missing = "`status_polling` does not name the `status_tool`, so nobody can ask how far it is";
+            part(&said, "status_polling", "`async_behavior` has no `status_polling`, so its status cannot be polled")?;
+        let missing = "`status_polling` does not name the `status_tool`, so its status cannot be polled";
         let tool = words(polling, "status_tool").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`status_polling` has no `operation_id_field`, so nobody knows the operation's id";
+        let missing = "`status_polling` has no `operation_id_field`, so the operation's id is not known";
         let id_field = words(polling, "operation_id_field").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`status_polling` has no `status_tool_id_param`, so nobody knows how to ask for this operation";
+        let missing = "`status_polling` has no `status_tool_id_param`, so a status request cannot name the operation";
         let param = words(polling, "status_tool_id_param").ok_or(Untrackable::Incomplete(missing))?;
-        let missing = "`async_behavior` has no `completion_conditions`, so nobody knows when it is over";
+        let missing = "`async_behavior` has no `completion_conditions`, so its end cannot be recognised";
         let completion = part(&said, "completion_conditions", missing)?;
-        let missing = "`completion_conditions` has no `status_field`, so nobody can tell whether it is over";
+        let missing = "`completion_conditions` has no `status_field`, so its end cannot be recognised";
         let status_field = words(completion, "status_field").ok_or(Untrackable::Incomplete(missing))?;
         let success = values(completion, "success_values");
         if success.is_empty() {
-            let missing = "`completion_conditions` has no `success_values`, so it would never be over";
+            let missing = "`completion_conditions` has no `success_values`, so its end cannot be recognised";
             return Err(Untrackable::Incomplete(missing));
         }
         let interval = seconds(polling, "poll_interval_seconds").unwrap_or(INTERVAL);
@@ -192,7 +194,8 @@ fn values(said: &Value, name: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(word).collect()
 }
 
-/// A value that can be compared with what was declared: texts, numbers and booleans as they are written.
+/// A value that can be compared with a declared one: texts, numbers and booleans as they are
+/// written.
 pub(super) fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -219,7 +222,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A declaration that leaves nothing out.
+    /// A declaration with every part.
     pub(in crate::calls::track) fn full() -> Value {
         json!({
             "status_polling": {

@@ -1,4 +1,4 @@
-//! Calling an operation off.
+//! Cancels an operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use super::behaviour::{Behaviour, Cancellation};
 use super::{CompanionCall, CompanionUnavailable, OperationTracker, ToolCaller, companion_tool, status_tool};
 use crate::model::{Operation, OperationState};
 
-/// Why an operation was not called off.
+/// Why an operation was not cancelled.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CancelError {
-    /// Never begun, or forgotten.
+    /// It was never started, or was forgotten.
     #[error("no operation with this id is followed, or it was forgotten since")]
     Unknown,
-    /// It is over already.
+    /// It is over.
     #[error("it is over already: it is `{}`", .0.state)]
     Over(Arc<Operation>),
-    /// The scenario did not do it, and the operation is followed as before.
-    #[error("`{0}` did not call it off: {1}")]
+    /// The scenario did not cancel it, and the operation is followed as before.
+    #[error("`{0}` did not cancel it: {1}")]
     Refused(String, String),
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
@@ -27,11 +27,13 @@ pub enum CancelError {
 }
 
 impl OperationTracker {
-    /// Calls an operation off: by the tool that its own tool declared for that, in the same scenario. Where there is none that can be called,
-    /// it is only not followed any more, and said to be so. Twice is as good as once.
+    /// Cancels an operation with the cancel tool that its own tool declared, in the same scenario.
+    /// If that tool cannot be called, the operation is not followed any more and becomes
+    /// `abandoned`. A repeated cancel has no further effect.
     pub async fn cancel<S: ToolCaller>(&self, side: &S, id: &str) -> Result<Arc<Operation>, CancelError> {
         let (tracker, side, id) = (self.clone(), side.clone(), Arc::<str>::from(id));
-        // Not cut off with the request that began it: what the scenario was told has to be known here.
+        // A task of its own, so that it is not cut off with the request: the state here must say
+        // what the scenario was sent.
         let cancelling = self.0.parts.tasks.spawn(async move { tracker.cancel_in_scenario(side, &id).await });
         cancelling.await.unwrap_or(Err(CancelError::Stopping))
     }
@@ -49,7 +51,7 @@ impl OperationTracker {
             Err(CompanionUnavailable::Offline(why)) => {
                 return Err(CancelError::Refused(operation.tool.scenario.to_string(), why));
             }
-            // Whoever would have to stop it is gone, and nobody else is told.
+            // The peer that could stop it is gone, and no other peer is called.
             Err(CompanionUnavailable::NotAllowed(why) | CompanionUnavailable::OwnerChanged(why)) => {
                 let note = format!("it is not followed any more, but may run on: {why}");
                 return self.over(id, OperationState::Abandoned, Some(note)).await;
@@ -59,7 +61,7 @@ impl OperationTracker {
         match side.call(ask).await {
             Ok(reply) if reply.success => {}
             Ok(reply) => {
-                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it did not say why".to_owned())));
+                return Err(CancelError::Refused(tool, reply.error.unwrap_or_else(|| "it gave no reason".to_owned())));
             }
             Err(unasked) => return Err(CancelError::Refused(tool, unasked.why)),
         }
@@ -76,7 +78,7 @@ impl OperationTracker {
         self.over(id, OperationState::Cancelled, None).await
     }
 
-    /// Ends it so, unless it ended otherwise meanwhile.
+    /// Ends the operation with this state, unless it ended otherwise meanwhile.
     async fn over(&self, id: &str, state: OperationState, note: Option<String>) -> Result<Arc<Operation>, CancelError> {
         let at = self.0.parts.clock.wall();
         let ended = self.change(id, |operation| {
@@ -89,7 +91,7 @@ impl OperationTracker {
     }
 }
 
-/// How it is called off, or why it cannot be.
+/// The call that cancels the operation, or why there is none.
 fn cancel_call<S: ToolCaller>(
     side: &S,
     operation: &Operation,
@@ -97,7 +99,7 @@ fn cancel_call<S: ToolCaller>(
     let behaviour =
         Behaviour::parse(&operation.behaviour).map_err(|error| CompanionUnavailable::NotAllowed(error.to_string()))?;
     let Some(cancellation) = behaviour.cancellation else {
-        return Err(CompanionUnavailable::NotAllowed("its tool does not say how to call it off".to_owned()));
+        return Err(CompanionUnavailable::NotAllowed("its tool declares no way to cancel it".to_owned()));
     };
     let id = status_tool(&operation.tool, &cancellation.partner);
     let (owner, asker) = (operation.owner.clone(), operation.caller.clone());

@@ -1,14 +1,15 @@
-//! Whether a tool can be called with an operation's id alone, and how the id has to look for that. Pure.
+//! Whether a tool can be called with an operation's id alone, and which JSON type the id needs for
+//! that. Pure.
 
 use serde_json::{Map, Value};
 
 use super::behaviour::CompanionTool;
 use crate::model::{JsonText, Tool};
 
-/// How many further required parameters are named.
+/// How many further required parameters an error names.
 const NAMED: usize = 4;
 
-/// The arguments that tell the tool which operation is meant, or why there are none.
+/// The arguments that name the operation to the tool, or why there are none.
 pub(super) fn arguments(partner: &CompanionTool, tool: &Tool, reference: &Value) -> Result<JsonText, String> {
     let CompanionTool { tool: name, param } = partner;
     let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
@@ -29,7 +30,8 @@ pub(super) fn arguments(partner: &CompanionTool, tool: &Tool, reference: &Value)
     JsonText::parse(&Value::Object(members).to_string()).map_err(|error| error.to_string())
 }
 
-/// The id as a value that the parameter takes: as it is where that fits, else a number as a text or a text as a number.
+/// The id as a value that the parameter accepts: unchanged where that fits, else a number as a text
+/// or a text as a number.
 fn fitting(reference: &Value, parameter: &Value) -> Option<Value> {
     let takes = |kind: &str| match parameter.get("type") {
         None => true,

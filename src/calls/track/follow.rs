@@ -16,12 +16,12 @@ use super::{
 };
 use crate::model::{JsonText, Operation, OperationState};
 
-/// Bytes of a result that are kept; a larger one is left out, and said to be.
+/// The largest result that is kept, in bytes. A larger one is left out, and a note says so.
 const RESULT_MAX: usize = 1024 * 1024;
-/// How long a scenario may take to tell a status.
+/// How long a scenario may take to answer a status request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who follows one operation.
+/// The task that follows one operation.
 struct OperationFollower<S> {
     tracker: OperationTracker,
     side: S,
@@ -31,7 +31,8 @@ struct OperationFollower<S> {
 }
 
 impl OperationTracker {
-    /// Follows an operation until it is over, or the daemon stops. `poke` says that something about it changed.
+    /// Follows an operation until it is over or the daemon stops. `poke` signals that the operation
+    /// was changed.
     pub(super) async fn follow<S: ToolCaller>(self, side: S, operation: Arc<Operation>, poke: Arc<Notify>) {
         let behaviour = match Behaviour::parse(&operation.behaviour) {
             Ok(behaviour) => behaviour,
@@ -41,13 +42,13 @@ impl OperationTracker {
         let (now, wall) = (clock.now(), clock.wall());
         let left = Duration::try_from(operation.deadline_at.duration_since(wall)).unwrap_or_default();
         let limits = **self.0.limits.load();
-        // Whatever a clock that was set says: nothing is followed for longer than it may.
+        // The limit holds even if the wall clock was set.
         let watch = PollSchedule::new(&behaviour, &limits, now, now + left.min(limits.longest));
         let mut follower = OperationFollower { tracker: self, side, behaviour, watch, id: Arc::clone(&operation.id) };
         follower.run(&poke).await;
     }
 
-    /// Ends an operation without a word of its scenario.
+    /// Ends an operation without a status of its scenario.
     pub(super) async fn end(&self, id: &str, state: OperationState, note: String) {
         let ended = self.0.parts.clock.wall();
         self.change(id, |operation| {
@@ -82,7 +83,7 @@ impl<S: ToolCaller> OperationFollower<S> {
         }
     }
 
-    /// Until when the scenario has to say that it ended.
+    /// The time by which the scenario has to report that the operation ended.
     fn cancel_by(&self, operation: &Operation) -> Instant {
         let clock = self.tracker.0.parts.clock;
         let timeout = self.behaviour.cancellation.as_ref().map_or(Duration::ZERO, |cancellation| cancellation.timeout);
@@ -104,7 +105,7 @@ impl<S: ToolCaller> OperationFollower<S> {
             }
             Ok(CompanionReply { error, .. }) => {
                 let error = error.unwrap_or_else(|| "without saying why".to_owned());
-                (format!("the scenario could not tell its status: {error}"), PollFailure::Refused)
+                (format!("the scenario gave no status: {error}"), PollFailure::Refused)
             }
             Err(trouble) => trouble,
         };
@@ -118,7 +119,7 @@ impl<S: ToolCaller> OperationFollower<S> {
             .await;
     }
 
-    /// Asks the scenario that started it, if it is still the same.
+    /// Requests the status from the scenario, if the same peer still answers for it.
     async fn query_status(&self, operation: &Operation) -> Result<CompanionReply, (String, PollFailure)> {
         let id = status_tool(&operation.tool, &self.behaviour.status);
         let unasked = |why: String| (why, PollFailure::NoAnswer(None));
@@ -137,7 +138,7 @@ impl<S: ToolCaller> OperationFollower<S> {
         reply.map_err(|CompanionError { why, retry_after }| (why, PollFailure::NoAnswer(retry_after)))
     }
 
-    /// Puts in force what a status says.
+    /// Applies a status to the operation.
     async fn apply_status(&self, reading: StatusReading) {
         let at = self.tracker.0.parts.clock.wall();
         let StatusReading { status, progress, end } = reading;
@@ -164,7 +165,7 @@ impl<S: ToolCaller> OperationFollower<S> {
     }
 }
 
-/// A result as it is kept, with what is to be said of it.
+/// A result as it is kept, with a note if it was left out.
 fn bounded(result: Option<JsonText>) -> (Option<JsonText>, Option<Arc<str>>) {
     match result {
         Some(result) if result.get().len() > RESULT_MAX => {

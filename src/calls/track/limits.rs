@@ -1,19 +1,19 @@
-//! How many operations are followed, and how.
+//! The limits of operations: how many are followed, and for how long.
 
 use std::time::Duration;
 
-/// The bounds of what is followed and kept.
+/// The limits of what is followed and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackerLimits {
-    /// How many are kept at most, whatever became of them; those that are over make room for new ones.
+    /// How many are kept at most, in any state. Those that are over make room for new ones.
     pub most: usize,
-    /// Bytes of all that they say.
+    /// How many bytes all their texts may have.
     pub bytes: usize,
-    /// How long what is over is kept at most.
+    /// How long an operation is kept after it is over.
     pub keep: Duration,
-    /// The least time between two questions about one operation.
+    /// The shortest time between two polls of one operation.
     pub poll_min: Duration,
-    /// The longest.
+    /// The longest time between two polls.
     pub poll_max: Duration,
     /// How long an operation is followed at most, whatever its tool declares.
     pub longest: Duration,

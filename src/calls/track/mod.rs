@@ -1,11 +1,14 @@
-//! Long-running tools: what a scenario goes on with after its answer is followed to its end, told as it moves, and called off.
+//! Operations: long-running tools that continue after their answer are polled to their end,
+//! reported as events, and can be cancelled.
 //!
-//! An operation belongs to the scenario that started it *and* to who answered for that scenario then: only tools of the same scenario are
-//! asked about it (other scenarios have tools of the same name), and only while the same party is there. How it is followed is what
-//! its tool declared when it was called ([`behaviour`]). Every wait has its bounds, and following ends in any case. What is followed
-//! outlives the daemon; what cannot be followed is said to be so at once.
+//! An operation belongs to the scenario that started it *and* to the peer that answered for that
+//! scenario then. Only tools of the same scenario are called for it, because other scenarios may
+//! have tools of the same name, and only while the same peer is there. How it is followed was
+//! declared by its tool when that was called ([`behaviour`]). Every wait has a limit, and following
+//! always ends. Operations that are followed survive a restart of the daemon. An operation that
+//! cannot be followed is reported as such at once.
 //!
-//! Never done here: sending. Whoever can ask scenarios is a [`ToolCaller`].
+//! Never done here: sending. Calls to scenarios go through a [`ToolCaller`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,99 +38,101 @@ pub use cancel::CancelError;
 pub use limits::TrackerLimits;
 use table::OperationTable;
 
-/// How often what is over is looked through for what can be forgotten.
+/// How often operations that are over are checked for expiry.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// A call that was answered, and may go on.
+/// An answered call that may continue in the background.
 #[derive(Debug, Clone)]
 pub struct AnsweredCall {
-    /// What was run.
+    /// The tool that was called.
     pub id: ToolId,
     /// The tool as it was offered.
     pub tool: Arc<Tool>,
-    /// Who answered.
+    /// The peer that answered.
     pub owner: PeerIdentity,
-    /// Who asked.
+    /// The caller.
     pub asker: CallerInfo,
-    /// What the tool answered.
+    /// The result in the answer.
     pub result: Option<JsonText>,
     /// The whole answer.
     pub document: Option<JsonText>,
-    /// Whether the scenario said that it goes on.
+    /// Whether the scenario said that the run continues.
     pub running: bool,
 }
 
-/// What becomes of a call that was answered.
+/// Whether an operation follows from an answered call.
 #[derive(Debug, Clone)]
 pub enum FollowUp {
-    /// Nothing goes on.
+    /// No operation continues.
     Over,
-    /// It is followed.
+    /// An operation continues and is followed.
     Followed(Arc<Operation>),
-    /// It goes on, and nobody can follow it.
+    /// An operation continues, but it cannot be followed.
     Untracked(Untrackable),
 }
 
-/// A question about an operation.
+/// A call of a status or cancel tool.
 #[derive(Debug, Clone)]
 pub struct CompanionCall {
-    /// What is called.
+    /// The tool to call.
     pub id: ToolId,
-    /// Who must be there.
+    /// The peer that must answer for the scenario.
     pub owner: PeerIdentity,
     /// The text of one JSON object.
     pub arguments: JsonText,
-    /// For whom.
+    /// The caller on whose behalf it is made.
     pub asker: CallerInfo,
-    /// What it may take.
+    /// How long the call may take.
     pub timeout: Option<Duration>,
 }
 
-/// An answer of a scenario.
+/// An answer of a status or cancel tool.
 #[derive(Debug, Clone, Default)]
 pub struct CompanionReply {
-    /// Whether the tool did what it was asked.
+    /// Whether the tool succeeded.
     pub success: bool,
-    /// What it answered.
+    /// The result in the answer.
     pub result: Option<JsonText>,
     /// The whole answer.
     pub document: Option<JsonText>,
-    /// What went wrong, in the scenario's words.
+    /// The failure, in the scenario's words.
     pub error: Option<String>,
-    /// When it may be asked again, if it said so.
+    /// After what time to call again, if the scenario said so.
     pub retry_after: Option<Duration>,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone)]
 pub struct CompanionError {
-    /// In one sentence without a full stop.
+    /// One sentence without a full stop.
     pub why: String,
-    /// When it may be asked again, if the scenario said so.
+    /// After what time to call again, if the scenario said so.
     pub retry_after: Option<Duration>,
 }
 
-/// Why a tool cannot be asked.
+/// Why a tool cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompanionUnavailable {
-    /// Not now: nobody is there. A clause with the tool as its subject.
+    /// Not now: the scenario has no route. The text is a clause with the tool as its subject.
     #[error("{0}")]
     Offline(String),
-    /// Not while somebody else than `owner` is there. A clause with the tool as its subject.
+    /// Not while a peer other than `owner` is there. The text is a clause with the tool as its
+    /// subject.
     #[error("{0}")]
     OwnerChanged(String),
-    /// Not at all, as things are: it is not offered, or not to be asked unattended. A clause with the tool as its subject.
+    /// Not at all at present: it is not offered, or needs approval. The text is a clause with the
+    /// tool as its subject.
     #[error("{0}")]
     NotAllowed(String),
 }
 
-/// Asks scenarios.
+/// Calls the status and cancel tools of scenarios.
 pub trait ToolCaller: Clone + Send + Sync + 'static {
-    /// The tool as it is offered by `owner` now, or why it cannot be asked on behalf of `asker`.
+    /// The tool as `owner` offers it now, or why it cannot be called on behalf of `asker`.
     fn offered(&self, id: &ToolId, owner: &PeerIdentity, asker: &CallerInfo)
     -> Result<Arc<Tool>, CompanionUnavailable>;
 
-    /// Calls a tool, once, of the named owner and nobody else.
+    /// Calls a tool once, and only at the named owner.
     fn call(&self, ask: CompanionCall) -> BoxFuture<'static, Result<CompanionReply, CompanionError>>;
 }
 
@@ -142,7 +147,7 @@ struct TrackerInner {
 }
 
 impl OperationTracker {
-    /// Takes up what was stored. Nothing is asked before [`resume`](Self::resume).
+    /// Takes over the stored operations. No tool is called before [`resume`](Self::resume).
     pub fn start(restored: Vec<Operation>, limits: TrackerLimits, parts: CallDependencies) -> Self {
         let mut book = OperationTable::default();
         for operation in restored {
@@ -154,7 +159,7 @@ impl OperationTracker {
         tracker
     }
 
-    /// Goes on following what an earlier daemon followed.
+    /// Continues to follow the operations of an earlier daemon.
     pub fn resume<S: ToolCaller>(&self, side: &S) {
         let going: Vec<_> = self.all().into_iter().filter(|operation| !operation.state.is_over()).collect();
         for operation in going {
@@ -163,23 +168,23 @@ impl OperationTracker {
         }
     }
 
-    /// Puts other bounds in force, for what is begun from now on.
+    /// Applies other limits to operations that start from now on.
     pub fn configure(&self, limits: TrackerLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
-    /// All that are kept, in the order in which they were started.
+    /// All operations that are kept, in the order of their start.
     pub fn all(&self) -> Vec<Arc<Operation>> {
         self.book().all().cloned().collect()
     }
 
-    /// One of them.
+    /// The operation with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Operation>> {
         self.book().get(id)
     }
 
-    /// Follows what goes on after an answer. When it returns, that is durable, unless the store fails: then the daemon follows it all the
-    /// same, until it ends.
+    /// Follows the operation that continues after an answer. It is durable when this returns. If
+    /// the store fails, the daemon follows it all the same until the daemon ends.
     pub async fn begin<S: ToolCaller>(&self, side: &S, started: AnsweredCall) -> FollowUp {
         let operation = match self.plan(side, &started) {
             Ok(Some(operation)) => Arc::new(operation),
@@ -189,7 +194,8 @@ impl OperationTracker {
         let limits = **self.0.limits.load();
         let admitted = self.book().admit(Arc::clone(&operation), &limits);
         let Some((forgotten, poke)) = admitted else { return FollowUp::Untracked(Untrackable::Full) };
-        // Followed before it is stored: it goes on already, and the request that began it may be cut off here.
+        // Followed before it is stored: it is running already, and the request that started it may
+        // be cut off here.
         let (tracker, side, followed) = (self.clone(), side.clone(), Arc::clone(&operation));
         let stored = self.0.parts.tasks.spawn(async move {
             let forget = forgotten.into_iter().map(Write::ForgetOperation);
@@ -203,12 +209,13 @@ impl OperationTracker {
         }
     }
 
-    /// What is to be followed, if something goes on.
+    /// The operation to follow, if one continues.
     fn plan<S: ToolCaller>(&self, side: &S, started: &AnsweredCall) -> Result<Option<Operation>, Untrackable> {
         let Some(declared) = behaviour::declared(&started.tool) else {
             return if started.running { Err(Untrackable::Undeclared) } else { Ok(None) };
         };
-        // A tool that can go on in the background and did its work at once names no operation.
+        // A tool that may continue in the background, but finished its work at once, names no
+        // operation.
         let over_at_once = |why| if started.running { Err(why) } else { Ok(None) };
         let behaviour = Behaviour::parse(&declared)?;
         let [result, document] = [started.result.as_ref(), started.document.as_ref()].map(value);
@@ -247,7 +254,8 @@ impl OperationTracker {
         }))
     }
 
-    /// Changes one that goes on. Ends and wishes to end are stored; everybody who follows is told when anything that shows did change.
+    /// Changes an operation that is not over. Ends and cancel requests are stored. An event is
+    /// published if a visible part changed.
     async fn change(&self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
         let (before, after) = {
             let mut book = self.book();
@@ -273,11 +281,11 @@ impl OperationTracker {
             return;
         }
         if let Err(error) = self.0.parts.store.save(writes).await {
-            tracing::error!(error = %error, "what is known of an operation could not be stored");
+            tracing::error!(error = %error, "the state of an operation could not be stored");
         }
     }
 
-    /// Forgets what was over long ago, until the stop.
+    /// Forgets operations that were over long ago, until the stop.
     async fn look_after(self) {
         let CallDependencies { clock, stop, .. } = &self.0.parts;
         loop {
@@ -303,7 +311,7 @@ impl std::fmt::Debug for OperationTracker {
     }
 }
 
-/// A tool of the same scenario, whatever others of its name there are.
+/// The status tool, always of the same scenario, even if others have a tool of that name.
 fn status_tool(started: &ToolId, partner: &CompanionTool) -> ToolId {
     ToolId::new(started.scenario.clone(), partner.tool.as_str())
 }
@@ -325,7 +333,7 @@ impl TrackerLimits {
 mod tests {
     use super::*;
 
-    /// One that goes on.
+    /// An operation that is running.
     pub(in crate::calls::track) fn operation(id: &str) -> Operation {
         let at = |second| jiff::Timestamp::from_second(second).unwrap();
         Operation {

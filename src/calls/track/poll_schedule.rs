@@ -1,4 +1,4 @@
-//! When an operation is asked about, and when following it ends. Pure: time is an argument.
+//! When an operation is polled, and when following it ends. Pure: time is an argument.
 
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use super::behaviour::Behaviour;
 use super::limits::TrackerLimits;
 use crate::model::OperationState;
 
-/// The scenario may say this often in a row that it cannot tell the status, before it is taken not to know of the operation any more.
+/// How many times in a row the scenario may refuse a status before the operation counts as lost.
 const REFUSALS: u32 = 10;
-/// So often in a row somebody else may be where its scenario was, before that is taken to be gone for good: it moved without an identity by
-/// which it could be known, or another program has its name.
+/// How many times in a row another peer may answer for the scenario before the original peer counts
+/// as gone for good. It moved without an identity by which it could be recognised, or another
+/// program has its name.
 const STRANGERS: u32 = 10;
 
-/// One operation's clockwork.
+/// The schedule of one operation.
 #[derive(Debug)]
 pub(super) struct PollSchedule {
     delay: Duration,
@@ -29,30 +30,31 @@ pub(super) struct PollSchedule {
     cancel_by: Option<Instant>,
 }
 
-/// What is to be done now.
+/// The next step.
 #[derive(Debug, PartialEq)]
 pub(super) enum PollAction {
-    /// Ask.
+    /// Poll now.
     Poll,
-    /// Nothing until then.
+    /// Wait until then.
     At(Instant),
-    /// End it so.
+    /// End the operation with this state and note.
     Over(OperationState, String),
 }
 
-/// What kept a question from being answered.
+/// Why a poll gave no status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollFailure {
-    /// The scenario answered that it cannot tell.
+    /// The scenario answered that it cannot give a status.
     Refused,
-    /// No answer came; perhaps nobody could be asked. The scenario may have said when to ask again.
+    /// No answer came, or the tool could not be called. The scenario may have said when to poll
+    /// again.
     NoAnswer(Option<Duration>),
-    /// Somebody else is there, who is not asked.
+    /// Another peer answers for the scenario. It is not polled.
     OwnerChanged,
 }
 
 impl PollSchedule {
-    /// Begins now; asked about first after the declared wait.
+    /// Starts now; the first poll is after the declared interval.
     pub(super) fn new(behaviour: &Behaviour, limits: &TrackerLimits, now: Instant, deadline: Instant) -> Self {
         let max = limits.poll_max.max(limits.poll_min);
         let delay = behaviour.interval.clamp(limits.poll_min, max);
@@ -70,14 +72,14 @@ impl PollSchedule {
         }
     }
 
-    /// What is to be done.
+    /// The next step at this time.
     pub(super) fn due(&self, now: Instant) -> PollAction {
         if self.cancel_by.is_some_and(|by| now >= by) {
-            let note = "the scenario took the wish to call it off, and did not say in time that it ended".to_owned();
+            let note = "the scenario accepted the cancellation, but did not report the end in time".to_owned();
             return PollAction::Over(OperationState::Cancelled, note);
         }
         if now >= self.deadline {
-            let note = "it was not over when following it had to end; it may run on".to_owned();
+            let note = "it was not over when its time limit ended; it may run on".to_owned();
             return PollAction::Over(OperationState::TimedOut, note);
         }
         if now >= self.next {
@@ -88,7 +90,7 @@ impl PollSchedule {
         )
     }
 
-    /// It answered that the operation goes on.
+    /// The status says that the operation continues.
     pub(super) fn answered(&mut self, now: Instant) {
         (self.failures, self.refusals, self.strangers) = (0, 0, 0);
         if let Some((factor, longest)) = self.growth {
@@ -98,7 +100,7 @@ impl PollSchedule {
         self.next = now + self.delay;
     }
 
-    /// No status came. The end that this means, if it does.
+    /// A poll gave no status. Returns the end of the operation if this means one.
     pub(super) fn failed(&mut self, trouble: PollFailure, now: Instant) -> Option<(OperationState, String)> {
         self.failures = self.failures.saturating_add(1);
         let doubled = self.delay.saturating_mul(1 << self.failures.min(16)).min(self.max);
@@ -115,20 +117,21 @@ impl PollSchedule {
         };
         self.next = now + wait;
         if self.strangers >= STRANGERS {
-            let note = "whoever started it is not there any more, and another one has its name, who is not asked";
+            let note = "the peer that started it is not there any more; another peer has its name and is not polled";
             return Some((OperationState::Lost, note.to_owned()));
         }
         (self.refusals >= REFUSALS).then(|| {
             if self.cancel_by.is_some() {
                 (OperationState::Cancelled, "the scenario does not know of it any more".to_owned())
             } else {
-                let note = format!("the scenario could not tell its status {REFUSALS} times in a row; it does not seem to know of it any more");
+                let note = format!("the scenario refused its status {REFUSALS} times in a row, so it probably does not know of it any more");
                 (OperationState::Lost, note)
             }
         })
     }
 
-    /// The scenario was told to call it off, and has until then to say that it did. Asked about soon.
+    /// The scenario was requested to cancel, and has until `by` to report the end. The next poll is
+    /// soon.
     pub(super) fn cancelling(&mut self, now: Instant, by: Instant) {
         if self.cancel_by.is_none() {
             (self.cancel_by, self.next) = (Some(by), self.next.min(now + self.min));
@@ -157,7 +160,7 @@ mod tests {
         (PollSchedule::new(&behaviour(said), &limits(), now, now + seconds(600)), now)
     }
 
-    /// When it is asked about, until so many questions were answered, as seconds from the beginning.
+    /// The times of the next `times` polls, in seconds since the start.
     fn asked(watch: &mut PollSchedule, begun: Instant, times: usize) -> Vec<u64> {
         let (mut now, mut asked) = (begun, Vec::new());
         while asked.len() < times {

@@ -1,20 +1,20 @@
-//! What a status says of an operation, and where an answer holds its id. Pure.
+//! Reads the status of an operation, and the operation's id from an answer. Pure.
 
 use serde_json::Value;
 
 use super::behaviour::{Behaviour, Untrackable, word};
 use crate::model::{JsonText, Progress};
 
-/// Bytes of a text of a status that are kept.
+/// The longest text of a status that is kept, in bytes.
 const TEXT_MAX: usize = 2_000;
 
-/// What one answer of the status tool says.
+/// The contents of one answer of the status tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StatusReading {
-    /// How the scenario calls its state; nothing when the answer has no such field.
+    /// The scenario's own word for the state; `None` if the answer has no such field.
     pub(super) status: Option<String>,
     pub(super) progress: Progress,
-    /// What came of it, if it is over.
+    /// The end, if the operation is over.
     pub(super) end: Option<OperationEnd>,
 }
 
@@ -25,7 +25,8 @@ pub(super) enum OperationEnd {
     Failure(Option<String>),
 }
 
-/// Reads an answer: each field is looked up in `result`, then in the whole answer. An unknown status is one of an operation that goes on.
+/// Parses an answer. Each field is looked up in `result`, then in the whole answer. An unknown
+/// status means that the operation continues.
 pub(super) fn parse_status(behaviour: &Behaviour, result: Option<&Value>, document: Option<&Value>) -> StatusReading {
     let look = |path: &str| look_up(path, [result, document]);
     let text = |field: &Option<String>| field.as_deref().and_then(look).and_then(word).map(|text| cut(&text).into());
@@ -75,10 +76,11 @@ pub(super) fn reference(
     }
 }
 
-/// What stands at a path of names and places (`run.id`, `items.0.id`) in the first document that has it.
+/// The value at a path of names and indices (`run.id`, `items.0.id`), in the first document that
+/// has it.
 fn look_up<'v>(path: &str, documents: [Option<&'v Value>; 2]) -> Option<&'v Value> {
     documents.into_iter().flatten().find_map(|document| {
-        // A member whose own name has a dot in it is meant before a path is.
+        // A member whose own name contains a dot takes precedence over a path.
         document.get(path).or_else(|| path.split('.').try_fold(document, step))
     })
 }

@@ -1,4 +1,4 @@
-//! The operations that are followed or were, within their bounds. Pure.
+//! The table of operations that are followed or over, within its limits. Pure.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use super::limits::TrackerLimits;
 use crate::model::Operation;
 
-/// What one costs to keep besides its texts, roughly, in bytes.
+/// Roughly how many bytes an entry needs besides its texts.
 const FIXED: usize = 1_000;
 
-/// All that are kept, in the order in which they were started.
+/// All operations that are kept, in the order of their start.
 #[derive(Debug, Default)]
 pub(super) struct OperationTable {
     entries: VecDeque<OperationEntry>,
@@ -21,13 +21,13 @@ pub(super) struct OperationTable {
 #[derive(Debug)]
 struct OperationEntry {
     operation: Arc<Operation>,
-    /// Wakes whoever follows it.
+    /// Wakes the task that follows it.
     poke: Arc<Notify>,
 }
 
 impl OperationTable {
-    /// Takes one up; those that are over make room, the oldest first. Nothing when there is no place; else who was forgotten, and what wakes
-    /// its follower.
+    /// Adds an operation. Those that are over make room, the oldest first. Returns the forgotten
+    /// ids and what wakes its follower; `None` if there is no room.
     pub(super) fn admit(
         &mut self,
         operation: Arc<Operation>,
@@ -41,14 +41,15 @@ impl OperationTable {
         Some((forgotten, self.take_up(operation)))
     }
 
-    /// Takes up one that was stored.
+    /// Adds one that was stored.
     pub(super) fn take_up(&mut self, operation: Arc<Operation>) -> Arc<Notify> {
         let poke = Arc::<Notify>::default();
         self.entries.push_back(OperationEntry { operation, poke: Arc::clone(&poke) });
         poke
     }
 
-    /// Forgets those that are over, the oldest first, until at most so many with so many bytes are left.
+    /// Forgets those that are over, the oldest first, until at most `most` entries with `bytes`
+    /// bytes are left.
     pub(super) fn make_room(&mut self, most: usize, bytes: usize) -> Vec<Arc<str>> {
         let mut held: usize = self.entries.iter().map(|entry| weight(&entry.operation)).sum();
         let (mut forgotten, mut at) = (Vec::new(), 0);
@@ -72,7 +73,8 @@ impl OperationTable {
         forgotten
     }
 
-    /// Changes one that goes on, and wakes its follower. Nothing when there is no such one or it is over: an end is an end.
+    /// Changes one that is running, and wakes its follower. `None` if it does not exist or is over:
+    /// an end is final.
     pub(super) fn change(&mut self, id: &str, change: impl FnOnce(&mut Operation)) -> Option<Arc<Operation>> {
         let entry = self.entries.iter_mut().find(|entry| *entry.operation.id == *id)?;
         if entry.operation.state.is_over() {
@@ -83,18 +85,18 @@ impl OperationTable {
         Some(Arc::clone(&entry.operation))
     }
 
-    /// What wakes the follower of one.
+    /// Wakes the follower of one.
     pub(super) fn poke(&self, id: &str) -> Arc<Notify> {
         let entry = self.entries.iter().find(|entry| *entry.operation.id == *id);
         entry.map(|entry| Arc::clone(&entry.poke)).unwrap_or_default()
     }
 
-    /// One of them.
+    /// The operation with this id.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Operation>> {
         self.all().find(|operation| *operation.id == *id).cloned()
     }
 
-    /// All of them, in the order in which they were started.
+    /// All of them, in the order of their start.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Operation>> {
         self.entries.iter().map(|entry| &entry.operation)
     }

@@ -1,12 +1,14 @@
-//! Whether a schema may be compiled, and how large it becomes: counted before it is done.
+//! Whether a schema may be compiled, and how large the result would be, counted before compiling.
 //!
-//! The validator is a library that trusts its schemas. Some keywords make it compile or apply a schema in ways whose cost cannot be
-//! counted from outside: those that depend on what other keywords evaluated, on the way in, or on addresses. A schema with one of them
-//! is not used. Of the others everything that grows faster than the text is counted here and bounded: a definition is compiled anew for
-//! each spelling of a reference to it, every part keeps the pointer to itself, and values that are no schemas are copied.
+//! The validator is a library that trusts its schemas. Some keywords make it compile or apply a
+//! schema in ways whose cost cannot be counted from outside: those that depend on what other
+//! keywords evaluated, on the way in, or on addresses. A schema with one of them is not used. Of
+//! the others everything that grows faster than the text is counted here and bounded: a definition
+//! is compiled anew for each spelling of a reference to it, every part keeps the pointer to itself,
+//! and values that are no schemas are copied.
 //!
-//! What stands in `default`, `const` and the like is taken for a schema, too: a reference may lead there. What a check costs is counted
-//! in [`super::cost`].
+//! What stands in `default`, `const` and the like is taken for a schema, too: a reference may lead
+//! there. What a check costs is counted in [`super::cost`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,14 +23,15 @@ const MOST_UNITS: u64 = 500_000;
 const OBJECT_UNITS: u64 = 8;
 /// Bytes of a pointer that weigh as much as one unit.
 const POINTER_UNIT: u64 = 16;
-/// How deep the schema and all that it refers to may nest, taken together: as deep as the longest chain of references could lead. Such
-/// a chain is compiled, applied and freed by recursion.
+/// How deep the schema and all that it refers to may nest, taken together: as deep as the longest
+/// chain of references could lead. Such a chain is compiled, applied and freed by recursion.
 const DEEPEST: u64 = 4_000;
-/// References with different targets or spellings. What is compiled later is kept with all the schemas that lead to it.
+/// References with different targets or spellings. What is compiled later is kept with all the
+/// schemas that lead to it.
 const MOST_REFERENCES: usize = 2_000;
-/// What telling branches from each other may take, in looks at keywords.
+/// How many keywords may be inspected to find what distinguishes branches.
 const MOST_LOOKS: u64 = 50_000;
-/// Branches from which on the validator looks for a member that tells them apart.
+/// The number of branches from which on the validator looks for a member that distinguishes them.
 const MANY_BRANCHES: usize = 3;
 /// How deep it looks for that member.
 const LOOKS_DEEP: u32 = 16;
@@ -107,7 +110,7 @@ pub(super) fn measure(schema: &Value) -> Result<u64, NotCompiled> {
     Ok(count.units)
 }
 
-/// Takes the address of the whole schema away: no reference uses it, and each part would keep it.
+/// Removes the address of the whole schema: no reference uses it, and each part would keep it.
 pub(super) fn without_address(schema: &mut Value) {
     let keyword = if is_draft_4(schema) { "id" } else { "$id" };
     if let Some(keywords) = schema.as_object_mut() {
@@ -115,7 +118,8 @@ pub(super) fn without_address(schema: &mut Value) {
     }
 }
 
-/// Refuses keywords whose cost cannot be counted, wherever they stand, and references that lead outside.
+/// Refuses keywords whose cost cannot be counted, wherever they stand, and references that lead
+/// outside.
 fn refuse(value: &Value, root: &Value, is_root: bool) -> Result<(), NotCompiled> {
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| refuse(item, root, false)),
@@ -148,7 +152,7 @@ fn is_draft_4(root: &Value) -> bool {
     root.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("draft-04"))
 }
 
-/// What the validator collects of a branch to tell it from others.
+/// What the validator collects of a branch to distinguish it from others.
 #[derive(Debug, Clone, Copy, Default)]
 struct Collected {
     /// Schemas that it looks at.
@@ -194,8 +198,8 @@ impl<'a> Count<'a> {
         if self.looks > MOST_LOOKS { Err(NotCompiled::Branches) } else { Ok(()) }
     }
 
-    /// Counts a value and what is in it; `pointer` is the length of the way to it, and `named` says that its members are no keywords.
-    /// Returns how deep it nests.
+    /// Counts a value and what is in it; `pointer` is the length of the way to it, and `named` says
+    /// that its members are no keywords. Returns how deep it nests.
     fn part(&mut self, value: &'a Value, pointer: u64, named: bool) -> Result<u64, NotCompiled> {
         self.add(1 + pointer / POINTER_UNIT)?;
         let mut deep = 0;

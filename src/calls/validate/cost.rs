@@ -1,12 +1,13 @@
 //! What a check would cost, counted before it is made.
 //!
-//! A JSON Schema validator applies a schema anew at every reference to it. Branches that refer to the same definition therefore
-//! multiply: `n` levels of two branches cost `2^n`, both for a hostile schema and for an honest recursive one with deeply nested
-//! arguments. [`Meter`] adds up the same work without doing it: each pair of a referenced schema and a value is counted once and
+//! A JSON Schema validator applies a schema anew at every reference to it. Branches that refer to
+//! the same definition therefore multiply: `n` levels of two branches cost `2^n`, both for a
+//! hostile schema and for an honest recursive one with deeply nested arguments. [`Meter`] adds up
+//! the same work without doing it: each pair of a referenced schema and a value is counted once and
 //! remembered, and sums saturate. So counting is cheap where the check is not.
 //!
-//! The count is an upper bound: no branch is left out because an earlier one decided, and every member is held against every
-//! pattern. Nothing is compiled or validated here.
+//! The count is an upper bound: branches count even if an earlier one decides, and every member
+//! counts for every pattern. Schemas are neither compiled nor applied here.
 
 use std::collections::HashMap;
 
@@ -29,12 +30,13 @@ struct CheckBounds {
 
 /// The bounds of any check.
 const ANY: CheckBounds = CheckBounds { work: 20_000_000, visits: 1_000_000, depth: 500 };
-/// The bounds of a check that takes no longer than handing it to another thread and back, which is some 50 microseconds where the thread
-/// sleeps, and needs no larger stack than any thread has.
+/// The bounds of a check that takes no longer than handing it to another thread and back, which is
+/// some 50 microseconds where the thread sleeps, and needs no larger stack than any thread has.
 const BRIEF: CheckBounds = CheckBounds { work: 1_000, visits: 1_000, depth: 32 };
 /// The work of dividing two numbers of which one is a fraction.
 const FRACTION: u64 = 100;
-/// Schemas around a reference that are compared with its target in one unit of work, to see that it does not lead back.
+/// Schemas around a reference that are compared with its target in one unit of work, to see that it
+/// does not lead back.
 const COMPARED_AT_ONCE: u32 = 16;
 
 /// Why a check is not made.
@@ -67,8 +69,9 @@ enum CheckedValue<'a> {
 enum CostKind {
     /// The work of a check.
     Work,
-    /// The same, and for each keyword of a schema the weight of the value that it is applied to: what a list of errors may hold in
-    /// memory, because the validator copies the value that does not fit into an error.
+    /// The same, and for each keyword of a schema the weight of the value that it is applied to:
+    /// what a list of errors may hold in memory, because the validator copies the value that does
+    /// not fit into an error.
     Copies,
 }
 
@@ -78,7 +81,8 @@ pub(super) struct Meter<'a> {
     references: References<'a>,
     bounds: CheckBounds,
     counts: CostKind,
-    /// The work of a referenced schema (its address) on a value (its address). `None` while it is being counted.
+    /// The work of a referenced schema (its address) on a value (its address). `None` while it is
+    /// being counted.
     counted: HashMap<(usize, usize), Option<u64>>,
     weights: Weights<'a>,
     visits: u32,
@@ -92,7 +96,7 @@ impl<'a> Meter<'a> {
         Self { references, bounds: ANY, counts, counted, weights: Weights::default(), visits: 0 }
     }
 
-    /// Counts only as far as a check may cost that is made where it is asked for.
+    /// Counts only up to the cost of a check that is made on the thread of the request.
     pub(super) fn of_brief(schema: &'a Value) -> Self {
         Self { bounds: BRIEF, ..Self::new(schema) }
     }
@@ -184,7 +188,8 @@ impl<'a> Meter<'a> {
         let target = self.references.target(reference)?;
         let pair = (std::ptr::from_ref(target).addr(), instance.address());
         let counted = if let Some(counted) = self.counted.get(&pair) {
-            // How often a validator goes around a circle depends on the way in, so that no sum could be remembered.
+            // How often a validator goes around a circle depends on the way in, so that no sum
+            // could be remembered.
             counted.ok_or(TooExpensive::Circle)?
         } else {
             self.counted.insert(pair, None);
@@ -195,7 +200,8 @@ impl<'a> Meter<'a> {
         Ok(counted.saturating_add(u64::from(depth / COMPARED_AT_ONCE + 1)))
     }
 
-    /// A keyword that is no branch: what it compares, and the schemas that it applies to members or items.
+    /// A keyword that is no branch: what it compares, and the schemas that it applies to members or
+    /// items.
     fn keyword(
         &mut self,
         keyword: &str,
@@ -274,7 +280,8 @@ impl<'a> Meter<'a> {
             ("enum" | "const" | "required" | "dependentRequired", _, _) => {
                 self.weights.of(held).saturating_add(instance.text_weight())
             }
-            // Each of them reads the whole text, the last two in drafts 6 and 7. Formats are not checked.
+            // Each of them reads the whole text, the last two in drafts 6 and 7. Formats are not
+            // checked.
             ("minLength" | "maxLength" | "contentMediaType" | "contentEncoding", _, _) => instance.text_weight() + 1,
             // Few items are compared each with each, many by their hashes.
             ("uniqueItems", _, CheckedValue::Value(Value::Array(items))) => {

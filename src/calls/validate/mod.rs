@@ -1,13 +1,16 @@
 //! Whether arguments fit the schema of their tool.
 //!
-//! Schemas come from scenarios and arguments from callers, and neither is trusted. Nothing that a schema refers to is fetched, from
-//! no network and no file, and patterns run on an engine whose time is linear. Only schemas whose cost can be counted are compiled
-//! ([`compiling`]), what a check would cost is counted before it is made ([`cost`]), and checks run on threads of their own with a
-//! deadline ([`pool`]), so that none delays an answer or a stop. Only where the count says that a check takes less time than waking such
-//! a thread is it made at once, and only its success counts: whatever else comes of it is found out on a thread.
+//! Schemas come from scenarios and arguments from callers, and neither is trusted. References are
+//! never fetched, neither from the network nor from files, and patterns run on an engine whose time
+//! is linear. Only schemas whose cost can be counted are compiled ([`compiling`]), what a check
+//! would cost is counted before it is made ([`cost`]), and checks run on threads of their own with
+//! a deadline ([`pool`]), so that none delays an answer or a stop. If the count says that a check
+//! takes less time than waking such a thread, it is made at once, and only its success counts; any
+//! other result is determined on a thread.
 //!
-//! A schema that cannot be used checks nothing but that the arguments are an object: its scenario still checks them itself. A
-//! finding says so ([`unchecked`]). Formats are annotations, as in the standard.
+//! With a schema that cannot be used, the only check is that the arguments are an object; the
+//! scenario still checks them itself. A finding says so ([`unchecked`]). Formats are annotations,
+//! as in the standard.
 //!
 //! Compiled schemas are kept by the digest of their text, bounded in number and in bytes.
 
@@ -74,8 +77,8 @@ impl ArgumentValidator {
         Self { kept: Mutex::default(), pool: CheckPool::new(clock), unchecked: Mutex::default() }
     }
 
-    /// Refuses arguments that are no object or do not fit the schema of `tool`, and those that could not be checked because too many
-    /// others are.
+    /// Refuses arguments that are no object or do not fit the schema of `tool`, and those that
+    /// could not be checked because too many others are.
     pub(super) async fn check(
         &self,
         tool: &ViewTool,
@@ -94,7 +97,7 @@ impl ArgumentValidator {
             (schema, verdict)
         };
         let limits = PoolLimits { timeout: rules.check_timeout, queue: rules.check_queue };
-        // In a box, as it is rare: a call needs no room for it.
+        // Boxed, as it is rare, so that a call needs no room for it.
         let verdict = match Box::pin(self.pool.run(&tool.id.scenario, limits, work)).await {
             Ok((schema, verdict)) => {
                 self.keep(digest, schema, rules);
@@ -126,7 +129,8 @@ impl ArgumentValidator {
         }
     }
 
-    /// The tools that were called with unchecked arguments, as far as they still have the schema that was the reason.
+    /// The tools that were called with unchecked arguments, as far as they still have the schema
+    /// that was the reason.
     pub(super) fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).findings(catalog)
     }
@@ -141,7 +145,7 @@ impl ArgumentValidator {
         })
     }
 
-    /// From now on the schema is not used.
+    /// Marks a schema as unusable from now on.
     fn give_up(&self, digest: u128, reason: &str, rules: &config::CallsConfig) -> ArgumentVerdict {
         let reason: Arc<str> = reason.into();
         self.keep(digest, Arc::new(CompiledSchema::Unusable(Arc::clone(&reason))), rules);
@@ -163,8 +167,8 @@ impl SchemaCache {
         self.bytes -= before.map_or(0, |before| before.bytes);
     }
 
-    /// Keeps those that were used latest, at most so many with at most so many bytes together. Where one has to go a quarter goes, so
-    /// that sorting is rare.
+    /// Keeps those that were used latest, at most so many with at most so many bytes together.
+    /// Where one has to go a quarter goes, so that sorting is rare.
     fn bound(&mut self, most: usize, most_bytes: usize) {
         if self.by_digest.len() <= most && self.bytes <= most_bytes {
             return;
@@ -180,7 +184,8 @@ impl SchemaCache {
     }
 }
 
-/// Whether the check can be made at once, and the arguments fit. A panic of the validator is left to the thread that checks then.
+/// Whether the check can be made at once, and the arguments fit. A panic of the validator is left
+/// to the thread that checks then.
 fn plainly_fits(schema: &CompiledSchema, arguments: &JsonText) -> bool {
     catch_unwind(AssertUnwindSafe(|| schema.plainly_fits(arguments))).unwrap_or(false)
 }

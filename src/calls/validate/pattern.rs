@@ -1,22 +1,26 @@
 //! How large regular expressions become, estimated before they are compiled.
 //!
-//! Patterns run on an engine whose time is linear in the text, but a factor of that is the size of the compiled pattern, and a
-//! repetition such as `(ab){1000}` makes a short one large. Nothing is compiled here.
+//! Patterns run on an engine whose time is linear in the text, but with the size of the compiled
+//! pattern as a factor, and a repetition such as `(ab){1000}` makes a short pattern large. Patterns
+//! are never compiled here.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Size of a pattern that cannot be parsed here, though perhaps by the validator, whose syntax is that of ECMA 262.
+/// Size of a pattern that cannot be parsed here, though perhaps by the validator, whose syntax is
+/// that of ECMA 262.
 const UNKNOWN: u64 = 10_000;
 /// Bytes of one state of a compiled pattern, in round numbers.
 const STATE_BYTES: u64 = 32;
 /// Bytes that a pattern takes besides: tables that are filled while it is matched.
 const PATTERN_BYTES: u64 = 8 * 1024;
-/// Bytes of a pattern that is measured. A longer one counts as larger than any may be, because parsing it takes long by itself.
+/// Bytes of a pattern that is measured. A longer one counts as larger than any may be, because
+/// parsing it takes long by itself.
 const LONGEST: usize = 4 * 1024;
 /// States that one character is held against in one unit of work. All may be followed at once.
 const STATES_A_UNIT: u64 = 4;
-/// States of a class with characters beyond ASCII, which are sequences of bytes, besides those of its ranges.
+/// States of a class with characters beyond ASCII, which are sequences of bytes, besides those of
+/// its ranges.
 const SEQUENCES: u64 = 8;
 
 /// The number of states that a pattern compiles to, roughly.

@@ -1,11 +1,13 @@
 //! The threads on which arguments are checked, apart from those that serve.
 //!
-//! A check applies a scenario's schema to a caller's text, and once started it cannot be cancelled. So there are few threads, a
-//! bounded queue and a deadline. A check past its deadline keeps its thread, which is replaced, at most [`MAX_OVERDUE`] times, and
-//! until it ends no other check of the same scenario is run, so that one scenario cannot take every thread. A
-//! check whose caller has gone away is not started. The threads are detached: the process ends without waiting for them.
+//! A check applies a scenario's schema to a caller's text, and once started it cannot be cancelled.
+//! So there are few threads, a bounded queue and a deadline. A check past its deadline keeps its
+//! thread, which is replaced, at most [`MAX_OVERDUE`] times, and until it ends no other check of
+//! the same scenario is run, so that one scenario cannot take every thread. A check whose caller
+//! has gone away is not started. The threads are detached: the process ends without waiting for
+//! them.
 //!
-//! Knows nothing of schemas: work is a closure.
+//! Independent of schemas: the work is a closure.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -20,12 +22,15 @@ use crate::model::ScenarioName;
 use crate::runtime::Clock;
 use crate::runtime::tasks::{self, panic_text};
 
-/// Threads that may be past a deadline at once. Each keeps a core busy, so there are few; while all of them are, none is replaced.
+/// Threads that may be past a deadline at once. Each keeps a core busy, so there are few; while all
+/// of them are, none is replaced.
 const MAX_OVERDUE: usize = 2;
-/// Stack of one thread: the validator recurses with the depth of the arguments and of a schema's references.
+/// Stack of one thread: the validator recurses with the depth of the arguments and of a schema's
+/// references.
 pub(super) const STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// Runs checks on threads of its own. Dropping it ends the threads, each after the check that it runs.
+/// Runs checks on threads of its own. Dropping it ends the threads, each after the check that it
+/// runs.
 #[derive(Debug)]
 pub(super) struct CheckPool(Arc<PoolInner>);
 
@@ -49,7 +54,8 @@ pub(super) enum PoolError {
     Overdue,
     /// Another check of the same scenario is past its deadline.
     OwnerOverdue,
-    /// No thread is left: all are past their deadline, with checks of other scenarios, or the system allows no more.
+    /// No thread is left: all are past their deadline, with checks of other scenarios, or the
+    /// system allows no more.
     NoThread,
     /// It panicked, with this text.
     Panicked(String),
@@ -72,7 +78,8 @@ struct PoolState {
     started: u64,
     /// Threads that take checks from the queue.
     live: usize,
-    /// The owners of checks past their deadline, by number. A thread that comes back takes checks again if its place is free.
+    /// The owners of checks past their deadline, by number. A thread that comes back takes checks
+    /// again if its place is free.
     overdue: HashMap<u64, ScenarioName>,
     closed: bool,
 }
@@ -91,7 +98,8 @@ struct QueuedCheck {
 }
 
 impl CheckPool {
-    /// A pool of as many threads as half the cores, at least one. Threads are started with the first checks.
+    /// A pool of as many threads as half the cores, at least one. Threads are started with the
+    /// first checks.
     pub(super) fn new(clock: Clock) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self::with_threads((cores / 2).max(1), clock)
@@ -101,7 +109,8 @@ impl CheckPool {
         Self(Arc::new(PoolInner { state: Mutex::default(), changed: Condvar::new(), threads, clock }))
     }
 
-    /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not started by then never is.
+    /// Runs `work` for a tool of `owner` and gives its result. Cancel-safe: work that was not
+    /// started by then never is.
     pub(super) async fn run<T, F>(&self, owner: &ScenarioName, limits: PoolLimits, work: F) -> Result<T, PoolError>
     where
         T: Send + 'static,
@@ -117,7 +126,8 @@ impl CheckPool {
         self.0.queue(QueuedCheck { owner: owner.clone(), start, work, timeout: limits.timeout }, limits.queue)?;
         let result = match tokio::time::timeout(limits.timeout, started).await {
             Ok(Ok(())) => tokio::time::timeout(limits.timeout, finished).await.map_err(|_| PoolError::Overdue),
-            // What is taken from the queue and not started is that of an owner with one past its deadline.
+            // What is taken from the queue and not started is that of an owner with one past its
+            // deadline.
             Ok(Err(_closed)) => return Err(PoolError::OwnerOverdue),
             Err(_) => Err(PoolError::NotStarted),
         };
@@ -142,7 +152,8 @@ impl PoolInner {
 
     fn queue(self: &Arc<Self>, check: QueuedCheck, most: usize) -> Result<(), PoolError> {
         let mut state = self.state();
-        // The caller of a check that runs may have gone away, and then this is where its deadline is noticed.
+        // The caller of a check that runs may have gone away, and then this is where its deadline
+        // is noticed.
         self.replace_overdue(&mut state);
         state.queue.retain(|check| !check.start.is_closed());
         if state.queue.len() >= most {

@@ -1,6 +1,8 @@
-//! What references within one schema lead to: to a pointer or to an anchor, each found once and remembered.
+//! Resolves references within one schema, to a pointer or to an anchor. Each is resolved once and
+//! remembered.
 //!
-//! Addresses are not resolved: a schema that has embedded ones is not used (see [`super::compiling`]). Never looks outside the schema.
+//! Addresses are not resolved: a schema that has embedded ones is not used (see
+//! [`super::compiling`]). Never looks outside the schema.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +13,8 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// Schemas by the anchor that names them; `None` for a name that is given twice. Filled with the first reference to an anchor.
+    /// Schemas by the anchor that names them; `None` for a name that is given twice. Filled with
+    /// the first reference to an anchor.
     anchors: Option<HashMap<&'a str, Option<&'a Value>>>,
     /// Targets by the address of the text of the reference.
     found: HashMap<usize, &'a Value>,
@@ -23,14 +26,14 @@ pub(super) struct References<'a> {
 pub(super) struct Outside(String);
 
 impl Outside {
-    /// For this reference, which is cut.
+    /// The error for this reference, which is shortened.
     pub(super) fn new(reference: &str) -> Self {
         Self(reference.chars().take(100).collect())
     }
 }
 
 impl<'a> References<'a> {
-    /// Those of this schema.
+    /// The references of this schema.
     pub(super) fn new(root: &'a Value) -> Self {
         Self { root, anchors: None, found: HashMap::new() }
     }
@@ -66,7 +69,8 @@ impl<'a> References<'a> {
     }
 }
 
-/// Also enters values such as `default`, which hold no schemas: a name too many leads at most to a schema that is not used.
+/// Also enters values such as `default`, which hold no schemas: a name too many leads at most to a
+/// schema that is not used.
 fn index<'a>(value: &'a Value, anchors: &mut HashMap<&'a str, Option<&'a Value>>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| index(item, anchors)),

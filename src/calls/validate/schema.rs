@@ -1,7 +1,8 @@
-//! One compiled schema, and what it says of arguments.
+//! One compiled schema and the checks of arguments against it.
 //!
-//! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list of errors may cost, which the
-//! validator keeps in memory whole. Runs on the threads of [`super::pool`], but for [`CompiledSchema::plainly_fits`].
+//! What a check may cost is counted before it is made (see [`super::cost`]), and so is what a list
+//! of errors may cost, which the validator keeps in memory whole. Runs on the threads of
+//! [`super::pool`], but for [`CompiledSchema::plainly_fits`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +22,11 @@ pub const MOST_VIOLATIONS: usize = 50;
 const LONGEST_MESSAGE: usize = 300;
 /// Bytes of all messages and pointers together.
 const LONGEST_LIST: usize = 16 * 1024;
-/// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred bytes in memory.
+/// Work of a check up to which its errors are listed. Each unit may leave an error of some hundred
+/// bytes in memory.
 const MOST_EXPLAINED: u64 = 100_000;
-/// What the errors may hold of the arguments, in values and in groups of eight bytes of text. A value takes up to about 72 bytes.
+/// What the errors may hold of the arguments, in values and in groups of eight bytes of text. A
+/// value takes up to about 72 bytes.
 const MOST_COPIED: u64 = 1_000_000;
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1024 * 1024;
@@ -31,8 +34,8 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 const TABLE_BYTES: usize = 128 * 1024;
 /// Bytes of all compiled patterns of one schema.
 const ALL_PATTERN_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of the text of a schema, and of arguments, up to which they are looked at where a check is asked for: reading that much takes some
-/// ten microseconds. Nearly all are shorter.
+/// The longest text of a schema, and of arguments, in bytes, that is checked on the thread of the
+/// request: reading that much takes some ten microseconds. Nearly all are shorter.
 const BRIEF_BYTES: usize = 8 * 1024;
 /// Bytes in memory of a schema and its validator for each unit of its size (see [`compiling`]).
 const BYTES_A_UNIT: u64 = 100;
@@ -42,7 +45,8 @@ const BYTES_A_UNIT: u64 = 100;
 pub(super) enum CompiledSchema {
     /// It checks arguments.
     Usable(Box<Usable>),
-    /// It checks nothing but that the arguments are an object. The reason is a sentence's end: "its schema ...".
+    /// It only checks that the arguments are an object. The reason is a sentence's end: "its schema
+    /// ...".
     Unusable(Arc<str>),
 }
 
@@ -52,19 +56,20 @@ pub(super) struct Usable {
     source: Value,
     validator: Validator,
     bytes: usize,
-    /// Whether counting the work of a check takes no longer than its result says: the text is short, and has no patterns, which are
-    /// parsed anew whenever they are counted.
+    /// Whether counting the work of a check takes no longer than its result says: the text is
+    /// short, and has no patterns, which are parsed anew whenever they are counted.
     countable_at_once: bool,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentVerdict {
     /// The arguments fit.
     Fits,
     /// They do not: how, at most [`MOST_VIOLATIONS`] ways, and whether there are more.
     Unfit(Vec<Violation>, bool),
-    /// They were not checked. The reason is the end of a sentence about the schema: "its schema ...".
+    /// They were not checked. The reason is the end of a sentence about the schema: "its schema
+    /// ...".
     Unchecked(Arc<str>),
 }
 
@@ -110,8 +115,9 @@ impl CompiledSchema {
         }
     }
 
-    /// Whether arguments fit, as far as that can be found out on any thread: in a time that is as short as that of handing the check to
-    /// another one, and on a small stack. Otherwise `false`, which does not mean that they do not fit: [`Self::check`] finds out.
+    /// Whether arguments fit, as far as that can be found out on any thread: in a time that is as
+    /// short as that of handing the check to another one, and on a small stack. Otherwise `false`,
+    /// which does not mean that they do not fit: [`Self::check`] finds out.
     pub(super) fn plainly_fits(&self, arguments: &JsonText) -> bool {
         let Self::Usable(usable) = self else { return false };
         if !usable.countable_at_once || arguments.get().len() > BRIEF_BYTES {
@@ -139,7 +145,7 @@ impl CompiledSchema {
                 return ArgumentVerdict::Unchecked(format!("cannot be used to check such arguments: {error}").into());
             }
         };
-        // Nearly all fit, which takes no list of errors to find out.
+        // Nearly all arguments fit, and finding that out needs no list of errors.
         if usable.validator.is_valid(&arguments) {
             return ArgumentVerdict::Fits;
         }
@@ -316,7 +322,8 @@ mod tests {
         }
     }
 
-    /// Compiles a schema and checks deep arguments on a stack as large as that of the threads that check. It is freed on a smaller one.
+    /// Compiles a schema and checks deep arguments on a stack as large as that of the threads that
+    /// check. It is freed on a smaller one.
     fn compile_apart(schema: &Value) -> CompiledSchema {
         let schema = text(schema);
         let arguments = text(&(0..100).fold(json!({}), |inner, _| json!({"x": inner})));
@@ -330,7 +337,8 @@ mod tests {
         compiled.recv().unwrap()
     }
 
-    /// References to `d0` to `d{count}`, each of which holds the reference to the next one within `levels` others.
+    /// References to `d0` to `d{count}`, each of which holds the reference to the next one within
+    /// `levels` others.
     fn nested_chain(count: usize, levels: usize, nest: impl Fn(Value) -> Value) -> Value {
         let link = |n| (0..levels).fold(json!({"$ref": format!("#/$defs/d{n}")}), |inner, _| nest(inner));
         let mut defs: Map<String, Value> = (0..count).map(|n| (format!("d{n}"), link(n + 1))).collect();

@@ -1,6 +1,7 @@
 //! Tools that were called although their arguments could not be checked, for the findings.
 //!
-//! Bounded, and only told of tools that are still there with the same schema. Never decides anything.
+//! Bounded. Findings are only made for tools that still have the same schema. Never decides
+//! anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! How much there is to read in a value, and how large a pattern is: each found once and remembered.
+//! The weight of JSON values and the size of patterns: each is computed once and remembered.
 //!
-//! Knows nothing of keywords.
+//! Independent of JSON Schema keywords.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ use super::pattern;
 /// Bytes of text that weigh as much as one value.
 const TEXT_UNIT: usize = 8;
 
-/// Weights of values and sizes of patterns, remembered by their addresses. The lifetime keeps what was weighed where it is.
+/// Weights of values and sizes of patterns, remembered by their addresses. The lifetime keeps what
+/// was weighed where it is.
 #[derive(Debug, Default)]
 pub(super) struct Weights<'a> {
     known: HashMap<usize, u64>,
@@ -24,7 +25,8 @@ impl<'a> Weights<'a> {
         let address = std::ptr::from_ref(value).addr();
         match value {
             Value::String(own) => 1 + text(own),
-            // Those within them are remembered too, so that weighing every level of a nested value stays linear.
+            // Those within them are remembered too, so that weighing every level of a nested value
+            // stays linear.
             Value::Array(_) | Value::Object(_) if self.known.contains_key(&address) => self.known[&address],
             Value::Array(items) => {
                 let weight = items.iter().map(|item| self.of(item)).fold(1, u64::saturating_add);
