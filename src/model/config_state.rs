@@ -1,4 +1,4 @@
-//! Whether the configuration in force is the one that is written.
+//! Whether the active configuration is the written one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::finding::{CappedFindings, Finding, FindingCode};
 /// How a daemon that follows its configuration stands to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigState {
-    /// The file that what is in force was read from, if there was one.
+    /// The file that the active configuration was read from, if any.
     pub file: Option<Arc<str>>,
-    /// Since when that is in force.
+    /// Since when it is active.
     pub since: Timestamp,
-    /// How often another configuration was put in force since the start.
+    /// How often another configuration became active since the start.
     pub reloads: u64,
     /// The keys that the last of them changed.
     pub changed: Vec<Arc<str>>,
@@ -24,7 +24,7 @@ pub struct ConfigState {
     pub waiting: Vec<Arc<str>>,
     /// The keys that are written under an old name.
     pub renamed: Vec<RenamedKey>,
-    /// Set while what is written cannot be used.
+    /// Set while the written configuration cannot be used.
     pub refused: Option<RefusedConfig>,
 }
 
@@ -48,7 +48,7 @@ pub struct ScenarioChanges {
     pub changed: usize,
 }
 
-/// A configuration that cannot be used: the one before stays in force.
+/// A configuration that cannot be used: the previous one stays active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedConfig {
     /// Since when that is so.
@@ -57,7 +57,7 @@ pub struct RefusedConfig {
     pub problems: Vec<ConfigProblem>,
 }
 
-/// One thing that is wrong with a configuration.
+/// One error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// The place (file, line and column), the key and what is wrong.
@@ -67,7 +67,7 @@ pub struct ConfigProblem {
 }
 
 impl ConfigState {
-    /// Whether everything that is written is in force.
+    /// Whether the written configuration is active as a whole.
     pub fn is_as_written(&self) -> bool {
         self.waiting.is_empty() && self.refused.is_none()
     }
