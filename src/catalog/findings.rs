@@ -10,7 +10,7 @@ use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
 };
 
-/// The most other tools that a finding names. If there are more, its text gives their number.
+/// The most other tools that a finding names. If there are more, its text ends with `and more`.
 const NAMED_RIVALS: usize = 8;
 
 /// Every code that findings of the merge have.
@@ -217,7 +217,7 @@ fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> St
     }
 }
 
-/// The other tools that claim a text in this way, for people; empty if there are none.
+/// The other tools that claim a text in this way, for people; `None` if there are none.
 fn listing(lens: &ScopedCatalog<'_>, text: &PublishedName, kind: ClaimKind, id: &ToolId) -> Option<String> {
     let mut rivals = lens.names.rivals(text.as_str(), kind, id);
     let named: Vec<String> = rivals.by_ref().take(NAMED_RIVALS).map(ToString::to_string).collect();

@@ -16,7 +16,8 @@ const NAMED: usize = 10;
 /// The bounds of a profile that is not configured, where others are.
 static NOTHING: Profile = Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse };
 
-/// A profile that is neither configured nor named by a preference.
+/// An unknown profile: it is not configured while others are, or no profile is configured and no
+/// preference names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
     /// As the client wrote it.

@@ -54,7 +54,7 @@ impl StickyTools {
     /// take as a header.
     pub const MOST: usize = 400;
 
-    /// The text of what was written; empty for more tools than [`StickyTools::MOST`].
+    /// The text of what was written; `None` for more tools than [`StickyTools::MOST`].
     pub fn text(marks: &[ToolMark]) -> Option<String> {
         let mut text = String::with_capacity(marks.len() * DIGITS);
         for ToolMark { tool, content } in marks {
