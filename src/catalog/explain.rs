@@ -124,7 +124,7 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
 
 fn internal(tool: &ViewTool) -> ExplainStep {
     let outcome = if tool.tool.facts.internal_only {
-        "the scenario marks it as internal: LLMs never see it, programs may ask for it"
+        "the scenario marks it as internal: LLMs never see it, programs may request it"
     } else {
         "not marked as internal"
     };
@@ -141,7 +141,7 @@ pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> O
         format!("the profile may not see scenario {}", tool.id.scenario)
     } else if !bounds.allows_permission(asked) {
         let level = bounds.permission.unwrap_or_default();
-        format!("it asks the permission `{asked}`, and the profile has `{level}`")
+        format!("it requires the permission `{asked}`, and the profile has `{level}`")
     } else {
         return None;
     };

@@ -94,12 +94,12 @@ impl Catalog {
 
 /// The finding that a preference has no effect because its profile sees no tools.
 fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
-    let message = format!("the {scope} preference for {target} holds for nobody and is kept: {unknown}");
+    let message = format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
 pub(super) fn unmatched_preference(scope: &Scope, target: &PreferenceTarget) -> Finding {
-    let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
+    let message = format!("the {scope} preference for {target} has no effect: no scenario offers it now. It is kept");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 

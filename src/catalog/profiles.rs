@@ -76,6 +76,10 @@ impl fmt::Display for UnknownProfile {
         let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
         let more = if self.known.len() > NAMED { " and more" } else { "" };
         let known = known.join(", ");
-        write!(f, "no profile is called `{}`, so it sees and calls nothing; known are {known}{more}; {add}", self.name)
+        write!(
+            f,
+            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {add}",
+            self.name
+        )
     }
 }

@@ -99,7 +99,9 @@ impl<'a> ViewFilter<'a> {
         let asked = offered.facts.required_permission;
         if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(asked)) {
             let level = bounds.permission.unwrap_or_default();
-            return Some(Absence::Profile(format!("it asks the permission `{asked}`, and the profile has `{level}`")));
+            return Some(Absence::Profile(format!(
+                "it requires the permission `{asked}`, and the profile has `{level}`"
+            )));
         }
         if offered.facts.internal_only && !query.include_internal {
             return Some(Absence::Internal);
