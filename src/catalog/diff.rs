@@ -1,4 +1,4 @@
-//! What differs between two catalogs: for one asker, by published name, with the reason.
+//! Compares two catalogs: for one client, by published name, with the reason of each difference.
 //!
 //! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a
 //! query for which tools compete (by relevance or for places), whose outcome every tool takes part
@@ -15,7 +15,7 @@ use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, View, ViewQuery, Visibility};
 use crate::model::{Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool};
 
-/// The scenarios whose entries differ between two catalogs. Found once, used for every asker.
+/// The scenarios whose entries differ between two catalogs. Computed once, used for every client.
 #[derive(Debug, Clone, Default)]
 pub struct Touched(BTreeMap<ScenarioName, [Option<Arc<CatalogEntry>>; 2]>);
 
@@ -83,7 +83,7 @@ impl Catalog {
     }
 }
 
-/// What differs for the asker of `query`. `touched` is of the same two catalogs.
+/// The differences for the client of `query`. `touched` is of the same two catalogs.
 pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> CatalogDiff {
     let lenses = [ScopedCatalog::for_query(old, query), ScopedCatalog::for_query(new, query)];
     let mut found = CatalogDiff::default();
@@ -105,8 +105,7 @@ pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQ
     found
 }
 
-/// The scenarios of which something may differ for an asker without a limit; `None` when that may
-/// be all.
+/// The scenarios that may differ for a client without a limit; `None` if all may differ.
 fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
     let [old, new] = lenses;
     let mut names: BTreeSet<ScenarioName> = touched.0.keys().cloned().collect();
@@ -269,8 +268,8 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     said.join("; ")
 }
 
-/// What the merge says of everything that differs, before and now, in the global scope. What it
-/// says of the rest is the same in both, but for the names of rivals that a message mentions.
+/// The findings of the merge about all that differs, before and now, in the global scope. Those
+/// about the rest are the same in both, but for the names of rivals that a message mentions.
 pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec<Finding>; 2] {
     let of =
         |catalog: &Catalog| -> Vec<Finding> { touched.0.keys().flat_map(|name| catalog.findings_of(name)).collect() };
@@ -280,7 +279,7 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
         findings[1].extend(new.unmatched_preferences());
     } else if !touched.is_empty() {
         for (scope, target, _) in new.preferences.iter() {
-            // Whether it matches can only have changed with an entry that it speaks of.
+            // Its match can only have changed with an entry that it names.
             if touched.entries().any(|entry| speaks_of(target, entry)) {
                 for (catalog, findings) in [old, new].into_iter().zip(&mut findings) {
                     if catalog.unknown_scope(scope).is_none() && !matches(catalog, target) {

@@ -45,8 +45,8 @@ impl Catalog {
         if offers.is_empty() { self.clone() } else { self.replace(offers, &self.rules) }
     }
 
-    /// With other preferences. Only scenarios that a changed preference of the global scope speaks
-    /// of are looked at again.
+    /// With other preferences. Only scenarios that a changed preference of the global scope matches
+    /// are built again.
     pub(super) fn with_preferences(&self, preferences: Arc<PreferenceSet>) -> Self {
         let concerned = self.concerned(&preferences);
         let mut next = if concerned.is_empty() {

@@ -1,8 +1,8 @@
 //! The catalog as one scope sees it: effective settings and names with the preferences of a profile
 //! and a chat on top.
 //!
-//! A scope without preferences of its own costs nothing and shares everything. Otherwise only the
-//! tools that its preferences speak of are made anew, and only the names that its aliases touch are
+//! A scope without preferences of its own shares all data of the catalog. Otherwise only the tools
+//! that its preferences match are built again, and only the names that its aliases touch are
 //! resolved again, on a persistent copy of the claims.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) struct ScopedCatalog<'a> {
     pub(super) scope: Scope,
     /// Tools whose names differ from the global ones.
     pub(super) renamed: BTreeMap<ToolId, PublishedName>,
-    /// The scenarios that the scopes speak of by name or whose tools they rename.
+    /// The scenarios that the scopes name or whose tools they rename.
     pub(super) spoken_of: BTreeSet<ScenarioName>,
     /// Whether tools of other scenarios may differ too.
     pub(super) spans_scenarios: bool,
@@ -76,7 +76,7 @@ impl<'a> ScopedCatalog<'a> {
         !self.spans_scenarios && !self.spoken_of.contains(&entry.name)
     }
 
-    /// A tool of the catalog as this scope makes it. The same `Arc` when nothing of it differs.
+    /// A tool of the catalog as this scope makes it. The same `Arc` if the tool does not differ.
     pub(super) fn tool(&self, tool: &Arc<ViewTool>) -> Arc<ViewTool> {
         if !self.is_scoped() {
             return Arc::clone(tool);

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use super::{Catalog, RevisionHistory};
 use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, StateTransition};
 
-/// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many
-/// of them happen learns that it missed some.
+/// Changes of state that a snapshot remembers. A reader that misses more than that many changes
+/// between two snapshots learns that it missed some.
 const TURNS: usize = 4096;
 
 /// All that is published at one moment, as one value.

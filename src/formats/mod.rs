@@ -1,7 +1,7 @@
 //! The outgoing shapes of a view: one file each.
 //!
-//! A format is pure: a tool in, bytes out, and a finding for whatever it could not say. It never
-//! chooses tools; that is the view's.
+//! A format is pure: a tool in, bytes out, and a finding for each part that it could not express.
+//! It never chooses tools; the view does.
 //!
 //! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under
 //! `fixtures/expected/<format>/`. A vendor that is picky about JSON Schema is a list of [`schema`]
@@ -54,7 +54,7 @@ pub enum Loading {
 /// What marks the end of a list for a prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndMark {
-    /// Nothing does.
+    /// No mark.
     None,
     /// Members behind those of the last tool, each with a comma before it.
     InLast(&'static str),
@@ -71,7 +71,7 @@ pub struct Encoded {
     pub findings: Vec<Finding>,
 }
 
-/// What stands around the tools.
+/// The text around the tools.
 #[derive(Debug, Clone)]
 pub struct ListHead<'a> {
     /// When the revision came to be.
@@ -135,7 +135,7 @@ pub trait Format: Sync {
         false
     }
 
-    /// What stands around the tools.
+    /// The text around the tools.
     fn frame(&self, head: &ListHead<'_>) -> ListFrame;
 
     /// The whole list when it has no tools, where an empty frame would not do.
@@ -185,7 +185,7 @@ fn quarantined(tool: &ViewTool, message: impl Into<String>) -> Finding {
     Finding::new(FindingCode::ToolQuarantined, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
 }
 
-/// A finding about something of `tool` that a format could not say.
+/// A finding about a part of `tool` that a format could not express.
 fn lossy(tool: &ViewTool, message: impl Into<String>) -> Finding {
     Finding::new(FindingCode::Lossy, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
 }

@@ -1,10 +1,10 @@
 //! The native list: itself a Tool Discovery Protocol manifest, so that one daemon can be a scenario
 //! of another.
 //!
-//! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds who owns a tool
-//! and what preferences made of it, and those keys are always callsheet's own. It changes what a
-//! scenario said in one case alone: approval that a preference requires stands in the metadata too,
-//! since that is all that another daemon reads of it, and approval must not be lost on the way.
+//! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds the owner of a
+//! tool and its effective settings, and those keys are always callsheet's own. It changes the
+//! content of a scenario in one case only: approval that a preference requires stands in the
+//! metadata too, since another daemon reads only the metadata, and the approval must not be lost.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -32,7 +32,7 @@ pub struct ApprovalRequest {
     /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is
     /// for this alone.
     pub digest: Arc<str>,
-    /// Whether the tool said that it may be called again.
+    /// Whether the tool declares that a call may be repeated.
     pub idempotent: bool,
     /// When it was requested.
     pub asked_at: Timestamp,
@@ -55,7 +55,7 @@ pub struct ApprovalDecision {
     pub by: Arc<str>,
     /// When.
     pub at: Timestamp,
-    /// Why, if they said so.
+    /// The reason, if they gave one.
     pub reason: Option<Arc<str>>,
 }
 
@@ -76,7 +76,7 @@ pub struct StoredAnswer {
     pub operation: Option<Arc<str>>,
 }
 
-/// Where a call that needs an approval stands.
+/// The state of a call that needs an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApprovalState {
     /// There is no decision yet.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::finding::{CappedFindings, Finding, FindingCode};
 
-/// How a daemon that follows its configuration stands to it.
+/// The state of the configuration in a daemon that reloads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigState {
     /// The file that the active configuration was read from, if any.
@@ -53,16 +53,16 @@ pub struct ScenarioChanges {
 pub struct RefusedConfig {
     /// Since when that is so.
     pub since: Timestamp,
-    /// What is wrong: with its place and key in one line each, and what to do about it.
+    /// The errors, one line each with place and key, and how to fix them.
     pub problems: Vec<ConfigProblem>,
 }
 
 /// One error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The place (file, line and column), the key and what is wrong.
+    /// The place (file, line and column), the key and the error.
     pub message: Arc<str>,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Arc<str>,
 }
 
@@ -92,7 +92,7 @@ impl ConfigState {
 }
 
 impl RenamedKey {
-    /// What to do about it.
+    /// How to fix it.
     pub fn hint(self) -> String {
         format!("write `{}` instead: a later version will not read the old name", self.new)
     }

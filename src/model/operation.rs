@@ -27,7 +27,7 @@ pub struct Operation {
     pub behaviour: JsonText,
     /// The scenario's own id of it: a text or a number.
     pub reference: JsonText,
-    /// Where it stands.
+    /// Its state.
     pub state: OperationState,
     /// When it was started.
     pub started_at: Timestamp,
@@ -69,7 +69,7 @@ pub struct Progress {
     pub remaining: Option<Arc<str>>,
 }
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationState {
     /// At work, as far as is known.

@@ -43,7 +43,7 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// Where a scenario stands. DESIGN's table of states; each variant says what happens to its tools.
+/// The state of a scenario. Each variant says what happens to its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScenarioState {
     /// Found by an untrusted source, waiting for an operator's approval. Not published.
@@ -110,11 +110,11 @@ impl fmt::Display for ScenarioState {
 pub struct Health {
     /// The name it is filed under.
     pub name: ScenarioName,
-    /// Where it stands.
+    /// Its state.
     pub state: ScenarioState,
-    /// Why it stands there, in one sentence without a full stop.
+    /// The reason of the state, in one sentence without a full stop.
     pub reason: String,
-    /// When it came to stand there.
+    /// When it entered the state.
     pub since: Timestamp,
     /// The base address at which it is polled, masked if it holds credentials. Absent if no source
     /// lists it any more.
@@ -129,7 +129,7 @@ pub struct Health {
     /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the
     /// same.
     pub own_name: Option<String>,
-    /// The protocol it speaks, once known.
+    /// Its protocol, once known.
     pub protocol: Option<&'static str>,
     /// The protocol version as it wrote it.
     pub protocol_version: Option<String>,
@@ -197,7 +197,7 @@ pub struct StateTransition {
     pub name: ScenarioName,
     /// Where it stood before; absent when it was just heard of.
     pub from: Option<ScenarioState>,
-    /// Where it stands now; absent when it is not known any more.
+    /// Its new state; absent if the scenario is no longer known.
     pub to: Option<ScenarioState>,
     /// Why, in one sentence without a full stop.
     pub reason: String,
@@ -230,8 +230,8 @@ pub const SHOWN_TEXT: usize = 1000;
 
 /// The party that answers at an address, as far as it can be known before any request.
 ///
-/// Neither part proves anything: an identity is announced in the clear and can be copied, and an
-/// address can be given to another machine. An operator's approval is kept for both together.
+/// Neither part proves anything: an identity is announced without encryption and can be copied, and
+/// an address can be given to another machine. An operator's approval is kept for both together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PeerIdentity {
     /// The identity that it announces wherever it runs (the `id` of an mDNS announcement).
@@ -244,7 +244,7 @@ pub struct PeerIdentity {
 /// How fresh a manifest is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// When the scenario says it made it.
+    /// The time at which the scenario made it, in the scenario's words.
     pub generated_at: Option<Timestamp>,
     /// Until when its caching headers let it count as fresh.
     pub fresh_until: Timestamp,
@@ -276,9 +276,9 @@ impl PeerIdentity {
         self.origin.is_some() && self.origin == other.origin
     }
 
-    /// Whether what was agreed with this one holds for `now` too: for the same identity on the same
-    /// host, whatever its port, and without an identity for exactly the address. Never for one
-    /// whose identity went, and never where this one's address is not known.
+    /// Whether an approval of this identity is valid for `now` too: for the same identity on the
+    /// same host, whatever its port, and without an identity for exactly the address. Never if
+    /// `now` lost the identity, and never if the address of this one is unknown.
     pub fn holds_for(&self, now: &Self) -> bool {
         match (&self.identity, &now.identity) {
             (Some(own), Some(identity)) => own == identity && self.same_host(now),
