@@ -27,7 +27,7 @@ pub struct ExplainStep {
 pub struct Explanation {
     /// The tool with the settings of the client's scope.
     pub tool: Arc<ViewTool>,
-    /// Whether a list for this scope has it (before limits).
+    /// Whether a list for this scope contains it (before limits).
     pub listed: bool,
     /// Every decision, in the order it was taken. For each setting the manifest comes first, then
     /// the preferences from the widest to the narrowest.

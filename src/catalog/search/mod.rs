@@ -3,8 +3,8 @@
 //! Pure. Each entry of the catalog has a small index of its own, made once and shared between
 //! catalogs, so a change costs the work of the scenarios that changed. A search looks its words up
 //! in the index of each scenario in the view, counts how many tools have each word, and adds up
-//! what the words weigh. What is outside the view has no part in that: nobody's ranking depends on
-//! tools that he cannot see.
+//! what the words weigh. Tools outside the view are not counted: a client's ranking never depends
+//! on tools that it cannot see.
 //!
 //! [`View::rank`](super::View::rank) is for questions, [`View::palette`](super::View::palette) for
 //! names that are being typed. Never decides what is in a view, and reads no text of a tool at
