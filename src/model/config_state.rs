@@ -81,7 +81,7 @@ impl ConfigState {
         }
         for key in &self.waiting {
             let message =
-                format!("`{key}` is written otherwise, but keeps its value: it cannot be changed while running");
+                format!("`{key}` keeps its value until a restart, although the configuration has another one");
             findings.push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
         }
         for key in &self.renamed {

@@ -248,7 +248,7 @@ impl CappedFindings {
     pub fn finish(mut self) -> Vec<Finding> {
         for (code, count) in self.counts {
             if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
-                self.told.push(Finding::new(code, format!("{more} more of this kind are not told one by one")));
+                self.told.push(Finding::new(code, format!("{more} more of this kind are not listed")));
             }
         }
         self.told
