@@ -99,7 +99,7 @@ fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &Unkn
 }
 
 pub(super) fn unmatched_preference(scope: &Scope, target: &PreferenceTarget) -> Finding {
-    let message = format!("the {scope} preference for {target} has no effect: no scenario offers it now. It is kept");
+    let message = format!("the {scope} preference for {target} has no effect: no scenario offers it now; it is kept");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
