@@ -1,7 +1,7 @@
-//! Which tools claim which text, looked up by the text. A persistent map, so that each catalog shares what did not change with the one
-//! before.
+//! Which tools claim which text, looked up by the text. A persistent map, so that each catalog
+//! shares what did not change with the one before.
 //!
-//! Decides nothing: the rules are in [`super::resolve`].
+//! Makes no decisions: the rules are in [`super::resolve`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,12 +24,13 @@ impl ClaimIndex {
         self.by_text.get(&text).into_iter().flat_map(|claimants| claimants.iter().map(|(kind, id)| (*kind, id)))
     }
 
-    /// Whether anything claims a text.
+    /// Whether any tool claims a text.
     pub(super) fn has(&self, text: NameHash) -> bool {
         self.by_text.contains_key(&text)
     }
 
-    /// Takes claims back, then enters others. The claimants of a text are written anew once, however many of them change.
+    /// Takes claims back, then enters others. The claimants of a text are written anew once,
+    /// however many of them change.
     pub(super) fn change(&mut self, gone: Vec<NameClaim>, new: Vec<NameClaim>) {
         let mut changed: BTreeMap<NameHash, BTreeSet<(ClaimKind, ToolId)>> = BTreeMap::new();
         let known = |text: NameHash| self.by_text.get(&text).into_iter().flat_map(|all| all.iter().cloned()).collect();

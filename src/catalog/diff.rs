@@ -1,7 +1,8 @@
-//! What differs between two catalogs: for one asker, by published name, with the reason.
+//! Compares two catalogs: for one client, by published name, with the reason of each difference.
 //!
-//! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a query for which tools compete (by
-//! relevance or for places), whose outcome every tool takes part in, compares whole views.
+//! Pure, and as cheap as the change: entries that both catalogs share are not looked at. Only a
+//! query for which tools compete (by relevance or for places), whose outcome every tool takes part
+//! in, compares whole views.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, View, ViewQuery, Visibility};
 use crate::model::{Finding, PreferenceTarget, PublishedName, ScenarioName, Scope, Tool, ToolId, ViewTool};
 
-/// The scenarios whose entries differ between two catalogs. Found once, used for every asker.
+/// The scenarios whose entries differ between two catalogs. Computed once, used for every client.
 #[derive(Debug, Clone, Default)]
 pub struct Touched(BTreeMap<ScenarioName, [Option<Arc<CatalogEntry>>; 2]>);
 
-/// What an asker's list gained, lost and has otherwise now. Each in order of the names.
+/// What a client's list gained, lost and has changed. Each in order of the names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CatalogDiff {
     /// Tools whose published names were not in the list.
@@ -27,8 +28,9 @@ pub struct CatalogDiff {
     pub removed: Vec<ToolChange>,
     /// Published names whose tools are others, or have changed.
     pub changed: Vec<ToolChange>,
-    /// Published scenarios that changed without any of that: their own description, their categories, tools that are switched off.
-    /// Only told to askers who do not filter by category, tag or relevance.
+    /// Published scenarios that changed without any of that: their own description, their
+    /// categories, tools that are switched off. Only listed for clients that do not filter by
+    /// category, tag or relevance.
     pub scenarios: Vec<ScenarioName>,
 }
 
@@ -81,7 +83,7 @@ impl Catalog {
     }
 }
 
-/// What differs for the asker of `query`. `touched` is of the same two catalogs.
+/// The differences for the client of `query`. `touched` is of the same two catalogs.
 pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQuery) -> CatalogDiff {
     let lenses = [ScopedCatalog::for_query(old, query), ScopedCatalog::for_query(new, query)];
     let mut found = CatalogDiff::default();
@@ -103,7 +105,7 @@ pub fn difference(old: &Catalog, new: &Catalog, touched: &Touched, query: &ViewQ
     found
 }
 
-/// The scenarios of which something may differ for an asker without a limit; `None` when that may be all.
+/// The scenarios that may differ for a client without a limit; `None` if all may differ.
 fn concerned(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery) -> Option<BTreeSet<ScenarioName>> {
     let [old, new] = lenses;
     let mut names: BTreeSet<ScenarioName> = touched.0.keys().cloned().collect();
@@ -176,7 +178,7 @@ fn rest(lenses: &[ScopedCatalog<'_>; 2], touched: &Touched, query: &ViewQuery, f
     found.scenarios = told;
 }
 
-/// How the same reason is told of now and of before.
+/// The texts of one reason, for the present and for the past.
 struct Words {
     unknown: &'static str,
     not_offered: &'static str,
@@ -201,7 +203,7 @@ const WORDS_BEFORE: Words = Words {
     before: "before: ",
 };
 
-/// Why a tool is not in the list of a catalog that an asker sees through `lens`.
+/// Why a tool is not in the list of a catalog that a client sees through `lens`.
 fn absence(lens: &ScopedCatalog<'_>, query: &ViewQuery, tool: &ViewTool, words: &Words) -> String {
     let Some(entry) = lens.catalog.entry(&tool.id.scenario) else { return words.unknown.to_owned() };
     if let Visibility::Withdrawn(reason) | Visibility::Hidden(reason) = &entry.visibility {
@@ -266,8 +268,8 @@ fn what_changed(was: &ViewTool, is: &ViewTool) -> String {
     said.join("; ")
 }
 
-/// What the merge says of everything that differs, before and now, in the global scope. What it says of the rest is the same in both,
-/// but for the names of rivals that a message mentions.
+/// The findings of the merge about all that differs, before and now, in the global scope. Those
+/// about the rest are the same in both, but for the names of rivals that a message mentions.
 pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec<Finding>; 2] {
     let of =
         |catalog: &Catalog| -> Vec<Finding> { touched.0.keys().flat_map(|name| catalog.findings_of(name)).collect() };
@@ -277,7 +279,7 @@ pub fn findings_between(old: &Catalog, new: &Catalog, touched: &Touched) -> [Vec
         findings[1].extend(new.unmatched_preferences());
     } else if !touched.is_empty() {
         for (scope, target, _) in new.preferences.iter() {
-            // Whether it matches can only have changed with an entry that it speaks of.
+            // Its match can only have changed with an entry that it names.
             if touched.entries().any(|entry| speaks_of(target, entry)) {
                 for (catalog, findings) in [old, new].into_iter().zip(&mut findings) {
                     if catalog.unknown_scope(scope).is_none() && !matches(catalog, target) {

@@ -1,6 +1,7 @@
-//! One scenario's entry: its offer, with what preferences and the claims on names make of each tool.
+//! One scenario's entry: its offer, and each tool with the settings and the name that result for
+//! it.
 //!
-//! Never looks at other entries: the claims say all that matters of them.
+//! Never reads other entries: the claims hold all that matters of them.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -43,7 +44,8 @@ impl Offer {
 }
 
 impl CatalogEntry {
-    /// The entry of an offer whose claims are already among `names`. Tools of `known` have the names they have there.
+    /// The entry of an offer whose claims are already among `names`. Tools of `known` have the
+    /// names they have there.
     pub(super) fn admit(
         scenario: ScenarioName,
         offer: Offer,
@@ -70,7 +72,8 @@ impl CatalogEntry {
         Self::from_tools(scenario, offer, tools)
     }
 
-    /// The same scenario with other names for some of its tools; `None` when all of them have these names already.
+    /// The same scenario with other names for some of its tools; `None` when all of them have these
+    /// names already.
     pub(super) fn renamed(&self, names: &[(Arc<str>, PublishedName)]) -> Option<Self> {
         let mut tools = self.tools.to_vec();
         let mut changed = false;
@@ -131,8 +134,9 @@ impl CatalogEntry {
         self.tools.binary_search_by(|tool| tool.id.tool.as_ref().cmp(name)).ok()
     }
 
-    /// What its author got wrong without being refused: warnings and errors of [`crate::lint`], with pointers in the protocol's own
-    /// spelling. Found out when first asked for, since a sweep of a whole fleet need not wait for it.
+    /// Mistakes of the author that did not lead to a refusal: warnings and errors of
+    /// [`crate::lint`], with pointers in the protocol's own spelling. Computed at first use, since
+    /// a sweep of a whole fleet need not wait for it.
     pub fn lint(&self) -> &[Finding] {
         self.linted.0.get_or_init(|| {
             let findings = lint::check_manifest(&self.manifest).into_iter();
@@ -147,7 +151,7 @@ impl CatalogEntry {
     }
 }
 
-/// Equal entries show alike in every list.
+/// Equal entries look equal in every list.
 impl PartialEq for CatalogEntry {
     fn eq(&self, other: &Self) -> bool {
         self.digest == other.digest && self.visibility == other.visibility
@@ -165,7 +169,8 @@ fn identity(scenario: &ScenarioName, tool: &Tool) -> ToolId {
     ToolId::new(scenario.clone(), Arc::clone(&tool.name))
 }
 
-/// The definitions are covered by the manifest's own digest; the rest is what the merge adds to them.
+/// The definitions are covered by the manifest's own digest; the rest is what the merge adds to
+/// them.
 fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Digest {
     let mut content = ContentHasher::default();
     content.word(name.as_str());
@@ -182,7 +187,8 @@ fn digest(name: &ScenarioName, manifest: Digest, tools: &[Arc<ViewTool>]) -> Dig
     Digest(content.hash.digest128())
 }
 
-/// Content on its way into a digest: each text ends with a byte that no UTF-8 text has, so that texts cannot run together.
+/// Content on its way into a digest: each text ends with a byte that no UTF-8 text has, so that
+/// texts cannot run together.
 #[derive(Default)]
 pub(super) struct ContentHasher {
     pub(super) hash: Xxh3,
@@ -193,7 +199,7 @@ impl ContentHasher {
         self.hash.update(bytes);
     }
 
-    /// A text as it stands.
+    /// An unchanged text.
     fn word(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.bytes(&[0xff]);

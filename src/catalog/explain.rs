@@ -9,37 +9,39 @@ use super::scoped_catalog::ScopedCatalog;
 use super::{Catalog, CatalogEntry, NamingStyle, ViewQuery, Visibility};
 use crate::model::{Finding, Settings, ViewTool};
 
-/// One decision about a tool, for `explain`: what was looked at, what came of it.
+/// One decision about a tool, for `explain`: the topic, the outcome and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplainStep {
-    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`, `name`, `alias`, `priority`,
-    /// `pinned`.
+    /// What was decided: `offered`, `standing`, `enabled`, `approval`, `internal`, `profile`,
+    /// `name`, `alias`, `priority`, `pinned`.
     pub subject: &'static str,
     /// The outcome and its reason, for people.
     pub outcome: String,
-    /// Where it came from, as [`crate::model::Provenance`] writes it; `catalog` for what the merge itself decided.
+    /// Where it came from, as [`crate::model::Provenance`] writes it; `catalog` for decisions of
+    /// the merge itself.
     pub source: String,
 }
 
 /// Why a tool is or is not in the list.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// The tool as the asker's scope makes it.
+    /// The tool with the settings of the client's scope.
     pub tool: Arc<ViewTool>,
-    /// Whether a list for this scope has it (before limits).
+    /// Whether a list for this scope contains it (before limits).
     pub listed: bool,
-    /// Every decision, in the order it was taken. For each setting the manifest speaks first, then the preferences from the widest
-    /// to the narrowest.
+    /// Every decision, in the order it was taken. For each setting the manifest comes first, then
+    /// the preferences from the widest to the narrowest.
     pub steps: Vec<ExplainStep>,
-    /// What findings say of it, and of its whole scenario's standing.
+    /// The findings about the tool and about the visibility of its scenario.
     pub findings: Vec<Finding>,
 }
 
 const MANIFEST: &str = "manifest";
 const CATALOG: &str = "catalog";
 
-/// Explains one tool in the scope of `query`, as `catalog` has it (by its identity). A tool that the catalog does not have is
-/// explained as no longer offered. The filters and limits of `query` do not matter.
+/// Explains one tool in the scope of `query`, as `catalog` has it (by its identity). A tool that
+/// the catalog does not have is explained as no longer offered. The filters and limits of `query`
+/// do not matter.
 pub fn explain(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Explanation {
     let lens = ScopedCatalog::for_query(catalog, query);
     let offered = catalog.entry(&tool.id.scenario).and_then(|entry| Some((entry, entry.tool(&tool.id.tool)?)));
@@ -110,7 +112,7 @@ fn priority(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     voices(lens, tool, "priority", "0 when nothing is set", said, winner)
 }
 
-/// Only told when a preference speaks of it: the manifest cannot.
+/// Only listed if a preference sets it: a manifest has no such setting.
 fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
     let said = |settings: &Settings| settings.pinned.map(|on| if on { "pinned" } else { "not pinned" }.to_owned());
     let winner = lens.rules.choices(&tool.id, &tool.tool).pinned.map(|choice| choice.rule);
@@ -122,14 +124,14 @@ fn pinned(lens: &ScopedCatalog<'_>, tool: &ViewTool) -> Vec<ExplainStep> {
 
 fn internal(tool: &ViewTool) -> ExplainStep {
     let outcome = if tool.tool.facts.internal_only {
-        "the scenario marks it as internal: LLMs never see it, programs may ask for it"
+        "the scenario marks it as internal: LLMs never see it, programs may request it"
     } else {
         "not marked as internal"
     };
     step("internal", outcome, MANIFEST)
 }
 
-/// Why the bounds of the asker's profile keep a tool from it, if they do.
+/// Why the bounds of the client's profile exclude a tool, if they do.
 pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Option<ExplainStep> {
     let bounds = catalog.bounds(query)?;
     let asked = tool.tool.facts.required_permission;
@@ -139,14 +141,15 @@ pub fn out_of_bounds(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> O
         format!("the profile may not see scenario {}", tool.id.scenario)
     } else if !bounds.allows_permission(asked) {
         let level = bounds.permission.unwrap_or_default();
-        format!("it asks the permission `{asked}`, and the profile has `{level}`")
+        format!("it requires the permission `{asked}`, and the profile has `{level}`")
     } else {
         return None;
     };
     Some(step("profile", outcome, format!("profile:{}", query.profile.as_deref().unwrap_or_default())))
 }
 
-/// The manifest's word on a setting, then every preference that spoke, and which of all of them holds.
+/// The manifest's value of a setting, then every preference that sets it, and which of them is
+/// active.
 fn voices(
     lens: &ScopedCatalog<'_>,
     tool: &ViewTool,

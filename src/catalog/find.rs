@@ -19,17 +19,20 @@ pub enum NameLookup {
 }
 
 impl Catalog {
-    /// Looks a tool up by identity, published name, or (when only one has it) original name. A published name goes before original
-    /// ones. Of several tools with an original name like `module.tool` the one of the scenario `module` is meant: what stands before the
-    /// first dot says whose it is. The tools of hidden scenarios are found by identity only, and an identity is never taken for a bare name with a slash
-    /// in it: that could answer with a tool of another scenario than the one asked for.
+    /// Looks a tool up by identity, published name, or (when only one has it) original name. A
+    /// published name goes before original ones. Of several tools with an original name like
+    /// `module.tool` the one of the scenario `module` is meant: the text before the first dot names
+    /// the scenario. The tools of hidden scenarios are found by identity only, and an identity is
+    /// never taken for a bare name with a slash in it: that could return a tool of another scenario
+    /// than the requested one.
     pub fn find(&self, name: &NameRef) -> NameLookup {
         ScopedCatalog::global(self).find(name)
     }
 }
 
-/// Looks a tool up as the scope of `query` names it: identity, published name in that scope, or an original name that only one has.
-/// The filters and limits of `query` do not matter. The rules are those of [`Catalog::find`].
+/// Looks a tool up by its names in the scope of `query`: identity, published name in that scope, or
+/// an original name that only one has. The filters and limits of `query` do not matter. The rules
+/// are those of [`Catalog::find`].
 pub fn find_in_scope(catalog: &Catalog, query: &ViewQuery, name: &NameRef) -> NameLookup {
     ScopedCatalog::for_query(catalog, query).find(name)
 }
@@ -43,7 +46,7 @@ impl ScopedCatalog<'_> {
     }
 
     fn find_bare(&self, text: &str) -> NameLookup {
-        // Nearly everybody writes a published name, which is one tool's.
+        // Most clients send a published name, which belongs to exactly one tool.
         let known = self.names.claimants(text).filter_map(|id| self.catalog.tool(id));
         if let Some(published) = known.map(|tool| self.tool(tool)).find(|tool| tool.name.as_str() == text) {
             return NameLookup::One(published);

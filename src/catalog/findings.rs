@@ -1,5 +1,5 @@
-//! Findings of the merge: told when somebody asks, from what the catalog holds, so that a crowd of colliding tools costs nothing
-//! while nobody looks.
+//! Findings of the merge. They are made at each request from the content of the catalog, so that
+//! many colliding tools cost no work without a request.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::model::{
     Finding, FindingCode, PreferenceTarget, Provenance, PublishedName, ScenarioName, Scope, ToolId, ViewTool,
 };
 
-/// A finding names so many other tools; if there are more, it says so.
+/// The most other tools that a finding names. If there are more, its text ends with `and more`.
 const NAMED_RIVALS: usize = 8;
 
-/// Every code that the merge tells.
+/// Every code that findings of the merge have.
 const OF_MERGE: [FindingCode; 8] = [
     FindingCode::NameCollision,
     FindingCode::NameRepaired,
@@ -26,13 +26,14 @@ const OF_MERGE: [FindingCode; 8] = [
 ];
 
 impl Catalog {
-    /// Every finding of the merge in the global scope, in order, with those of preferences of any scope that match nothing.
+    /// Every finding of the merge in the global scope, in order, with those about preferences of
+    /// any scope that match no target.
     pub fn findings(&self) -> Vec<Finding> {
         self.findings_where(None, |_| true)
     }
 
-    /// Those of them that are about `scenario` (or all) and have a code that is wanted. What is not wanted is, as far as that can be
-    /// known, not even made.
+    /// Those of them that are about `scenario` (or all) and have a code that is wanted. What is not
+    /// wanted is, as far as that can be known, not even made.
     pub fn findings_where(
         &self,
         scenario: Option<&ScenarioName>,
@@ -91,14 +92,14 @@ impl Catalog {
     }
 }
 
-/// That a preference holds for nobody, since its profile sees nothing.
+/// The finding that a preference has no effect because its profile sees no tools.
 fn preference_of_nobody(scope: &Scope, target: &PreferenceTarget, unknown: &UnknownProfile) -> Finding {
-    let message = format!("the {scope} preference for {target} holds for nobody and is kept: {unknown}");
+    let message = format!("the {scope} preference for {target} has no effect but is kept: {unknown}");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
 pub(super) fn unmatched_preference(scope: &Scope, target: &PreferenceTarget) -> Finding {
-    let message = format!("the {scope} preference for {target} matches nothing that is offered now; it is kept");
+    let message = format!("the {scope} preference for {target} has no effect: no scenario offers it now; it is kept");
     about(Finding::new(FindingCode::PreferenceUnmatched, message), target)
 }
 
@@ -118,7 +119,8 @@ fn of_entry(lens: &ScopedCatalog<'_>, entry: &CatalogEntry, findings: &mut Vec<F
     }
 }
 
-/// That the tools of an entry are not in the list, and why; nothing for a published one and one that offers nothing.
+/// The finding that the tools of an entry are not in the list, and why. `None` for a published
+/// entry and for one without tools.
 pub(super) fn of_standing(entry: &CatalogEntry) -> Option<Finding> {
     let count = entry.tools.len();
     let tools = if count == 1 { "its tool is".to_owned() } else { format!("its {count} tools are") };
@@ -215,7 +217,7 @@ fn obstacle(lens: &ScopedCatalog<'_>, id: &ToolId, wanted: &PublishedName) -> St
     }
 }
 
-/// The other tools that claim a text in this way, for people; nothing when there are none.
+/// The other tools that claim a text in this way, for people; `None` if there are none.
 fn listing(lens: &ScopedCatalog<'_>, text: &PublishedName, kind: ClaimKind, id: &ToolId) -> Option<String> {
     let mut rivals = lens.names.rivals(text.as_str(), kind, id);
     let named: Vec<String> = rivals.by_ref().take(NAMED_RIVALS).map(ToString::to_string).collect();

@@ -1,7 +1,9 @@
-//! The one step that makes a catalog from another: some offers replaced, the tools of others renamed where that concerns them.
+//! The one step that makes a catalog from another: some offers replaced, the tools of others
+//! renamed where that concerns them.
 //!
-//! A full build is this step applied to an empty catalog, so both ways run the same code. Its work is that of the replaced offers
-//! and of those entries that have a tool whose name changes; every other entry stays the same `Arc`.
+//! A full build is this step applied to an empty catalog, so both ways run the same code. Its work
+//! is that of the replaced offers and of those entries that have a tool whose name changes; every
+//! other entry stays the same `Arc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +35,7 @@ impl Catalog {
         self.replace(offers.into_iter().map(|(name, offer)| (name, Some(offer))).collect(), &self.rules)
     }
 
-    /// With offers put, replaced or taken away. One that is equal to the one in force changes nothing.
+    /// With offers put, replaced or taken away. An offer that equals the active one has no effect.
     pub(super) fn with_changed(&self, mut offers: Offers) -> Self {
         offers.retain(|name, offer| match (offer, self.entries.get(name)) {
             (None, None) => false,
@@ -43,7 +45,8 @@ impl Catalog {
         if offers.is_empty() { self.clone() } else { self.replace(offers, &self.rules) }
     }
 
-    /// With other preferences. Only scenarios that a changed preference of the global scope speaks of are looked at again.
+    /// With other preferences. Only scenarios that a changed preference of the global scope matches
+    /// are built again.
     pub(super) fn with_preferences(&self, preferences: Arc<PreferenceSet>) -> Self {
         let concerned = self.concerned(&preferences);
         let mut next = if concerned.is_empty() {
@@ -58,7 +61,8 @@ impl Catalog {
         next
     }
 
-    /// With every tool named by another style, and so built anew; entries that come out the same are shared.
+    /// With every tool named by another style, and so built anew; entries that come out the same
+    /// are shared.
     pub(super) fn with_naming(&self, naming: NamingStyle) -> Self {
         let offers = self.entries.values().map(|entry| (entry.name.clone(), entry.offer())).collect();
         let mut next =
@@ -116,7 +120,8 @@ impl Catalog {
         next
     }
 
-    /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose claims changed.
+    /// Exchanges the claims of the old offers for those of the new ones; answers the texts whose
+    /// claims changed.
     fn claim_again(&mut self, before: &Self, offers: &Offers) -> BTreeSet<NameHash> {
         let (mut touched, mut removed, mut added) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (name, offer) in offers {
@@ -135,7 +140,8 @@ impl Catalog {
             removed.extend(gone);
             touched.extend(removed[gone_before..].iter().map(|claim: &NameClaim| claim.text));
             for claim in new.into_iter().filter(|claim| !kept(&old, claim)) {
-                // Where nobody claimed a text, only these offers do now, and they are named anew anyway.
+                // A text without earlier claims is claimed by these offers only, and they are named
+                // again anyway.
                 if before.names.is_claimed(claim.text) {
                     touched.insert(claim.text);
                 }
@@ -181,8 +187,8 @@ impl Catalog {
 }
 
 impl CatalogEntry {
-    /// What it adds to the content of its catalog: the digest, which covers its name, of what is published. The reasons of withdrawals
-    /// and everything about health stay out of it.
+    /// What it adds to the content of its catalog: the digest, which covers its name, of what is
+    /// published. The reasons of withdrawals and everything about health stay out of it.
     fn share(&self) -> u128 {
         if self.is_published() { self.digest.0 } else { 0 }
     }
@@ -202,7 +208,8 @@ impl CatalogEntry {
     }
 }
 
-/// The tools whose names the contests on these texts decided before or decide after, where the outcome differs.
+/// The tools whose names the contests on these texts decided before or decide after, where the
+/// outcome differs.
 pub(super) fn concerned_tools(
     before: &NameResolver,
     after: &NameResolver,

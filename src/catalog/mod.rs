@@ -1,8 +1,9 @@
 //! The merge: offers and preferences in, one immutable catalog out.
 //!
-//! Pure, total and ordered: no IO, no clock, no failure. Every tool that is not in the list has a finding that says why. The
-//! incremental path ([`Catalog::with`]) and the full rebuild ([`build`]) give equal catalogs. The health of scenarios never enters
-//! the revision, except that a withdrawn scenario's tools are not in the list.
+//! Pure, total and ordered: no IO, no clock, no failure. Every tool that is not in the list has a
+//! finding that says why. The incremental path ([`Catalog::with`]) and the full rebuild ([`build`])
+//! give equal catalogs. The health of scenarios never enters the revision, except that a withdrawn
+//! scenario's tools are not in the list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,16 +42,17 @@ pub use view::{
     Absence, Defer, Estimator, Generic, LeftOut, Part, Pick, StickyTools, ToolMark, View, ViewNote, ViewQuery, Why,
 };
 
-/// Everything a catalog is made of.
+/// The inputs of a catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// What each scenario offers.
     pub offers: BTreeMap<ScenarioName, Offer>,
-    /// What users and operators want.
+    /// The preferences of users and operators.
     pub preferences: Arc<PreferenceSet>,
     /// How tools are named.
     pub naming: NamingStyle,
-    /// What profiles may see at all, by name. Where there are any, a profile that is not here may see nothing.
+    /// The bounds of profiles, by name. If there are any, a profile that is not here may see no
+    /// tools.
     pub profiles: Arc<BTreeMap<String, Profile>>,
 }
 
@@ -68,8 +70,9 @@ pub struct Offer {
 pub enum Visibility {
     /// They are.
     Published,
-    /// They are not, but they keep their names (`down`, `incompatible` past its cap): a failing scenario must not rename the tools of
-    /// the others. The text says why, in one sentence without a full stop.
+    /// They are not, but they keep their names (`down`, `incompatible` past its cap): a failing
+    /// scenario must not rename the tools of the others. The text says why, in one sentence without
+    /// a full stop.
     Withdrawn(String),
     /// They are not, and they neither show nor collide (`pending`, `blocked`).
     Hidden(String),
@@ -90,47 +93,51 @@ pub enum NamingStyle {
 pub enum Change {
     /// A scenario's offer is new, changed, or gone.
     Offer(ScenarioName, Option<Offer>),
-    /// Several offers are. In a catalog of 20,000 tools, 50 of them at once take a quarter of the time that they take one by one: what
-    /// the catalog shares with its predecessor is copied once.
+    /// Several offers are. In a catalog of 20,000 tools, 50 of them at once take a quarter of the
+    /// time that they take one by one: what the catalog shares with its predecessor is copied once.
     Offers(BTreeMap<ScenarioName, Option<Offer>>),
     /// The preferences changed.
     Preferences(Arc<PreferenceSet>),
-    /// Tools are named otherwise from now on: everything is named anew.
+    /// The naming style changes: all tools are named again.
     Naming(NamingStyle),
-    /// Profiles may see other things.
+    /// The bounds of profiles change.
     Profiles(Arc<BTreeMap<String, Profile>>),
 }
 
-/// Identity of a catalog's content: equal contents have equal revisions, also across restarts. Written as 16 hexadecimal digits.
+/// Identity of a catalog's content: equal contents have equal revisions, also across restarts.
+/// Written as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Revision(pub u64);
 
 /// The merged, immutable result. Cheap to clone: the parts are shared.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    /// The sum of what the entries add to it, so that one change costs the same however many there are.
+    /// The sum of what the entries add to it, so that one change costs the same however many there
+    /// are.
     content: u128,
     entries: OrdMap<ScenarioName, Arc<CatalogEntry>>,
     names: resolve::NameResolver,
     preferences: Arc<PreferenceSet>,
-    /// The global scope of `preferences`, ready to be asked.
+    /// The global scope of `preferences`, prepared for lookups.
     rules: Arc<prefer::RuleStack>,
     profiles: Arc<BTreeMap<String, Profile>>,
 }
 
-/// One scenario within the catalog. What was decided about its tools is told by [`Catalog::findings_of`].
+/// One scenario within the catalog. [`Catalog::findings_of`] returns the decisions about its tools.
 #[derive(Debug)]
 pub struct CatalogEntry {
     /// The name it is filed under.
     pub name: ScenarioName,
-    /// What it offers. Its `generated_at` may be that of an earlier, otherwise equal answer: an equal offer changes nothing.
+    /// What it offers. Its `generated_at` may be that of an earlier, otherwise equal answer: an
+    /// equal offer changes nothing.
     pub manifest: Arc<Manifest>,
     /// Whether its tools are in the list.
     pub visibility: Visibility,
-    /// Its tools in the global scope, enabled or not, sorted by original name. Those of a hidden scenario have no published name;
-    /// their qualified one stands in for it.
+    /// Its tools in the global scope, enabled or not, sorted by original name. Those of a hidden
+    /// scenario have no published name; their qualified one stands in for it.
     pub tools: Arc<[Arc<ViewTool>]>,
-    /// Those of `tools` that are enabled and not internal: what a plain list has of it when it is published.
+    /// Those of `tools` that are enabled and not internal: what a plain list has of it when it is
+    /// published.
     pub listed: Arc<[Arc<ViewTool>]>,
     /// Over everything of it that shows in a list: names, effective settings, definitions.
     pub digest: Digest,
@@ -140,11 +147,11 @@ pub struct CatalogEntry {
     pub indexed: search::Indexed,
 }
 
-/// What [`CatalogEntry::lint`] found, once it was asked.
+/// The result of [`CatalogEntry::lint`], after its first use.
 #[derive(Debug, Default)]
 pub struct Linted(OnceLock<Vec<Finding>>);
 
-/// Builds a catalog from everything.
+/// Builds a catalog from all inputs.
 pub fn build(inputs: &Inputs) -> Catalog {
     Catalog::empty(Arc::clone(&inputs.preferences), inputs.naming, Arc::clone(&inputs.profiles))
         .with_offers(inputs.offers.clone())
@@ -163,7 +170,8 @@ impl Catalog {
         }
     }
 
-    /// Identity of the content in the global scope; see [`Catalog::revision_for`] for views of other scopes.
+    /// Identity of the content in the global scope; see [`Catalog::revision_for`] for views of
+    /// other scopes.
     pub fn revision(&self) -> Revision {
         Revision(xxh3_64(&self.content.to_le_bytes()))
     }

@@ -4,7 +4,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::model::ToolId;
 
-/// A text that is claimed, as its 128-bit digest: two words, since the texts would cost more memory than the claims.
+/// A text that is claimed, as its 128-bit digest: two words, since the texts would cost more memory
+/// than the claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NameHash([u64; 2]);
 

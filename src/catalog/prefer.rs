@@ -1,11 +1,13 @@
-//! What preferences make of a tool, setting by setting.
+//! Applies preferences to a tool, setting by setting.
 //!
 //! The order of precedence, for each setting on its own:
 //!
 //! 1. the narrower scope: chat, then profile, then global, then the manifest's default;
-//! 2. within a scope the narrower target: tool, then tag, then category, then scenario (an alias only from a tool target);
-//! 3. several tags of one tool that disagree within a scope: the safer value, which is `enabled = false`, `approval = require`, the
-//!    lowest priority and `pinned = false`; tags that agree: the first of them bytewise is named as the source.
+//! 2. within a scope the narrower target: tool, then tag, then category, then scenario (an alias
+//!    only from a tool target);
+//! 3. several tags of one tool that disagree within a scope: the safer value, which is
+//!    `enabled = false`, `approval = require`, the lowest priority and `pinned = false`; tags that
+//!    agree: the first of them bytewise is named as the source.
 //!
 //! Never looks at names or at whether a scenario is published.
 
@@ -17,7 +19,7 @@ use crate::model::{
     Settings, Tool, ToolId,
 };
 
-/// One preference, ready to be shared as a provenance.
+/// One preference. It is shared as the provenance of a value.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Where it stands.
@@ -35,7 +37,7 @@ pub(super) struct RuleLayer {
     tools: BTreeMap<ToolId, Rule>,
 }
 
-/// The scopes that hold for an asker, narrowest first.
+/// The scopes that apply to a client, narrowest first.
 #[derive(Debug, Default)]
 pub(super) struct RuleStack {
     pub(super) layers: Vec<Arc<RuleLayer>>,
@@ -48,9 +50,9 @@ pub(super) type Rank = usize;
 #[derive(Debug)]
 pub(super) struct WinningRule<'a, T> {
     rank: Rank,
-    /// The value in force.
+    /// The active value.
     pub(super) value: T,
-    /// Who set it.
+    /// The source of the value.
     pub(super) rule: &'a Rule,
 }
 
@@ -79,7 +81,7 @@ impl RuleLayer {
         layer
     }
 
-    /// Whether it says nothing.
+    /// Whether the layer has no rules.
     pub(super) fn is_empty(&self) -> bool {
         self.rules().next().is_none()
     }
@@ -90,22 +92,22 @@ impl RuleLayer {
         wide.chain(self.tags.values()).chain(self.tools.values())
     }
 
-    /// Whether it may speak of tools of any scenario.
+    /// Whether a rule may match tools of any scenario.
     pub(super) fn spans_scenarios(&self) -> bool {
         !(self.categories.is_empty() && self.tags.is_empty())
     }
 
-    /// The scenarios that it speaks of by name.
+    /// The scenarios that rules name.
     pub(super) fn scenarios(&self) -> impl Iterator<Item = &ScenarioName> {
         self.scenarios.keys().chain(self.tools.keys().map(|id| &id.scenario))
     }
 
-    /// The tools that it gives an alias.
+    /// The tools to which the layer gives an alias.
     pub(super) fn aliased(&self) -> impl Iterator<Item = &ToolId> {
         self.tools.iter().filter(|(_, rule)| rule.settings.alias.is_some()).map(|(id, _)| id)
     }
 
-    /// The rules that speak of a tool, narrowest first, with their rank within the layer (0 to 3).
+    /// The rules that match a tool, narrowest first, with their rank within the layer (0 to 3).
     fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let tags = tool.facts.tags.iter().filter_map(|tag| self.tags.get(tag.as_ref()));
         let category = tool.category.as_deref().and_then(|category| self.categories.get(category));
@@ -121,18 +123,19 @@ impl RuleStack {
         Self { layers: vec![Arc::new(RuleLayer::for_scope(preferences, &Scope::Global))] }
     }
 
-    /// Every rule that speaks of a tool, narrowest first.
+    /// Every rule that matches a tool, narrowest first.
     pub(super) fn voices<'a>(&'a self, id: &ToolId, tool: &Tool) -> impl Iterator<Item = (Rank, &'a Rule)> {
         let layers = self.layers.iter().enumerate();
         layers.flat_map(move |(depth, layer)| layer.voices(id, tool).map(move |(rank, rule)| (depth * 4 + rank, rule)))
     }
 
-    /// Who decides each setting of a tool.
+    /// The rules that decide each setting of a tool.
     pub(super) fn choices<'a>(&'a self, id: &ToolId, tool: &Tool) -> WinningRules<'a> {
         let mut choices = WinningRules { enabled: None, approval: None, priority: None, pinned: None };
         for (rank, rule) in self.voices(id, tool) {
             let Settings { enabled, approval, priority, pinned, .. } = rule.settings;
-            // `false` and `Require` come first in their orders, so everywhere the smaller value is the safer one.
+            // `false` and `Require` come first in their orders, so everywhere the smaller value is
+            // the safer one.
             consider(&mut choices.enabled, rank, enabled, rule);
             consider(&mut choices.approval, rank, approval, rule);
             consider(&mut choices.priority, rank, priority, rule);
@@ -141,7 +144,7 @@ impl RuleStack {
         choices
     }
 
-    /// What is in force for a tool.
+    /// The active settings of a tool.
     pub(super) fn effective(&self, id: &ToolId, tool: &Tool) -> Effective {
         let choices = self.choices(id, tool);
         Effective {
@@ -157,7 +160,7 @@ impl RuleStack {
         }
     }
 
-    /// The alias in force for a tool, and who gave it.
+    /// The active alias of a tool, and its source.
     pub(super) fn alias(&self, id: &ToolId) -> Option<(&PublishedName, &Rule)> {
         self.layers.iter().find_map(|layer| {
             let rule = layer.tools.get(id)?;
@@ -166,7 +169,7 @@ impl RuleStack {
     }
 }
 
-/// Lets a rule speak for one setting; see the module's head for who wins.
+/// Applies a rule to one setting. The module's head has the order of precedence.
 fn consider<'a, T: Copy + Ord>(best: &mut Option<WinningRule<'a, T>>, rank: Rank, value: Option<T>, rule: &'a Rule) {
     let Some(value) = value else { return };
     let key = |rank: Rank, value: T, rule: &'a Rule| (rank, value, &rule.place.1);

@@ -1,7 +1,8 @@
-//! What an asker's profile may see at all, and profiles that nobody configured.
+//! The bounds of a client's profile, and profiles that are not configured.
 //!
-//! Without `[[profiles]]` a profile is a scope of preferences, and whatever is written there bounds nothing. As soon as there is one,
-//! profiles are bounds, and a slip in a name must not lift them: a profile that is not configured sees and calls nothing.
+//! Without `[[profiles]]` a profile is a scope of preferences, and has no bounds. As soon as there
+//! is one, profiles are bounds, and a typing error in a name must not lift them: a profile that is
+//! not configured sees and calls no tools.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,13 +13,14 @@ use crate::model::{Profile, Scope, UnknownLevel};
 /// A refusal names so many profiles; if there are more, it says so.
 const NAMED: usize = 10;
 
-/// The bounds of a profile that nobody configured, where others are.
+/// The bounds of a profile that is not configured, where others are.
 static NOTHING: Profile = Profile { scenarios: Some(BTreeSet::new()), permission: None, unknown: UnknownLevel::Refuse };
 
-/// A profile that nobody said anything of.
+/// An unknown profile: it is not configured while others are, or no profile is configured and no
+/// preference names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
-    /// As the asker wrote it.
+    /// As the client wrote it.
     pub name: String,
     /// The profiles that are configured, in order.
     pub known: Vec<String>,
@@ -30,13 +32,14 @@ impl Catalog {
         self.profiles.get(name)
     }
 
-    /// The bounds of the asker's profile, if it has any. A profile that is not configured where others are may see nothing.
+    /// The bounds of the client's profile, if it has any. A profile that is not configured where
+    /// others are may see no tools.
     pub(super) fn bounds(&self, query: &ViewQuery) -> Option<&Profile> {
         let name = query.profile.as_ref()?;
         self.profiles.get(name).or_else(|| (!self.profiles.is_empty()).then_some(&NOTHING))
     }
 
-    /// That the asker's profile sees nothing because it is not configured and others are.
+    /// Set if the client's profile sees no tools because it is not configured and others are.
     pub fn unknown_profile(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
         (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
@@ -48,7 +51,8 @@ impl Catalog {
         (!self.profiles.is_empty() && !self.profiles.contains_key(name)).then(|| self.unknown(name))
     }
 
-    /// That the asker's profile may not call: it is not configured, and where none is, no preference speaks of it either.
+    /// Set if the client's profile may not call: it is not configured, and if no profile is
+    /// configured, no preference names it either.
     pub(crate) fn may_not_call(&self, query: &ViewQuery) -> Option<UnknownProfile> {
         let name = query.profile.as_ref()?;
         let spoken_of = || self.preferences().scope(&Scope::Profile(name.clone())).next().is_some();
@@ -72,6 +76,10 @@ impl fmt::Display for UnknownProfile {
         let known: Vec<String> = self.known.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
         let more = if self.known.len() > NAMED { " and more" } else { "" };
         let known = known.join(", ");
-        write!(f, "no profile is called `{}`, so it sees and calls nothing; known are {known}{more}; {add}", self.name)
+        write!(
+            f,
+            "no profile is called `{}`, so it may see and call no tools; known are {known}{more}; {add}",
+            self.name
+        )
     }
 }

@@ -1,21 +1,22 @@
 //! Naming: which tool gets which published name.
 //!
-//! Every tool of a scenario that is published or withdrawn makes its claims, enabled or not. The rules
-//! look at the claims on one text only. So they do not depend on order, and a change of one tool
-//! concerns at most the other tools that claim the same texts:
+//! Every tool of a scenario that is published or withdrawn makes its claims, enabled or not. The
+//! rules look at the claims on one text only. So they do not depend on order, and a change of one
+//! tool concerns at most the other tools that claim the same texts:
 //!
-//! 1. A tool with an alias wants the alias. One without wants its own name ([`PublishedName::plain`]),
-//!    or no name when the style is `Always`. Every tool also claims its qualified name, used or not.
-//! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool wants
-//!    it and it is no tool's alias. Neither is given when the text is the qualified name of another
-//!    tool or is [reserved](PublishedName::is_reserved).
-//! 3. Every other tool has its qualified name. If another tool claims that text in any way, it has its
-//!    [unique form](PublishedName::unique) instead.
+//! 1. A tool with an alias wants the alias. One without wants its own name
+//!    ([`PublishedName::plain`]), or no name when the style is `Always`. Every tool also claims its
+//!    qualified name, used or not.
+//! 2. An alias is given when exactly one tool has it. A plain name is given when exactly one tool
+//!    wants it and it is no tool's alias. Neither is given when the text is the qualified name of
+//!    another tool or is [reserved](PublishedName::is_reserved).
+//! 3. Every other tool has its qualified name. If another tool claims that text in any way, it has
+//!    its [unique form](PublishedName::unique) instead.
 //!
-//! So names are unique. A newcomer can make others fall back, but never gets a name that another tool
-//! had, not even by being called such that its qualified name is another tool's own. A published name
-//! is never parsed: [`NameResolver::claimants`] looks it up. Examples, lookups and findings are in
-//! `docs/design/naming.md`.
+//! So names are unique. A newcomer can make others fall back, but never gets a name that another
+//! tool had, not even by being called such that its qualified name is another tool's own. A
+//! published name is never parsed: [`NameResolver::claimants`] looks it up. Examples, lookups and
+//! findings are in `docs/design/naming.md`.
 
 use super::NamingStyle;
 use super::claim_index::ClaimIndex;
@@ -37,7 +38,7 @@ pub(super) enum ClaimHolder {
     Several,
 }
 
-/// What decides about one text.
+/// The claims that decide about one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Contest {
     alias: ClaimHolder,
@@ -50,14 +51,15 @@ impl ClaimHolder {
         matches!(self, Self::One(one) if one == id)
     }
 
-    /// Whether nobody else holds it.
+    /// Whether no other tool holds it.
     fn leaves_free_for(&self, id: &ToolId) -> bool {
         *self == Self::Nobody || self.is(id)
     }
 }
 
 impl Contest {
-    /// The tools whose names may depend on the outcome: whoever is alone in a kind. Where several are, none of them gets the text.
+    /// The tools whose names may depend on the outcome: the only tool of each kind of claim. If a
+    /// kind has several tools, none of them gets the text.
     pub(super) fn concerned(self) -> impl Iterator<Item = ToolId> {
         [self.alias, self.qualified, self.plain].into_iter().filter_map(|holder| match holder {
             ClaimHolder::One(id) => Some(id),
@@ -91,7 +93,7 @@ impl NameResolver {
         push(ClaimKind::Original, &id.tool);
     }
 
-    /// The claim under which a tool with a unique form is found by it; nothing for other names.
+    /// The claim under which a tool with a unique form is found by it; `None` for other names.
     pub(super) fn unique_claim(id: &ToolId, name: &PublishedName) -> Option<NameClaim> {
         name.is_reserved().then(|| NameClaim {
             text: NameHash::from_text(name.as_str()),
@@ -100,19 +102,19 @@ impl NameResolver {
         })
     }
 
-    /// Takes claims back, then enters others.
+    /// Removes claims, then adds others.
     pub(super) fn change(&mut self, gone: Vec<NameClaim>, new: Vec<NameClaim>) {
         if !(gone.is_empty() && new.is_empty()) {
             self.claims.change(gone, new);
         }
     }
 
-    /// Whether anything claims a text.
+    /// Whether any tool claims a text.
     pub(super) fn is_claimed(&self, text: NameHash) -> bool {
         self.claims.has(text)
     }
 
-    /// What decides about a text now.
+    /// The present claims that decide about a text.
     pub(super) fn contest(&self, text: NameHash) -> Contest {
         let mut contest =
             Contest { alias: ClaimHolder::Nobody, qualified: ClaimHolder::Nobody, plain: ClaimHolder::Nobody };

@@ -1,7 +1,8 @@
-//! The catalogs that were published before this one, for names that an asker took from an older list.
+//! The catalogs that were published before this one, for names that a client took from an older
+//! list.
 //!
-//! A catalog shares with its successor whatever did not change, so keeping it costs what did. The last [`KEPT`] are remembered, fewer
-//! when what only they hold is large.
+//! A catalog shares with its successor whatever did not change, so keeping it costs what did. The
+//! last [`KEPT`] are remembered, fewer when what only they hold is large.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use super::{Catalog, CatalogEntry, ViewQuery};
 
 /// Catalogs remembered at most.
 pub const KEPT: usize = 64;
-/// Bytes that only former catalogs hold, at most: a scenario whose manifest is large and changes all the time must not cost more, nor the
-/// first sweep of a large fleet.
+/// Bytes that only former catalogs hold, at most: a scenario whose manifest is large and changes
+/// all the time must not cost more, nor the first sweep of a large fleet.
 const KEPT_BYTES: usize = 8 * 1024 * 1024;
 /// What a tool costs besides its texts, roughly.
 const TOOL_BYTES: usize = 512;
-/// What a name that is claimed or given back leaves behind, roughly: names stand in no order, so each is in another node of the map of claims,
-/// and a tool claims two.
+/// What a name that is claimed or given back leaves behind, roughly: names stand in no order, so
+/// each is in another node of the map of claims, and a tool claims two.
 const CLAIMS_BYTES: usize = 4096;
 
 /// Former catalogs, the newest last. Cheap to clone.
@@ -37,7 +38,8 @@ struct Former {
 }
 
 impl RevisionHistory {
-    /// Whether one shows otherwise in some list than the other: what does not is not remembered twice.
+    /// Whether one shows otherwise in some list than the other: what does not is not remembered
+    /// twice.
     pub(super) fn differ(before: &Catalog, after: &Catalog) -> bool {
         before.revision() != after.revision()
             || !Arc::ptr_eq(&before.preferences, &after.preferences)

@@ -1,7 +1,9 @@
-//! The catalog as one scope sees it: effective settings and names with the preferences of a profile and a chat on top.
+//! The catalog as one scope sees it: effective settings and names with the preferences of a profile
+//! and a chat on top.
 //!
-//! A scope without preferences of its own costs nothing and shares everything. Otherwise only the tools that its preferences speak
-//! of are made anew, and only the names that its aliases touch are resolved again, on a persistent copy of the claims.
+//! A scope without preferences of its own shares all data of the catalog. Otherwise only the tools
+//! that its preferences match are built again, and only the names that its aliases touch are
+//! resolved again, on a persistent copy of the claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,11 +22,11 @@ pub(super) struct ScopedCatalog<'a> {
     pub(super) rules: Arc<RuleStack>,
     /// The claims with the aliases of these scopes.
     pub(super) names: NameResolver,
-    /// The narrowest scope that the asker has, for hints.
+    /// The narrowest scope that the client has, for hints.
     pub(super) scope: Scope,
     /// Tools whose names differ from the global ones.
     pub(super) renamed: BTreeMap<ToolId, PublishedName>,
-    /// The scenarios that the scopes speak of by name or whose tools they rename.
+    /// The scenarios that the scopes name or whose tools they rename.
     pub(super) spoken_of: BTreeSet<ScenarioName>,
     /// Whether tools of other scenarios may differ too.
     pub(super) spans_scenarios: bool,
@@ -74,7 +76,7 @@ impl<'a> ScopedCatalog<'a> {
         !self.spans_scenarios && !self.spoken_of.contains(&entry.name)
     }
 
-    /// A tool of the catalog as this scope makes it. The same `Arc` when nothing of it differs.
+    /// A tool of the catalog as this scope makes it. The same `Arc` if the tool does not differ.
     pub(super) fn tool(&self, tool: &Arc<ViewTool>) -> Arc<ViewTool> {
         if !self.is_scoped() {
             return Arc::clone(tool);
@@ -92,7 +94,8 @@ impl<'a> ScopedCatalog<'a> {
         self.rules.alias(id).map(|(alias, _)| alias)
     }
 
-    /// Lets these tools claim the aliases of this scope in place of the global ones, and resolves every name that this concerns.
+    /// Lets these tools claim the aliases of this scope in place of the global ones, and resolves
+    /// every name that this concerns.
     fn rename(&mut self, aliased: BTreeSet<ToolId>) {
         let catalog = self.catalog;
         let mut touched = BTreeSet::new();
@@ -103,7 +106,8 @@ impl<'a> ScopedCatalog<'a> {
             touched.extend(old.iter().chain(&new).map(|claim| claim.text));
             self.names.change(old, new);
         }
-        // A tool whose own wish changed is concerned even where no contest did, as with one more alias that several have already.
+        // A tool whose own wish changed is concerned even where no contest did, as with one more
+        // alias that several have already.
         let mut concerned = concerned_tools(&catalog.names, &self.names, &touched);
         concerned.extend(aliased.into_iter().filter(|id| holds_names(catalog, id)));
         for id in concerned {
@@ -120,9 +124,9 @@ impl<'a> ScopedCatalog<'a> {
 }
 
 impl Catalog {
-    /// Identity of the content as the scope of `query` sees it: equal for equal preferences on equal content, in any process. It is
-    /// [`Catalog::revision`] itself when the scope has no preferences of its own and its profile no bounds. Filters and limits do not
-    /// enter it.
+    /// Identity of the content as the scope of `query` sees it: equal for equal preferences on
+    /// equal content, in any process. It is [`Catalog::revision`] itself when the scope has no
+    /// preferences of its own and its profile no bounds. Filters and limits do not enter it.
     pub fn revision_for(&self, query: &ViewQuery) -> Revision {
         let lens = ScopedCatalog::for_query(self, query);
         let bounds = self.bounds(query);
@@ -141,7 +145,8 @@ impl Catalog {
             content.text(&rule.place.1);
             content.text(format_args!("{:?}", rule.settings));
         }
-        // The names also depend on claims of scenarios that are not in the list, which the revision does not cover.
+        // The names also depend on claims of scenarios that are not in the list, which the revision
+        // does not cover.
         for (id, name) in &lens.renamed {
             content.text(id);
             content.text(name);

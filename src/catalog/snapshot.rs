@@ -1,6 +1,7 @@
 //! One writer, many readers: what is published, as one immutable value.
 //!
-//! A reader takes a [`Snapshot`] and answers its whole request from it. The writer cannot be cloned.
+//! A reader takes a [`Snapshot`] and answers its whole request from it. The writer cannot be
+//! cloned.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use tokio::sync::watch;
 use super::{Catalog, RevisionHistory};
 use crate::model::{ConfigState, Finding, Health, Isolated, ScenarioName, StateTransition};
 
-/// Changes of state that a snapshot remembers. Whoever looks at snapshots less often than that many of them happen learns that it
-/// missed some.
+/// Changes of state that a snapshot remembers. A reader that misses more than that many changes
+/// between two snapshots learns that it missed some.
 const TURNS: usize = 4096;
 
-/// Everything that is published at one moment.
+/// All that is published at one moment, as one value.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The merged tools.
@@ -37,7 +38,8 @@ pub struct Snapshot {
     pub configuration: Option<Arc<ConfigState>>,
 }
 
-/// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they hold.
+/// The latest changes of state of all scenarios, in order. Cheap to clone: clones share what they
+/// hold.
 #[derive(Debug, Clone, Default)]
 pub struct StateTransitions {
     total: u64,
@@ -54,7 +56,8 @@ impl StateTransitions {
         }
     }
 
-    /// What happened since `earlier`, a former state of the same. `None` when some of it is not remembered any more.
+    /// What happened since `earlier`, a former state of the same. `None` when some of it is not
+    /// remembered any more.
     pub fn since(&self, earlier: &Self) -> Option<Vec<Arc<StateTransition>>> {
         let missed = usize::try_from(self.total.checked_sub(earlier.total)?).ok()?;
         if missed > self.recent.len() {
@@ -95,7 +98,7 @@ impl CatalogWriter {
     /// Makes `snapshot` the one that readers get.
     pub fn publish(&mut self, snapshot: Snapshot) {
         let sequence = snapshot.sequence;
-        // First the past: whoever has a list finds it in the one or the other.
+        // The past is published first, so that a client's list is always found in one of the two.
         if RevisionHistory::differ(&self.current.load().catalog, &snapshot.catalog) {
             let mut past = RevisionHistory::clone(&self.past.load());
             past.remember(&self.current.load().catalog, &snapshot.catalog);
@@ -105,7 +108,7 @@ impl CatalogWriter {
         self.published.send_replace(sequence);
     }
 
-    /// What readers get now.
+    /// The snapshot that readers get now.
     pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -117,12 +120,14 @@ impl CatalogReader {
         self.current.load_full()
     }
 
-    /// The catalogs before the present one. Taken after a snapshot, it holds every list that was given out until then and is remembered.
+    /// The catalogs before the present one. Taken after a snapshot, it holds every list that was
+    /// given out until then and is remembered.
     pub fn history(&self) -> Arc<RevisionHistory> {
         self.past.load_full()
     }
 
-    /// Waits for a snapshot that this reader has not been told of yet. `None` when the writer is gone. Cancel-safe.
+    /// Waits for a snapshot that this reader has not seen yet. `None` when the writer is gone.
+    /// Cancel-safe.
     pub async fn changed(&mut self) -> Option<Arc<Snapshot>> {
         self.published.changed().await.ok()?;
         Some(self.current.load_full())

@@ -1,6 +1,8 @@
-//! The catalog as one asker may see it: scope, filters, relevance, budgets, what a conversation carries, what is deferred.
+//! The catalog as one client may see it: scope, filters, relevance, budgets, what a conversation
+//! carries, what is deferred.
 //!
-//! Never decides whether a tool is enabled or what it is called; only which of the published tools an asker gets.
+//! Never decides whether a tool is enabled or what it is called; only which of the published tools
+//! a client gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,16 +32,18 @@ use filter::ViewFilter;
 /// The result.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// The scenarios that are in the list, in order, each with those of its tools that are in the view. A part without tools is only
-    /// kept for a published scenario that offers none at all (which is a valid manifest), when no filter asks for certain tools. Where
-    /// a conversation carries tools, these come first, in their old order, then the further loaded ones, then the deferred ones: then
-    /// a scenario may have several parts.
+    /// The scenarios that are in the list, in order, each with those of its tools that are in the
+    /// view. A part without tools is only kept for a published scenario that offers none at all
+    /// (which is a valid manifest), when no filter asks for certain tools. Where a conversation
+    /// carries tools, these come first, in their old order, then the further loaded ones, then the
+    /// deferred ones: then a scenario may have several parts.
     pub parts: Vec<Part>,
-    /// Tools that would be in the view without budgets, relevance and deferring, in order, each with its reason.
+    /// Tools that would be in the view without budgets, relevance and deferring, in order, each
+    /// with its reason.
     pub left_out: Vec<LeftOut>,
     /// How the tools were chosen, when they had to be: one for each tool in the view.
     pub picks: BTreeMap<ToolId, Pick>,
-    /// What an asker should know of the choice.
+    /// Notes for the client about the choice.
     pub notes: Vec<ViewNote>,
 }
 
@@ -50,13 +54,13 @@ pub struct Pick {
     pub rank: usize,
     /// How relevant it is to `q`, comparable within one answer only.
     pub score: Option<f32>,
-    /// What brought it in.
+    /// The criterion that chose it.
     pub why: Why,
     /// Whether it is deferred.
     pub deferred: bool,
 }
 
-/// What brought a tool into a view.
+/// The criterion that chose a tool for a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// A preference pins it.
@@ -69,16 +73,16 @@ pub enum Why {
     Order,
 }
 
-/// What an asker should know of a choice.
+/// A note for the client about a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewNote {
     /// The pinned tools alone are beyond `max_tools` or `max_tokens`.
     PinnedOverBudget,
     /// No tool would be loaded, so the best one is: not all tools can be deferred.
     OneLoaded,
-    /// What `sticky` says cannot be read, so the tools were chosen as without it.
+    /// The value of `sticky` cannot be parsed, so the tools were chosen without it.
     StickyUnknown,
-    /// Of the tools that the conversation carries so many are not in the list any more.
+    /// So many tools that the conversation carries are no longer in the list.
     StickyGone(usize),
 }
 
@@ -95,7 +99,7 @@ impl Why {
 }
 
 impl ViewNote {
-    /// A short name for programs.
+    /// The note as programs read it.
     pub fn code(self) -> &'static str {
         match self {
             Self::PinnedOverBudget => "pinned-over-budget",
@@ -107,7 +111,8 @@ impl ViewNote {
 }
 
 impl View {
-    /// The part of the catalog that `query` asks for. Tokens are those of [`Generic`], and what is deferred is left out.
+    /// The part of the catalog that `query` selects. Tokens are those of [`Generic`], and what is
+    /// deferred is left out.
     pub fn select(catalog: &Catalog, query: &ViewQuery) -> Self {
         Self::select_for(catalog, query, &Generic)
     }

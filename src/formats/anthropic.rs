@@ -1,7 +1,9 @@
-//! Anthropic Messages `tools`. With `cache=true` the last tool carries `cache_control`, so that the prompt cache ends behind the tools.
+//! Anthropic Messages `tools`. With `cache=true` the last tool carries `cache_control`, so that the
+//! prompt cache ends behind the tools.
 //!
-//! Deferred tools have `defer_loading`, and the vendor's own tool that searches them ends the list. It then carries `cache_control`: a
-//! deferred tool must not (recorded: "cannot have both `defer_loading=true` and `cache_control` set").
+//! Deferred tools have `defer_loading`, and the vendor's own tool that searches them ends the list.
+//! It then carries `cache_control`: a deferred tool must not (recorded: "cannot have both
+//! `defer_loading=true` and `cache_control` set").
 
 use super::limits;
 use super::schema;

@@ -1,7 +1,7 @@
 //! Bedrock Converse `toolConfig`. With `cache=true` a `cachePoint` stands behind the last tool.
 //!
-//! Converse takes no `toolConfig` without tools (botocore service-2.json: at least one), so a list without tools is `null`: no
-//! configuration, which a request leaves out.
+//! Converse takes no `toolConfig` without tools (botocore service-2.json: at least one), so a list
+//! without tools is `null`: no configuration, which a request leaves out.
 
 use super::limits;
 use super::schema;

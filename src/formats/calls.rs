@@ -1,8 +1,11 @@
-//! The Tool Protocol's composition: one schema with a `calls` array whose items are any of the tools.
+//! The Tool Protocol's composition: one schema with a `calls` array whose items are any of the
+//! tools.
 //!
-//! Meta fields come first: `_tool` (constant), `_activity`, `_reasoningForCall`, `_output`. A call is explicit (code runs it) or latent
-//! (the LLM fills in `_output` itself) by three rules: a definition that has `_activity` keeps it; a tool that its scenario runs has its
-//! own name there; any other is latent, which is the empty text. A scenario runs each tool that it offers, but those tagged `latent`.
+//! Meta fields come first: `_tool` (constant), `_activity`, `_reasoningForCall`, `_output`. A call
+//! is explicit (code runs it) or latent (the LLM fills in `_output` itself) by three rules: a
+//! definition that has `_activity` keeps it; a tool that its scenario runs has its own name there;
+//! any other is latent, which is the empty text. A scenario runs each tool that it offers, but
+//! those tagged `latent`.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +18,8 @@ use crate::model::ViewTool;
 const STEPS: [Transform; COMPILED.len() + 3] =
     join(COMPILED, &steps![inline::inline, own_words, super::schema::required::known_required]);
 
-/// The meta fields that are always the composition's own. A tool may say what its `_activity` and its `_output` are.
+/// The meta fields that are always the composition's own. A tool may set its `_activity` and its
+/// `_output`.
 const OURS: [&str; 2] = ["_tool", "_reasoningForCall"];
 
 /// `format=calls`.

@@ -1,4 +1,5 @@
-//! The shape of Chat Completions, which Mistral and Cohere share with OpenAI; what differs is a row of limits.
+//! The shape of Chat Completions, which Mistral and Cohere share with OpenAI; what differs is a row
+//! of limits.
 
 use super::EndMark;
 use super::limits::{self, FormatLimits};

@@ -1,6 +1,7 @@
 //! Gemini `tools`: one element with `functionDeclarations`, each with `parametersJsonSchema`.
 //!
-//! A tool without parameters has no schema at all: an object without properties is refused ("should be non-empty for OBJECT type").
+//! A tool without parameters has no schema at all: an object without properties is refused ("should
+//! be non-empty for OBJECT type").
 
 use serde_json::Value;
 
@@ -27,7 +28,8 @@ pub(super) static FORMAT: Vendor = Vendor {
     variants: &[],
 };
 
-/// The documentation of JSON Schema in `responseJsonSchema`, without what was folded before. `format` is not taken for all types.
+/// The documentation of JSON Schema in `responseJsonSchema`, without what was folded before.
+/// `format` is not taken for all types.
 const VOCABULARY: Vocabulary = Vocabulary {
     target: "gemini",
     at_root: &["type", "title", "description", "properties", "required", "additionalProperties", "propertyOrdering"],

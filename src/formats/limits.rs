@@ -1,7 +1,8 @@
-//! What each target accepts, as data: one row for each format, and beside each number where it is from.
+//! What each target accepts, as data: one row for each format, and beside each number where it is
+//! from.
 //!
-//! "Recorded" means an answer of the vendor's server as quoted in public issues; no client library checks these rules, so a list that
-//! breaks one fails at the vendor, whole.
+//! "Recorded" means an answer of the vendor's server as quoted in public issues; no client library
+//! checks these rules, so a list that breaks one fails at the vendor, whole.
 
 use serde_json::Value;
 
@@ -16,8 +17,9 @@ pub struct FormatLimits {
     pub max_tools: Option<usize>,
     /// Names of tools.
     pub name: Option<NameRule>,
-    /// Characters of a tool's description that every server of this shape is known to take. The vendor lifted the bound, so more are sent
-    /// all the same, and a finding tells of the servers that may refuse it.
+    /// Characters of a tool's description that every server of this shape is known to take. The
+    /// vendor lifted the bound, so more are sent all the same, and a finding names the servers that
+    /// may refuse it.
     pub described: Option<usize>,
     /// An empty description is refused, so none is sent then.
     pub empty_description: bool,
@@ -36,11 +38,13 @@ pub struct FormatLimits {
 }
 
 impl FormatLimits {
-    /// Tokens of a prompt that a tool of so many encoded bytes takes, rounded up and rather too many than too few.
+    /// Tokens of a prompt that a tool of so many encoded bytes takes, rounded up and rather too
+    /// many than too few.
     ///
-    /// An estimate, since the vendors' ways of showing tools to a model are not public, and most of their tokenizers neither. In the
-    /// 527 real tools of a benchmark, as compact JSON, a token has 4.0 to 4.4 bytes on average with the tokenizers of GPT-4, GPT-4o,
-    /// Claude 2 and Llama 3, and in 99 of 100 tools at least 2.9.
+    /// An estimate, since the vendors' ways of showing tools to a model are not public, and most of
+    /// their tokenizers neither. In the 527 real tools of a benchmark, as compact JSON, a token has
+    /// 4.0 to 4.4 bytes on average with the tokenizers of GPT-4, GPT-4o, Claude 2 and Llama 3, and
+    /// in 99 of 100 tools at least 2.9.
     pub fn tokens(&self, bytes: usize) -> usize {
         (bytes * 10).div_ceil(self.token_bytes.max(1))
     }
@@ -79,7 +83,7 @@ impl NameRule {
     }
 }
 
-/// Nothing is known to be refused.
+/// No refusals are known.
 const OPEN: FormatLimits = FormatLimits {
     max_tools: None,
     name: None,
@@ -94,7 +98,8 @@ const OPEN: FormatLimits = FormatLimits {
     token_bytes: 30,
 };
 
-/// Recorded by OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
+/// Recorded by OpenAI: "schema must have type 'object' and not have
+/// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
 const NO_ALTERNATIVES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not", "$ref"];
 
 /// Programs read the native list, and they have no cap.
@@ -102,11 +107,13 @@ pub const NATIVE: FormatLimits = OPEN;
 
 /// OpenAI Chat Completions.
 pub const OPENAI: FormatLimits = FormatLimits {
-    // Recorded November 2025: "Expected an array with maximum length 128" (zed #42393, opencode #4909). Its openapi.json has none.
+    // Recorded November 2025: "Expected an array with maximum length 128" (zed #42393, opencode
+    // #4909). Its openapi.json has none.
     max_tools: Some(128),
     // Its openapi.json, in prose: a-z, A-Z, 0-9, underscores and dashes, at most 64.
     name: Some(NameRule::plain(64)),
-    // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784), but not by all who speak its shape.
+    // Recorded until April 2025 (sentry-mcp #106); lifted by May 2025 (llama_index #18784), but not
+    // by all servers that use its shape.
     described: Some(1024),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
@@ -125,14 +132,17 @@ pub const OPENAI_RESPONSES_DEFERRING: FormatLimits = FormatLimits { max_tools: S
 
 /// Anthropic Messages.
 pub const ANTHROPIC: FormatLimits = FormatLimits {
-    // Recorded: ^[a-zA-Z0-9_-]{1,128}$ (older servers 64). No count is documented for tools that are not deferred.
+    // Recorded: ^[a-zA-Z0-9_-]{1,128}$ (older servers 64). No count is documented for tools that
+    // are not deferred.
     name: Some(NameRule::plain(128)),
     empty_description: false,
-    // Recorded: claude-code #27337, opencode #35516: "input_schema does not support oneOf, allOf, or anyOf at the top level".
+    // Recorded: claude-code #27337, opencode #35516: "input_schema does not support oneOf, allOf,
+    // or anyOf at the top level".
     root_barred: NO_ALTERNATIVES,
     // Recorded: property keys match ^[a-zA-Z0-9_.-]{1,64}$.
     key: Some(NameRule { max: 64, also: "-.", leads_with_letter: false }),
-    // The one tokenizer of the four that needs most is an old one of theirs; the present one is not public, so some more is allowed for.
+    // The one tokenizer of the four that needs most is an old one of theirs; the present one is not
+    // public, so some more is allowed for.
     token_bytes: 25,
     ..OPEN
 };
@@ -141,7 +151,8 @@ pub const ANTHROPIC: FormatLimits = FormatLimits {
 pub const GEMINI: FormatLimits = FormatLimits {
     // Vertex documentation of function calling: 512 declarations.
     max_tools: Some(512),
-    // google-genai FunctionDeclaration.name: a letter or `_` first; it says 128, the server (recorded) 64.
+    // google-genai FunctionDeclaration.name: a letter or `_` first; it says 128, the server
+    // (recorded) 64.
     name: Some(NameRule { max: 64, also: ".:-", leads_with_letter: true }),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
@@ -187,7 +198,8 @@ pub const BEDROCK: FormatLimits = FormatLimits {
 
 /// Mistral.
 pub const MISTRAL: FormatLimits = FormatLimits {
-    // Recorded: "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64".
+    // Recorded: "must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of
+    // 64".
     name: Some(NameRule::plain(64)),
     empty_description: false,
     // Nothing is recorded; the shape is that of Chat Completions.
@@ -209,7 +221,8 @@ pub const OLLAMA: FormatLimits = FormatLimits {
     name: Some(NameRule::plain(64)),
     empty_description: false,
     root_barred: NO_ALTERNATIVES,
-    // api/types.go of August 2026, ToolProperty: all but anyOf, type, items, description, enum, properties and required is dropped.
+    // api/types.go of August 2026, ToolProperty: all but anyOf, type, items, description, enum,
+    // properties and required is dropped.
     barred: &[
         "$ref",
         "allOf",

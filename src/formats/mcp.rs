@@ -1,6 +1,7 @@
 //! MCP: the result of `tools/list` as of revision 2026-07-28.
 //!
-//! The tools of one view are the asker's own, so the list is private. Approval is no hint of the protocol: it stands under `_meta`.
+//! The tools of a view depend on the client, so the list is private. Approval is no hint of the
+//! protocol: it stands under `_meta`.
 
 use super::EndMark;
 use super::limits;
@@ -18,7 +19,7 @@ const STEPS: &[Transform] = &steps![
     references::local_references,
 ];
 
-/// `format=mcp`. A list may be kept for as long as scenarios are not asked again, 60 seconds.
+/// `format=mcp`. A list may be kept for 60 seconds, the time between two polls of the scenarios.
 pub(super) static FORMAT: Vendor = Vendor {
     id: "mcp",
     limits: &limits::MCP,

@@ -1,9 +1,11 @@
 //! The outgoing shapes of a view: one file each.
 //!
-//! A format is pure: a tool in, bytes out, and a finding for whatever it could not say. It never chooses tools; that is the view's.
+//! A format is pure: a tool in, bytes out, and a finding for each part that it could not express.
+//! It never chooses tools; the view does.
 //!
-//! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under `fixtures/expected/<format>/`. A vendor that is picky about
-//! JSON Schema is a list of [`schema`] transforms.
+//! To add one: a file here, a row in [`limits`], a line in [`FORMATS`], expected files under
+//! `fixtures/expected/<format>/`. A vendor that is picky about JSON Schema is a list of [`schema`]
+//! transforms.
 
 use jiff::Timestamp;
 
@@ -28,14 +30,15 @@ mod write;
 pub use limits::FormatLimits;
 pub use strict::Spent;
 
-/// What an asker may want of a format beyond the plain list.
+/// The options of a format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatOptions {
     /// `strict=true`: the vendor holds the LLM to the schemas.
     pub strict: bool,
     /// `cache=true`: the end of the list is marked for the vendor's prompt cache.
     pub cache: bool,
-    /// `defer=...`: tools may be marked as deferred, and the vendor's own tool that searches them is in the list.
+    /// `defer=...`: tools may be marked as deferred, and the vendor's own tool that searches them
+    /// is in the list.
     pub deferring: bool,
 }
 
@@ -51,7 +54,7 @@ pub enum Loading {
 /// What marks the end of a list for a prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndMark {
-    /// Nothing does.
+    /// No mark.
     None,
     /// Members behind those of the last tool, each with a comma before it.
     InLast(&'static str),
@@ -62,18 +65,19 @@ pub enum EndMark {
 /// One tool in a format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Encoded {
-    /// Its JSON text; nothing when this format must leave the tool out (a finding says why).
+    /// Its JSON text. `None` if this format must leave the tool out; a finding has the reason.
     pub json: Option<Vec<u8>>,
     /// What was left out or changed.
     pub findings: Vec<Finding>,
 }
 
-/// What stands around the tools.
+/// The text around the tools.
 #[derive(Debug, Clone)]
 pub struct ListHead<'a> {
     /// When the revision came to be.
     pub generated_at: Timestamp,
-    /// The daemon that writes the list, if it has an id: who reads it knows by that what came through whom.
+    /// The id of the daemon that writes the list, if it has one. Readers detect by it which tools
+    /// came through which daemon.
     pub own_id: Option<&'a str>,
     /// The groupings of the tools in the view, ids unique, in order.
     pub categories: Vec<&'a Category>,
@@ -96,10 +100,12 @@ pub trait Format: Sync {
     /// What its target accepts.
     fn limits(&self) -> &FormatLimits;
 
-    /// Whether its list is for LLMs: then tools marked as internal and disabled tools are never in it.
+    /// Whether its list is for LLMs: then tools marked as internal and disabled tools are never in
+    /// it.
     fn for_llm(&self) -> bool;
 
-    /// The steps that a tool's schema goes through for it, in order; none where it is passed on as it is.
+    /// The steps that a tool's schema goes through for it, in order; none where it is passed on as
+    /// it is.
     fn steps(&self) -> &'static [schema::Transform] {
         &[]
     }
@@ -107,27 +113,29 @@ pub trait Format: Sync {
     /// One tool.
     fn encode(&self, tool: &ViewTool) -> Encoded;
 
-    /// One tool of a request whose tools before it have used up what `spent` says; it grows by what this one uses up.
+    /// One tool of a request whose tools before it have used up what `spent` says; it grows by what
+    /// this one uses up.
     fn encode_within(&self, tool: &ViewTool, _loading: Loading, _spent: &mut Spent) -> Encoded {
         self.encode(tool)
     }
 
-    /// How many bytes a tool takes at most that is loaded at once, whatever comes before it in the list; nothing when it must be left out.
+    /// How many bytes a tool takes at most that is loaded at once, whatever comes before it in the
+    /// list; `None` if it must be left out.
     fn max_bytes(&self, tool: &ViewTool) -> Option<usize> {
         self.encode(tool).json.map(|json| json.len())
     }
 
-    /// How many tools of one request may be deferred; nothing when the format cannot say that.
+    /// How many tools of one request may be deferred; `None` if the format has no deferring.
     fn max_deferred(&self) -> Option<usize> {
         None
     }
 
-    /// Whether what becomes of a tool depends on those before it in the list.
+    /// Whether the result for a tool depends on those before it in the list.
     fn request_wide(&self) -> bool {
         false
     }
 
-    /// What stands around the tools.
+    /// The text around the tools.
     fn frame(&self, head: &ListHead<'_>) -> ListFrame;
 
     /// The whole list when it has no tools, where an empty frame would not do.
@@ -140,7 +148,8 @@ pub trait Format: Sync {
         EndMark::None
     }
 
-    /// The same format with these options, under an id of its own; nothing when it has no such options.
+    /// The same format with these options, under an id of its own; `None` if it has no such
+    /// options.
     fn variant(&self, _options: FormatOptions) -> Option<&'static dyn Format> {
         None
     }
@@ -166,7 +175,7 @@ pub fn by_id(id: &str) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|format| format.id() == id)
 }
 
-/// The format with these options; nothing when it has no such options.
+/// The format with these options; `None` if it has no such options.
 pub fn with_options(format: &'static dyn Format, options: FormatOptions) -> Option<&'static dyn Format> {
     if options == FormatOptions::default() { Some(format) } else { format.variant(options) }
 }
@@ -176,7 +185,7 @@ fn quarantined(tool: &ViewTool, message: impl Into<String>) -> Finding {
     Finding::new(FindingCode::ToolQuarantined, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
 }
 
-/// A finding about something of `tool` that a format could not say.
+/// A finding about a part of `tool` that a format could not express.
 fn lossy(tool: &ViewTool, message: impl Into<String>) -> Finding {
     Finding::new(FindingCode::Lossy, message).of_scenario(&tool.id.scenario).of_tool(tool.id.tool.clone())
 }

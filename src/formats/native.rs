@@ -1,8 +1,10 @@
-//! The native list: itself a Tool Discovery Protocol manifest, so that one daemon can be a scenario of another.
+//! The native list: itself a Tool Discovery Protocol manifest, so that one daemon can be a scenario
+//! of another.
 //!
-//! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds who owns a tool and what preferences made of it, and
-//! those keys are always callsheet's own. It changes what a scenario said in one case alone: approval that a preference asks for stands
-//! in the metadata too, since that is all that another daemon reads of it, and approval must not be lost on the way.
+//! Raw texts (schemas, metadata, unknown members) are embedded as they are; it adds the owner of a
+//! tool and its effective settings, and those keys are always callsheet's own. It changes the
+//! content of a scenario in one case only: approval that a preference requires stands in the
+//! metadata too, since another daemon reads only the metadata, and the approval must not be lost.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,7 +18,8 @@ use crate::model::{Category, Extra, Finding, ViewTool};
 #[derive(Debug)]
 pub struct NativeFormat;
 
-/// The keys of a tool that are ours or the protocol's; a scenario's unknown members never take their place.
+/// The keys of a tool that belong to callsheet or to the protocol; a scenario's unknown members
+/// never take their place.
 const TOOL_KEYS: &[&str] = &[
     "name",
     "description",
@@ -85,8 +88,9 @@ impl Format for NativeFormat {
         let mut open = br#"{"protocol_version":"1.0","scenario":"#.to_vec();
         open.extend(scenario.end());
         if let Some(id) = head.own_id {
-            // One daemon may list another that lists it: a reader leaves out what came through itself, by this and by the same member
-            // of a tool, which is passed on like everything that the model does not know.
+            // One daemon may list another that lists it: a reader leaves out what came through
+            // itself, by this and by the same member of a tool, which is passed on like everything
+            // that the model does not know.
             open.extend_from_slice(format!(r#","via":[{}]"#, quoted(id)).as_bytes());
         }
         open.extend_from_slice(br#","tools":["#);
@@ -106,7 +110,7 @@ impl Format for NativeFormat {
     }
 }
 
-/// The metadata, with the approval that preferences ask for.
+/// The metadata, with the approval that preferences require.
 fn metadata(tool: &ViewTool) -> Cow<'_, str> {
     let raw = tool.tool.metadata.get();
     if !tool.effective.requires_approval || tool.tool.facts.requires_approval {
@@ -131,7 +135,8 @@ fn passed_on(tool: &ViewTool) -> (Vec<(&str, &str)>, Vec<Finding>) {
     (members, findings)
 }
 
-/// The unknown members apart from those whose key is one of `ours`, which come second; the first of equal keys stays.
+/// The unknown members apart from those whose key is one of `ours`, which come second; the first of
+/// equal keys stays.
 fn free_members<'a>(extra: &'a Extra, ours: &[&str]) -> (Vec<(&'a str, &'a str)>, BTreeSet<&'a str>) {
     let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
     let mut members = Vec::new();

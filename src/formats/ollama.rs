@@ -1,6 +1,7 @@
-//! Ollama `tools`. The server reads a schema into a struct and drops every keyword that the struct lacks, so what it would drop is said
-//! in the descriptions. Its Python client drops `anyOf` and the properties of inner objects too, so alternatives of types are
-//! said as a list of types, which it keeps.
+//! Ollama `tools`. The server reads a schema into a struct and drops every keyword that the struct
+//! lacks, so what it would drop is said in the descriptions. Its Python client drops `anyOf` and
+//! the properties of inner objects too, so alternatives of types are said as a list of types, which
+//! it keeps.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions `tools`: an array that can be pasted into a request.
 //!
-//! One schema that the vendor refuses fails the whole request, so each schema goes through transforms and a tool that cannot be made
-//! acceptable is left out with a finding. Only `strict=true` writes a `strict` key: without it
-//! the vendor takes schemas as they are.
+//! One schema that the vendor refuses fails the whole request, so each schema goes through
+//! transforms and a tool that cannot be made acceptable is left out with a finding. Only
+//! `strict=true` writes a `strict` key: without it the vendor takes schemas as they are.
 
 use super::limits::{self, FormatLimits};
 use super::schema::Transform;

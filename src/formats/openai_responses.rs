@@ -1,7 +1,9 @@
-//! OpenAI Responses `tools`: flat functions. Without `strict` the server tries a schema strictly and falls back.
+//! OpenAI Responses `tools`: flat functions. Without `strict` the server tries a schema strictly
+//! and falls back.
 //!
-//! Deferred functions have `defer_loading`, and `tool_search` ends the list (its documentation, guide "Tool search": both are needed). Of a
-//! deferred function the model sees the name and the description from the beginning.
+//! Deferred functions have `defer_loading`, and `tool_search` ends the list (its documentation,
+//! guide "Tool search": both are needed). Of a deferred function the model sees the name and the
+//! description from the beginning.
 
 use super::limits::{self, FormatLimits};
 use super::strict::{self, Strict};

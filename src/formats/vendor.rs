@@ -1,6 +1,7 @@
 //! A format for LLMs as data: limits, a list of transforms and a small writer.
 //!
-//! It never lets a tool through that its target is known to refuse: such a tool is left out of that format alone, with a finding.
+//! It never lets a tool through that its target is known to refuse: such a tool is left out of that
+//! format alone, with a finding.
 
 use super::limits::{self, FormatLimits};
 use super::schema::{self, Transform, TransformError, TransformNote};
@@ -12,7 +13,8 @@ use crate::model::{Finding, FindingCode, ViewTool};
 pub(super) struct Vendor {
     pub(super) id: &'static str,
     pub(super) limits: &'static FormatLimits,
-    /// What a schema goes through, in this order: later ones rely on what earlier ones made sure of.
+    /// What a schema goes through, in this order: later ones rely on what earlier ones made sure
+    /// of.
     pub(super) steps: &'static [Transform],
     /// A tool as one JSON object.
     pub(super) write: fn(&Piece<'_>) -> Vec<u8>,
@@ -40,7 +42,7 @@ pub(super) struct Deferral {
     pub(super) name: &'static str,
 }
 
-/// What a writer needs of one tool.
+/// The parts of one tool that a writer needs.
 pub(super) struct Piece<'a> {
     pub(super) tool: &'a ViewTool,
     /// Not there when it is empty and the target refuses that.
@@ -88,7 +90,8 @@ impl Vendor {
         Ok(((self.write)(&piece), applied.notes))
     }
 
-    /// Tells of a description that some servers of this shape refuse. It is not cut: to most of them every word of it counts.
+    /// Adds a finding about a description that some servers of this shape refuse. It is not cut: to
+    /// most of them every word of it counts.
     fn long(&self, tool: &ViewTool) -> Option<Finding> {
         let most = self.limits.described?;
         let text = &tool.tool.description;

@@ -1,4 +1,5 @@
-//! Writing JSON objects member by member, so that raw texts are embedded as they are and the order of keys is ours.
+//! Writing JSON objects member by member, so that raw texts are embedded as they are and callsheet
+//! decides the order of keys.
 //!
 //! It never checks that a raw text is JSON; [`sound`] does, for those that hand one in.
 
@@ -71,7 +72,8 @@ pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The same, behind what is already in `out`. Hardly any text needs escapes, and a list of 20,000 tools has half a million.
+/// The same, behind what is already in `out`. Hardly any text needs escapes, and a list of 20,000
+/// tools has half a million.
 fn push_quoted(out: &mut Vec<u8>, text: &str) {
     // Not left at the first, which lets the compiler look at many bytes at once.
     let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
@@ -84,13 +86,15 @@ fn push_quoted(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Whether common readers can read a raw text within a bigger document. A raw value may nest without limit, hold half a surrogate
-/// pair or a number beyond a double; one such value makes readers refuse the whole list.
+/// Whether common readers can read a raw text within a bigger document. A raw value may nest
+/// without limit, hold half a surrogate pair or a number beyond a double; one such value makes
+/// readers refuse the whole list.
 pub(super) fn sound(json: &str) -> bool {
     !suspicious(json.as_bytes()) || serde_json::from_str::<Value>(json).is_ok()
 }
 
-/// One cheap pass over the bytes: whether the text *may* hold one of those. Most texts stop here and are never parsed.
+/// One cheap pass over the bytes: whether the text *may* hold one of those. Most texts stop here
+/// and are never parsed.
 fn suspicious(json: &[u8]) -> bool {
     let (mut brackets, mut at) = (0, 0);
     while let Some(skipped) = json[at..].iter().position(|byte| TELLING[usize::from(*byte)]) {

@@ -11,7 +11,8 @@ use super::json::JsonText;
 use super::name::ToolId;
 use super::scenario::PeerIdentity;
 
-/// A call that needs a human's approval: exactly what would be run, for which caller, and which party offered it at the request.
+/// A call that needs a human's approval: exactly what would be run, for which caller, and which
+/// party offered it at the request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalRequest {
     /// Unguessable: it gives the right to read the answer.
@@ -28,9 +29,10 @@ pub struct ApprovalRequest {
     pub owner: PeerIdentity,
     /// Digest of the tool as it was offered then, as hexadecimal digits.
     pub definition: Arc<str>,
-    /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is for this alone.
+    /// Digest of everything above but the id and the name, as hexadecimal digits: an approval is
+    /// for this alone.
     pub digest: Arc<str>,
-    /// Whether the tool said that it may be called again.
+    /// Whether the tool declares that a call may be repeated.
     pub idempotent: bool,
     /// When it was requested.
     pub asked_at: Timestamp,
@@ -42,7 +44,7 @@ pub struct ApprovalRequest {
     pub decided: Option<ApprovalDecision>,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
-    /// What the call came to.
+    /// The result of the call.
     pub answer: Option<StoredAnswer>,
 }
 
@@ -53,18 +55,18 @@ pub struct ApprovalDecision {
     pub by: Arc<str>,
     /// When.
     pub at: Timestamp,
-    /// Why, if they said so.
+    /// The reason, if they gave one.
     pub reason: Option<Arc<str>>,
 }
 
-/// What a call came to, as it is kept.
+/// The stored result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAnswer {
-    /// Whether the tool did what it was asked for.
+    /// Whether the tool succeeded.
     pub success: bool,
     /// What it answered.
     pub result: Option<JsonText>,
-    /// What went wrong.
+    /// The error message.
     pub error: Option<Arc<str>>,
     /// The short word for it.
     pub code: Option<Arc<str>>,
@@ -74,7 +76,7 @@ pub struct StoredAnswer {
     pub operation: Option<Arc<str>>,
 }
 
-/// Where a call that needs an approval stands.
+/// The state of a call that needs an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApprovalState {
     /// There is no decision yet.
@@ -85,11 +87,11 @@ pub enum ApprovalState {
     Answered,
     /// Approved, and no usable answer came.
     Failed,
-    /// Somebody said no.
+    /// An operator refused it.
     Rejected,
     /// There was no decision in time.
     Expired,
-    /// Approved, and the daemon ended before it knew what came of it. It is not run again.
+    /// Approved, and the daemon ended before it knew the result. The call is not run again.
     Unknown,
 }
 
@@ -116,7 +118,7 @@ impl ApprovalState {
         }
     }
 
-    /// Whether nothing more will become of it.
+    /// Whether the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Waiting | Self::Started)
     }
@@ -138,7 +140,7 @@ impl FromStr for ApprovalState {
 }
 
 impl ApprovalRequest {
-    /// Bytes of what was asked and answered: what it costs to keep it, but for a fixed part.
+    /// Bytes of the request and the answer: the memory that it takes, without a fixed part.
     pub fn weight(&self) -> usize {
         let answered = self.answer.as_ref().map_or(0, |answer| {
             answer.result.as_ref().map_or(0, |result| result.get().len())

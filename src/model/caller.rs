@@ -14,7 +14,8 @@ pub struct CallerInfo {
 }
 
 impl CallerInfo {
-    /// Whether one who follows a chat or a profile (`None`: all of them) is told of what this asker does.
+    /// Whether a subscriber to a chat or a profile (`None`: all of them) gets the events of this
+    /// caller.
     pub fn is_within(&self, chat: Option<&str>, profile: Option<&str>) -> bool {
         let covers =
             |wanted: Option<&str>, own: &Option<Arc<str>>| wanted.is_none_or(|wanted| own.as_deref() == Some(wanted));

@@ -1,4 +1,4 @@
-//! Whether the configuration in force is the one that is written.
+//! Whether the active configuration is the written one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 
 use super::finding::{CappedFindings, Finding, FindingCode};
 
-/// How a daemon that follows its configuration stands to it.
+/// The state of the configuration in a daemon that reloads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigState {
-    /// The file that what is in force was read from, if there was one.
+    /// The file that the active configuration was read from, if any.
     pub file: Option<Arc<str>>,
-    /// Since when that is in force.
+    /// Since when it is active.
     pub since: Timestamp,
-    /// How often another configuration was put in force since the start.
+    /// How often another configuration became active since the start.
     pub reloads: u64,
     /// The keys that the last of them changed.
     pub changed: Vec<Arc<str>>,
@@ -24,7 +24,7 @@ pub struct ConfigState {
     pub waiting: Vec<Arc<str>>,
     /// The keys that are written under an old name.
     pub renamed: Vec<RenamedKey>,
-    /// Set while what is written cannot be used.
+    /// Set while the written configuration cannot be used.
     pub refused: Option<RefusedConfig>,
 }
 
@@ -48,26 +48,26 @@ pub struct ScenarioChanges {
     pub changed: usize,
 }
 
-/// A configuration that cannot be used: the one before stays in force.
+/// A configuration that cannot be used: the previous one stays active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedConfig {
     /// Since when that is so.
     pub since: Timestamp,
-    /// What is wrong: with its place and key in one line each, and what to do about it.
+    /// The errors, one line each with place and key, and how to fix them.
     pub problems: Vec<ConfigProblem>,
 }
 
-/// One thing that is wrong with a configuration.
+/// One error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The place (file, line and column), the key and what is wrong.
+    /// The place (file, line and column), the key and the error.
     pub message: Arc<str>,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Arc<str>,
 }
 
 impl ConfigState {
-    /// Whether everything that is written is in force.
+    /// Whether the written configuration is active as a whole.
     pub fn is_as_written(&self) -> bool {
         self.waiting.is_empty() && self.refused.is_none()
     }
@@ -81,7 +81,7 @@ impl ConfigState {
         }
         for key in &self.waiting {
             let message =
-                format!("`{key}` is written otherwise, but keeps its value: it cannot be changed while running");
+                format!("`{key}` keeps its value until a restart, although the configuration has another one");
             findings.push(Finding::new(FindingCode::ConfigWaiting, message).hint("restart the daemon"));
         }
         for key in &self.renamed {
@@ -92,7 +92,7 @@ impl ConfigState {
 }
 
 impl RenamedKey {
-    /// What to do about it.
+    /// How to fix it.
     pub fn hint(self) -> String {
         format!("write `{}` instead: a later version will not read the old name", self.new)
     }

@@ -1,4 +1,5 @@
-//! The digest of a manifest: equal for equal offers, whatever the time stamp and the order of the extras.
+//! The digest of a manifest: equal for equal offers, whatever the time stamp and the order of the
+//! extras.
 
 use xxhash_rust::xxh3::Xxh3;
 

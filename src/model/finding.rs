@@ -1,4 +1,4 @@
-//! Findings: every decision that a person may wonder about, explained.
+//! Findings: one record for each decision of the daemon that an operator may want explained.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::name::ScenarioName;
 
-/// Findings of one code beyond this many are counted, not told one by one: a hostile body holds a hundred thousand broken tools.
+/// Findings of one code beyond this many are counted and not listed: a hostile body may hold a
+/// hundred thousand broken tools.
 const TOLD_PER_CODE: usize = 100;
 /// Characters of a foreign text that a message shows.
 const SHOWN: usize = 60;
@@ -16,11 +17,11 @@ const POINTER: usize = 400;
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// For the record.
+    /// Information only.
     Info,
-    /// Works, but someone should look.
+    /// It works, but the operator should look at it.
     Warning,
-    /// Something is left out or refused.
+    /// A tool, an answer or an entry is left out or refused.
     Error,
 }
 
@@ -31,14 +32,15 @@ pub struct CappedFindings {
     counts: BTreeMap<FindingCode, usize>,
 }
 
-/// One explained decision. Ordered by scenario, tool, code and message, so that lists of findings are stable.
+/// One explained decision. Ordered by scenario, tool, code and message, so that lists of findings
+/// are stable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// The scenario it speaks of, if one.
+    /// The scenario that the finding is about, if there is one.
     pub scenario: Option<ScenarioName>,
-    /// The tool it speaks of, by its original name.
+    /// The tool that the finding is about, by its original name.
     pub tool: Option<Arc<str>>,
-    /// What kind of decision.
+    /// The kind of decision.
     pub code: FindingCode,
     /// What was decided and why, in one sentence without a full stop.
     pub message: String,
@@ -72,11 +74,12 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Several scenarios offer a tool of this name, so all of them are published with a qualified name.
+    /// Several scenarios offer a tool of this name, so all of them are published with a qualified
+    /// name.
     NameCollision = "name-collision", Warning;
     /// The tool's own name is not acceptable to LLM vendors, so a legal one was made from it.
     NameRepaired = "name-repaired", Info;
-    /// An alias could not be given because something else has that name.
+    /// An alias could not be given because another tool has or claims that name.
     AliasRefused = "alias-refused", Warning;
     /// The tool is published under a name that a preference gave it.
     Aliased = "aliased", Info;
@@ -100,7 +103,7 @@ codes! {
     VersionPrerelease = "version-prerelease", Info;
     /// The protocol version is a newer minor one; what is unknown in it is passed on.
     VersionNewer = "version-newer", Info;
-    /// The whole answer could not be used; the last good one stays.
+    /// The whole answer could not be used; the last good one stays active.
     ManifestRefused = "manifest-refused", Error;
     /// The scenario gives itself another name than it is known by.
     NameMismatch = "name-mismatch", Warning;
@@ -110,17 +113,19 @@ codes! {
     Disabled = "disabled", Info;
     /// Not published because of the scenario's state.
     Withdrawn = "withdrawn", Warning;
-    /// The scenario answers 401 or 403: a credential is missing, or the one that it is shown is not accepted.
+    /// The scenario answers 401 or 403: a credential is missing, or the one that was sent is not
+    /// accepted.
     NeedsAuthorization = "needs-authorization", Error;
     /// Not shown to LLMs because the scenario marks it as internal.
     InternalOnly = "internal-only", Info;
-    /// Left out of one answer because the format or the asker allows only so many tools.
+    /// Left out of one answer because the format or the client limits the number of tools.
     OverLimit = "over-limit", Warning;
-    /// Something could not be said in a format and was left out or changed there.
+    /// A part of a tool cannot be expressed in a format and was left out or changed there.
     Lossy = "lossy", Warning;
-    /// The description is longer than every server of a format's vendor is known to take; it is sent whole.
+    /// The description is longer than every server of a format's vendor is known to take; it is
+    /// sent whole.
     DescriptionLong = "description-long", Info;
-    /// A source of endpoints failed; its last whole set stays in force.
+    /// A source of endpoints failed; its last complete set stays active.
     SourceFailed = "source-failed", Error;
     /// An entry of a source could not be used.
     EntryIgnored = "entry-ignored", Warning;
@@ -128,23 +133,27 @@ codes! {
     SourceShadowed = "source-shadowed", Info;
     /// Another scenario has the name that this one announces, so it is filed under a longer one.
     NameTaken = "name-taken", Warning;
-    /// An operator's yes was given for another identity or address, so it does not count for this one.
+    /// An operator's approval was given for another identity or address, so it does not count for
+    /// this one.
     TrustWithheld = "trust-withheld", Warning;
-    /// A scenario that was merely found says that its API is on another host; that is not used.
+    /// A scenario that was only discovered announces an API on another host. That address is not
+    /// used.
     BaseUrlRefused = "base-url-refused", Warning;
-    /// So many scenarios were lost at once that the daemon takes itself to be cut off; nothing is withdrawn meanwhile.
+    /// So many scenarios were lost at once that the daemon assumes it lost its own network. No
+    /// scenario is withdrawn meanwhile.
     Isolated = "isolated", Error;
-    /// What is written as the configuration cannot be used; the one before stays in force.
+    /// The written configuration cannot be used; the previous one stays active.
     ConfigRefused = "config-refused", Error;
     /// A key of the configuration was changed that keeps its value until the daemon is restarted.
     ConfigWaiting = "config-waiting", Warning;
     /// A key of the configuration is written under its old name, which is still read.
     ConfigDeprecated = "config-deprecated", Warning;
-    /// A preference speaks of something that no scenario offers now, or of a profile that is not configured while others are. It is kept.
+    /// A preference names a target that no scenario offers now, or a profile that is not configured
+    /// while others are. It is kept.
     PreferenceUnmatched = "preference-unmatched", Info;
-    /// Something stored could not be read and was moved aside.
+    /// A stored file could not be read and was moved aside.
     StateRepaired = "state-repaired", Error;
-    /// Something could not be stored.
+    /// Data could not be stored.
     StateFailed = "state-failed", Error;
     /// The scenario has no name, or one that no scenario can be filed under.
     ScenarioNaming = "scenario-name", Warning;
@@ -154,9 +163,9 @@ codes! {
     Spelling = "spelling", Info;
     /// The tool's name is outside the protocol's grammar, or longer than LLM vendors accept.
     ToolNaming = "tool-name", Warning;
-    /// The tool says nothing about what it does, so that no LLM can choose it.
+    /// The tool has no description, so no LLM can choose it.
     ToolUndescribed = "tool-undescribed", Warning;
-    /// A parameter says nothing about what it means.
+    /// A parameter has no description.
     ParameterUndescribed = "parameter-undescribed", Info;
     /// A tool names a category that the manifest does not define.
     CategoryUnknown = "category-unknown", Warning;
@@ -172,15 +181,18 @@ codes! {
     SchemaUntyped = "schema-untyped", Warning;
     /// A keyword of a schema that has a value it cannot have.
     SchemaKeyword = "schema-keyword", Error;
-    /// A list parameter that does not say what its elements are; some LLM vendors refuse the whole request for it.
+    /// A list parameter that does not say what its elements are; some LLM vendors refuse the whole
+    /// request for it.
     ItemsMissing = "items-missing", Warning;
-    /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would cost too much.
+    /// A call was sent with unchecked arguments, because its tool's schema cannot be used or would
+    /// cost too much.
     SchemaUnchecked = "schema-unchecked", Warning;
     /// A default that its own schema does not allow.
     DefaultUnfit = "default-unfit", Warning;
     /// An example whose input the tool's parameters do not allow.
     ExampleUnfit = "example-unfit", Warning;
-    /// `async_behavior` names a tool that the manifest does not offer, so nobody can follow or end the operation.
+    /// `async_behavior` names a tool that the manifest does not offer, so the operation can be
+    /// neither followed nor ended.
     AsyncToolMissing = "async-tool-missing", Error;
     /// A status or cancel tool cannot be called with the operation's id alone.
     AsyncArguments = "async-arguments", Error;
@@ -192,9 +204,11 @@ codes! {
     LongRunningUntracked = "long-running-untracked", Warning;
     /// The list of tools is served without `Cache-Control`.
     CacheControlMissing = "cache-control-missing", Warning;
-    /// `generated_at` is another one in each answer though nothing changed, so it says nothing about freshness.
+    /// `generated_at` differs in each answer although the content is equal, so it is no sign of
+    /// freshness.
     GeneratedAtMoves = "generated-at-moves", Warning;
-    /// The same tools come in another order with each answer, which breaks prompt caches of those who keep it.
+    /// The same tools come in another order with each answer, which breaks the prompt caches of
+    /// clients that keep the order.
     OrderUnstable = "order-unstable", Warning;
     /// Two answers in a row offer different things.
     ContentMoves = "content-moves", Warning;
@@ -202,7 +216,7 @@ codes! {
     EtagMissing = "etag-missing", Info;
     /// The `ETag` is another one though the content is equal.
     EtagMoves = "etag-moves", Warning;
-    /// A conditional request for what the asker has was answered in full.
+    /// A conditional request with the current `ETag` was answered in full.
     NotModifiedMissing = "not-modified-missing", Warning;
     /// The content type is not JSON's.
     ContentType = "content-type", Warning;
@@ -210,12 +224,12 @@ codes! {
     SlowAnswer = "slow-answer", Warning;
     /// The route of a single tool does not answer as the protocol says.
     ToolRoute = "tool-route", Warning;
-    /// The route by which a module says that it lives does not answer as its protocol says.
+    /// The health route of a module does not answer as its protocol requires.
     HealthRoute = "health-route", Warning;
 }
 
 impl CappedFindings {
-    /// Takes one in.
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.push_with(finding.code, || finding);
     }
@@ -229,18 +243,19 @@ impl CappedFindings {
         }
     }
 
-    /// All of them, in the order they came, with one more for each code of which some were only counted.
+    /// All of them, in the order they came, with one more for each code of which some were only
+    /// counted.
     pub fn finish(mut self) -> Vec<Finding> {
         for (code, count) in self.counts {
             if let Some(more) = count.checked_sub(TOLD_PER_CODE).filter(|more| *more > 0) {
-                self.told.push(Finding::new(code, format!("{more} more of this kind are not told one by one")));
+                self.told.push(Finding::new(code, format!("{more} more of this kind are not listed")));
             }
         }
         self.told
     }
 }
 
-/// The beginning of a foreign text, in backticks, with what a terminal might act on escaped, for messages.
+/// The beginning of a foreign text, in backticks, with control characters escaped, for messages.
 pub fn quoted_excerpt(text: &str) -> String {
     let mut out = String::from("`");
     for c in text.chars().take(SHOWN) {

@@ -3,15 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The text of one valid JSON value, shared: clones point to the same bytes. Equal when the texts are.
+/// The text of one valid JSON value, shared: clones point to the same bytes. Equal when the texts
+/// are.
 ///
-/// Kept instead of a tree, which costs seven times the memory, and instead of `serde_json`'s own raw value, which is copied twice on its
-/// way behind an `Arc` and checked again wherever a text was written here.
+/// Kept instead of a tree, which costs seven times the memory, and instead of `serde_json`'s own
+/// raw value, which is copied twice on its way behind an `Arc` and checked again wherever a text
+/// was written here.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct JsonText(Arc<str>);
 
 impl JsonText {
-    /// Keeps a text that is one JSON value, blanks around it left out. Fails with the reader's own words when it is none.
+    /// Keeps a text that is one JSON value, blanks around it left out. Fails with the reader's own
+    /// words when it is none.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let raw: &serde_json::value::RawValue = serde_json::from_str(text)?;
         Ok(Self(raw.get().into()))

@@ -1,4 +1,4 @@
-//! What a scenario says it offers, decoded.
+//! The decoded offer of a scenario.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +10,17 @@ use super::tool::{Extra, Tool};
 /// A scenario's whole offer (`ToolManifest`), judged well-formed, with its tools sorted by name.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The protocol version as the scenario wrote it, for example `1.0`; empty where its protocol has none.
+    /// The protocol version as the scenario wrote it, for example `1.0`; empty where its protocol
+    /// has none.
     pub protocol_version: Arc<str>,
-    /// Who offers it.
+    /// The scenario that offers it.
     pub scenario: ScenarioInfo,
     /// The tools that are well-formed, sorted bytewise by name, names unique.
     pub tools: Vec<Arc<Tool>>,
     /// The groupings, sorted bytewise by id, ids unique.
     pub categories: Arc<[Category]>,
-    /// When the scenario says it made this. Real servers stamp each answer, so this is never a sign of change.
+    /// When the scenario says it made this. Real servers stamp each answer, so this is never a sign
+    /// of change.
     pub generated_at: Option<Timestamp>,
     /// Unknown members of the manifest object (`capabilities` among them).
     pub extra: Extra,
@@ -36,20 +38,21 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Takes everything: for what was bounded before, or made here.
+    /// No limits: for manifests that were bounded before, or made by the daemon.
     pub const NONE: Self = Self { tools: usize::MAX, part: usize::MAX };
 }
 
-/// Who a scenario says it is (`ScenarioInfo`).
+/// What a scenario states about itself (`ScenarioInfo`).
 #[derive(Debug, Clone, Default)]
 pub struct ScenarioInfo {
-    /// The name it gives itself. callsheet files it under the name it was *asked for as*, and reports a difference.
+    /// The name it gives itself. callsheet lists it under the name that its source gives it, and
+    /// reports a difference.
     pub name: Arc<str>,
     /// Its own version, an opaque text.
     pub version: Arc<str>,
     /// For people.
     pub description: Arc<str>,
-    /// Where it says its API is.
+    /// The address of its API, as it states it.
     pub base_url: Option<Arc<str>>,
     /// Unknown members.
     pub extra: Extra,

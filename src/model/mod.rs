@@ -1,6 +1,7 @@
 //! The words as types: what a scenario offers, what a user prefers, what was decided.
 //!
-//! Pure values. No IO, no async, no clock, nothing of the other modules; wire shapes live with the module that owns the wire.
+//! Pure values. No IO, no async, no clock, no use of other modules; wire shapes live with the
+//! module that owns the wire.
 
 pub mod approval;
 pub mod caller;

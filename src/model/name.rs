@@ -1,7 +1,7 @@
 //! Names: of scenarios, of their tools, and the published names.
 //!
-//! A published name is built here and nowhere else, and is never parsed. Which tool gets which name is
-//! decided in [`catalog`](crate::catalog); `docs/design/naming.md` has the rules with examples.
+//! A published name is built here and nowhere else, and is never parsed. Which tool gets which name
+//! is decided in [`catalog`](crate::catalog); `docs/design/naming.md` has the rules with examples.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,9 +19,11 @@ const UNIQUE_SUFFIX: usize = 33;
 /// Characters of a scenario name at most.
 pub const SCENARIO_NAME_MAX: usize = 100;
 
-/// The name a scenario is filed under: 1 to 100 of `a-z A-Z 0-9 . _ -`, beginning with a letter or digit.
+/// The name a scenario is filed under: 1 to 100 of `a-z A-Z 0-9 . _ -`, beginning with a letter or
+/// digit.
 ///
-/// One word in each of the hundred thousands of identities of tools that hold it, and one more step to its text.
+/// One word in each of the hundred thousands of identities of tools that hold it, and one more step
+/// to its text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScenarioName(Arc<Box<str>>);
 
@@ -38,7 +40,7 @@ pub struct ToolId {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublishedName(Arc<str>);
 
-/// How an asker may name a tool: by identity, or by a bare published or original name to look up.
+/// How a client may name a tool: by identity, or by a bare published or original name to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameRef {
     /// `scenario/tool`.
@@ -108,17 +110,19 @@ impl FromStr for ToolId {
 }
 
 impl NameRef {
-    /// Reads what an asker wrote. A text with a slash that is no identity is looked up as it stands.
+    /// Parses the text of a client. A text with a slash that is no identity is looked up as it
+    /// stands.
     pub fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Bare(text.to_owned()), Self::Id)
     }
 }
 
 impl PublishedName {
-    /// The tool's own name when that is legal, else a legal one made from it: other characters become `_`, a leading digit or dash
-    /// gets a `_` before it, and the result ends in a hash of the original so that two repaired names cannot meet. Where only dots are
-    /// illegal there is no hash: `module.tool` is how a whole family of scenarios names its tools, and two that meet are told apart like
-    /// any others.
+    /// The tool's own name when that is legal, else a legal one made from it: other characters
+    /// become `_`, a leading digit or dash gets a `_` before it, and the result ends in a hash of
+    /// the original so that two repaired names cannot meet. Where only dots are illegal there is no
+    /// hash: `module.tool` is how a whole family of scenarios names its tools, and equal results
+    /// are resolved like any other collision.
     pub fn plain(tool: &str) -> Self {
         Self(legalise(tool))
     }
@@ -130,7 +134,8 @@ impl PublishedName {
 
     /// `scenario__tool`, made legal; what is too long is cut and ends in a short hash.
     pub fn qualified(id: &ToolId) -> Self {
-        // A dot is legal in scenario names only, and far too common in them to make a hash appear in every tool's name.
+        // A dot is legal in scenario names only, and far too common in them to make a hash appear
+        // in every tool's name.
         let (scenario, dotted) = (id.scenario.as_str(), id.scenario.as_str().contains('.'));
         let undotted = if dotted { Cow::Owned(scenario.replace('.', "_")) } else { Cow::Borrowed(scenario) };
         let whole = [&*undotted, JOINER, &id.tool].concat();
@@ -140,16 +145,18 @@ impl PublishedName {
         Self(hashed(&whole, &id.to_string()))
     }
 
-    /// The last resort, for a tool whose qualified name something else claims (`a/b__c` and `a__b/c`): `_scenario__tool`, cut, and
-    /// ended with all 128 bits of the identity's digest. No qualified name looks like this, since those begin with a letter, or with
-    /// `_` and a digit; see [`Self::is_reserved`] for the other names.
+    /// The last resort, for a tool whose qualified name another tool claims (`a/b__c` and
+    /// `a__b/c`): `_scenario__tool`, cut, and ended with all 128 bits of the identity's digest. No
+    /// qualified name looks like this, since those begin with a letter, or with `_` and a digit;
+    /// see [`Self::is_reserved`] for the other names.
     pub fn unique(id: &ToolId) -> Self {
         let digit = id.scenario.as_str().starts_with(|c: char| c.is_ascii_digit());
         let whole = format!("_{}{}{JOINER}{}", if digit { "_" } else { "" }, id.scenario, id.tool);
         Self(ended(&whole, &format!("_{:032x}", xxh3_128(id.to_string().as_bytes()))))
     }
 
-    /// Whether this has the shape of [`Self::unique`]. Such a text is given to nothing else, neither as an alias nor as a plain name.
+    /// Whether this has the shape of [`Self::unique`]. Such a text is never given as an alias or as
+    /// a plain name.
     pub fn is_reserved(&self) -> bool {
         let (bytes, hex) = (self.0.as_bytes(), |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
         let Some((head, tail)) = bytes.len().checked_sub(UNIQUE_SUFFIX).and_then(|at| bytes.split_at_checked(at))
@@ -190,7 +197,8 @@ fn legalise(text: &str) -> Arc<str> {
     if is_legal(&undotted) { undotted.into() } else { hashed(text, text) }
 }
 
-/// `text` with illegal characters replaced, cut to leave room for, and ended with, the hash of `identity`.
+/// `text` with illegal characters replaced, cut to leave room for, and ended with, the hash of
+/// `identity`.
 fn hashed(text: &str, identity: &str) -> Arc<str> {
     // Eight hexadecimal digits: the low half of the digest.
     ended(text, &format!("_{:08x}", xxh3_64(identity.as_bytes()) & 0xffff_ffff))

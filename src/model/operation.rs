@@ -1,4 +1,4 @@
-//! What goes on in a scenario after a call was answered: a long-running tool at work.
+//! Long-running operations: work that continues in a scenario after a call was answered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,11 @@ use super::json::JsonText;
 use super::name::ToolId;
 use super::scenario::PeerIdentity;
 
-/// One long-running operation, followed by asking the scenario that started it.
+/// One long-running operation, followed by polling the scenario that started it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Ours. Unguessable: it gives the right to read the result and to cancel the operation.
+    /// The daemon's own id. Unguessable: it gives the right to read the result and to cancel the
+    /// operation.
     pub id: Arc<str>,
     /// What was started.
     pub tool: ToolId,
@@ -22,11 +23,11 @@ pub struct Operation {
     pub caller: CallerInfo,
     /// The party behind the scenario at the request. No other is polled for its progress.
     pub owner: PeerIdentity,
-    /// What the tool said of how to follow it (`async_behavior`), as it was then.
+    /// How to follow the operation, as the tool declared it at the call (`async_behavior`).
     pub behaviour: JsonText,
     /// The scenario's own id of it: a text or a number.
     pub reference: JsonText,
-    /// Where it stands.
+    /// Its state.
     pub state: OperationState,
     /// When it was started.
     pub started_at: Timestamp,
@@ -34,23 +35,24 @@ pub struct Operation {
     pub deadline_at: Timestamp,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
-    /// When it was last asked about.
+    /// When its status was last polled.
     pub polled_at: Option<Timestamp>,
-    /// What the scenario last called its state.
+    /// Its last state, in the scenario's own words.
     pub status: Option<Arc<str>>,
     /// How far it is.
     pub progress: Progress,
-    /// Why it stands where it stands, or what went wrong with the latest question; one sentence without a full stop.
+    /// The reason of its state, or the error of the latest poll; one sentence without a full stop.
     pub note: Option<Arc<str>>,
-    /// What came of it.
+    /// Its result.
     pub result: Option<JsonText>,
-    /// What went wrong in it, as the scenario says.
+    /// Its error, in the scenario's words.
     pub error: Option<Arc<str>>,
     /// Since when it is being called off.
     pub cancelling_since: Option<Timestamp>,
 }
 
-/// How far an operation is, as far as its scenario tells. Each field is what the tool declared it to be.
+/// How far an operation is, as far as its scenario reports it. Each field is what the tool declared
+/// it to be.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// Mostly a percentage.
@@ -67,12 +69,12 @@ pub struct Progress {
     pub remaining: Option<Arc<str>>,
 }
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationState {
     /// At work, as far as is known.
     Running,
-    /// The scenario was told to call it off, and has not said that it did.
+    /// The scenario was requested to cancel it and has not confirmed that yet.
     Cancelling,
     /// Ended well.
     Succeeded,
@@ -120,7 +122,7 @@ impl OperationState {
         }
     }
 
-    /// Whether nothing more will become of it.
+    /// Whether the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Running | Self::Cancelling)
     }
@@ -142,7 +144,7 @@ impl FromStr for OperationState {
 }
 
 impl Operation {
-    /// Bytes of what it says: what it costs to keep it, but for a fixed part.
+    /// Bytes of its texts: the memory that it takes, without a fixed part.
     pub fn weight(&self) -> usize {
         let text = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
         let result = self.result.as_ref().map_or(0, |result| result.get().len());

@@ -1,6 +1,7 @@
 //! What a user or operator wants of a tool or scenario, within a scope.
 //!
-//! Each setting is set or inherited on its own: changing one never touches another. Preferences outlive the tools they speak of.
+//! Each setting is set or inherited on its own: changing one never touches another. Preferences
+//! outlive the tools they speak of.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +13,16 @@ use super::tool::TOOL_NAME_MAX;
 /// Where a preference holds. Chat beats profile beats global beats the manifest's default.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// For every asker.
+    /// For every client.
     Global,
-    /// For askers with this profile (a persona, a role). Written `profile:<name>`.
+    /// For clients with this profile (a persona, a role). Written `profile:<name>`.
     Profile(String),
     /// For one conversation. Written `chat:<id>`.
     Chat(String),
 }
 
-/// What a preference speaks of, widest first. Within a scope the narrower one wins, setting by setting.
+/// What a preference applies to, widest first. Within a scope the narrower one wins, setting by
+/// setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PreferenceTarget {
     /// Every tool of a scenario. Written `scenario:<name>`.
@@ -51,13 +53,15 @@ pub struct Settings {
     pub approval: Option<ApprovalPolicy>,
     /// The name to publish it under. Only for a single tool.
     pub alias: Option<PublishedName>,
-    /// Which tools stay when a limit allows only so many: highest first. 0 when nothing is set.
+    /// Which tools stay when a limit allows only so many: highest first. 0 by default.
     pub priority: Option<i32>,
-    /// Whether the tool stays in the list whatever is searched for and however little an asker wants. Not when nothing is set.
+    /// Whether the tool stays in the list whatever the query and the limits are. `false` by
+    /// default.
     pub pinned: Option<bool>,
 }
 
-/// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit again, `Some(Some(v))` sets it.
+/// A change to some settings: `None` leaves a setting as it is, `Some(None)` makes it inherit
+/// again, `Some(Some(v))` sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettingsPatch {
     /// See [`Settings::enabled`].
@@ -87,10 +91,10 @@ pub enum InvalidPreference {
     /// Not one of the four targets.
     #[error("unknown target `{0}`: use `scenario:<name>`, `tool:<scenario>/<tool>`, `category:<id>` or `tag:<tag>`")]
     Target(String),
-    /// Not `require`, `skip` or nothing.
+    /// The value is not `require` or `skip`, and not empty.
     #[error("unknown approval `{0}`: use `require`, `skip` or nothing to inherit")]
     Approval(String),
-    /// An alias on something that is not a single tool.
+    /// An alias for a target that is not a single tool.
     #[error("an alias needs a single tool, but `{0}` is not one: use `tool:<scenario>/<tool>`")]
     AliasTarget(String),
     /// The name of a tool that no tool can have.
@@ -110,7 +114,7 @@ impl Settings {
         *self == Self::default()
     }
 
-    /// These settings with a change applied; what the change does not speak of stays.
+    /// These settings with a change applied; settings that the change does not name stay.
     #[must_use]
     pub fn patched(&self, patch: &SettingsPatch) -> Self {
         Self {
@@ -189,7 +193,8 @@ impl FromStr for PreferenceTarget {
 }
 
 impl PreferenceTarget {
-    /// One tool. Refuses a name that no tool can have, being longer than [`TOOL_NAME_MAX`]: preferences are kept for good.
+    /// One tool. Refuses a name that no tool can have, being longer than [`TOOL_NAME_MAX`]:
+    /// preferences are kept for good.
     pub fn tool(id: ToolId) -> Result<Self, InvalidPreference> {
         if id.tool.is_empty() || id.tool.len() > TOOL_NAME_MAX {
             return Err(InvalidPreference::Tool(id.tool.chars().take(120).collect()));

@@ -1,4 +1,5 @@
-//! What a profile (a persona, a role) may see at all. Preferences choose within it and never widen it.
+//! The bounds of a profile (a persona, a role): which tools it may see at all. Preferences choose
+//! within it and never widen it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,23 +10,25 @@ use super::name::ScenarioName;
 /// A level of permission, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Permission {
-    /// Anybody. Also what a tool asks that asks nothing.
+    /// Every client. Also the level of a tool that requires no permission.
     #[default]
     Guest,
     /// A known user.
     User,
-    /// Someone who administers.
+    /// An administrator.
     Admin,
     /// The owner.
     Owner,
-    /// What a tool asks that names a level which nobody knows. No level reaches it; see [`UnknownLevel`] for the other reading.
+    /// The level of a tool that requires an unknown level. No level reaches it; see
+    /// [`UnknownLevel`] for the other reading.
     Unknown,
 }
 
-/// How a level of permission is read that nobody knows.
+/// How an unknown permission level is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownLevel {
-    /// A tool that asks it is for no profile with a level: a slip must not open what its author wanted closed.
+    /// No profile with a level may see a tool that requires it: a typing error must not open a tool
+    /// that its author wanted to restrict.
     #[default]
     Refuse,
     /// As `guest`, so that everybody may use the tool.
@@ -37,9 +40,9 @@ pub enum UnknownLevel {
 pub struct Profile {
     /// Only tools of these scenarios; all when absent, none when empty.
     pub scenarios: Option<BTreeSet<ScenarioName>>,
-    /// Only tools that ask at most this permission; all when absent.
+    /// Only tools that require at most this permission; all if absent.
     pub permission: Option<Permission>,
-    /// What becomes of tools that ask a level which nobody knows, where there is a `permission`.
+    /// How tools that require an unknown level are treated, if `permission` is set.
     pub unknown: UnknownLevel,
 }
 
@@ -54,7 +57,7 @@ impl Profile {
         self.scenarios.as_ref().is_none_or(|allowed| allowed.contains(name))
     }
 
-    /// Whether tools that ask this permission may be seen.
+    /// Whether tools that require this permission may be seen.
     pub fn allows_permission(&self, asked: Permission) -> bool {
         self.permission.is_none_or(|level| match asked {
             Permission::Unknown => self.unknown == UnknownLevel::Guest,
@@ -76,7 +79,7 @@ impl Permission {
     }
 }
 
-/// Reads one of the four levels that somebody may have.
+/// Parses one of the four known levels.
 impl FromStr for Permission {
     type Err = InvalidPermission;
 

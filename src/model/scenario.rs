@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 use super::name::ScenarioName;
 
-/// Where a scenario was found. The order is the order of precedence: the first wins when two sources name the same scenario.
+/// Where a scenario was found. The order is the order of precedence: the first wins when two
+/// sources name the same scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceId {
     /// The program that callsheet is embedded in.
@@ -42,7 +43,7 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// Where a scenario stands. DESIGN's table of states; each variant says what happens to its tools.
+/// The state of a scenario. Each variant says what happens to its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScenarioState {
     /// Found by an untrusted source, waiting for an operator's approval. Not published.
@@ -53,15 +54,16 @@ pub enum ScenarioState {
     Live,
     /// Past its freshness, still within grace. Published.
     Stale,
-    /// A source names it, but it failed too often for too long, or has no tools to keep. Withdrawn with a finding, back at the first good
-    /// answer; its names stay reserved.
+    /// A source names it, but it failed too often for too long, or has no tools to keep. Withdrawn
+    /// with a finding, back at the first good answer; its names stay reserved.
     Down,
-    /// No source names it any more and it does not answer, or its entry was taken out of the configuration. Withdrawn with a finding until
-    /// it is forgotten; its names stay reserved unless the configuration dropped it.
+    /// No source names it any more and it does not answer, or its entry was taken out of the
+    /// configuration. Withdrawn with a finding until it is forgotten; its names stay reserved
+    /// unless the configuration dropped it.
     Removed,
     /// It answers 401 or 403. The last good tools stay within grace.
     NeedsAuthorization,
-    /// Speaks a protocol version out of range. The last good tools stay until a cap, else none.
+    /// Its protocol version is out of range. The last good tools stay until a cap, else none.
     Incompatible,
     /// An operator rejected it. Not published, never polled.
     Blocked,
@@ -103,50 +105,54 @@ impl fmt::Display for ScenarioState {
     }
 }
 
-/// Everything an operator sees of one scenario.
+/// The status of one scenario as operators see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
     /// The name it is filed under.
     pub name: ScenarioName,
-    /// Where it stands.
+    /// Its state.
     pub state: ScenarioState,
-    /// Why it stands there, in one sentence without a full stop.
+    /// The reason of the state, in one sentence without a full stop.
     pub reason: String,
-    /// When it came to stand there.
+    /// When it entered the state.
     pub since: Timestamp,
-    /// The base address it is asked at, masked if it holds credentials. Absent when no source names it any more.
+    /// The base address at which it is polled, masked if it holds credentials. Absent if no source
+    /// lists it any more.
     pub url: Option<String>,
     /// The source that named it.
     pub source: SourceId,
-    /// Whether its address may be asked for more than a manifest.
+    /// Whether its address may be used for more than the manifest.
     pub trusted: bool,
-    /// The party that answers there, as far as it can be known from outside: what an operator's decision would be for.
+    /// The party that answers there, as far as it can be known from outside: what an operator's
+    /// decision would be for.
     pub party: PeerIdentity,
-    /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the same.
+    /// The name it gives itself, cut to [`SHOWN_NAME`] characters. It is filed under `name` all the
+    /// same.
     pub own_name: Option<String>,
-    /// The protocol it speaks, once known.
+    /// Its protocol, once known.
     pub protocol: Option<&'static str>,
     /// The protocol version as it wrote it.
     pub protocol_version: Option<String>,
     /// Its own version, cut to [`SHOWN_NAME`] characters.
     pub version: Option<String>,
-    /// What it says it is, cut to [`SHOWN_TEXT`] characters.
+    /// The identity that it announces, cut to [`SHOWN_TEXT`] characters.
     pub description: Option<String>,
     /// How its tools fare.
     pub tools: ToolCounts,
-    /// How fresh the manifest in force is.
+    /// How fresh the active manifest is.
     pub freshness: Option<Freshness>,
     /// When it last gave a good answer (a new manifest or a confirmation of the known one).
     pub last_success: Option<Timestamp>,
-    /// When it was last asked.
+    /// When it was last polled.
     pub last_attempt: Option<Timestamp>,
-    /// What last went wrong; cleared by a good answer.
+    /// The last error; cleared by a good answer.
     pub last_error: Option<LastError>,
-    /// When it will be asked next.
+    /// When it will be polled next.
     pub next_attempt: Option<Timestamp>,
     /// Failures since the last good answer.
     pub failures_in_a_row: u32,
-    /// How long the last answer took, in milliseconds, from the request to the end of the answer's head.
+    /// How long the last answer took, in milliseconds, from the request to the end of the answer's
+    /// head.
     pub latency_ms: Option<u64>,
     /// How often it was seen to restart.
     pub restarts: u32,
@@ -154,12 +160,14 @@ pub struct Health {
     pub last_restart: Option<Timestamp>,
 }
 
-/// The daemon takes itself to be the one that is cut off: too many scenarios were lost at once. Nothing is withdrawn meanwhile.
+/// Too many scenarios were lost at once, so the daemon assumes that it lost its own network. No
+/// scenario is withdrawn meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolated {
     /// Since when.
     pub since: Timestamp,
-    /// When withdrawals go on whatever happens. It ends earlier when enough of the lost answer again.
+    /// When withdrawals continue at the latest. They continue earlier if enough of the lost
+    /// scenarios answer again.
     pub until: Timestamp,
     /// How many were lost when it began.
     pub lost: usize,
@@ -181,14 +189,15 @@ impl Isolated {
     }
 }
 
-/// One change of a scenario's state, told where it was made, so that those that come and go between two looks are told too.
+/// One change of a scenario's state. It is recorded where it is made, so that changes between two
+/// reads are not lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateTransition {
     /// The scenario.
     pub name: ScenarioName,
     /// Where it stood before; absent when it was just heard of.
     pub from: Option<ScenarioState>,
-    /// Where it stands now; absent when it is not known any more.
+    /// Its new state; absent if the scenario is no longer known.
     pub to: Option<ScenarioState>,
     /// Why, in one sentence without a full stop.
     pub reason: String,
@@ -213,28 +222,29 @@ pub struct ToolCounts {
     pub quarantined: usize,
 }
 
-/// Characters of a name or version that health shows at most: manifests may be megabytes, and what shows them is for people.
+/// Characters of a name or version that health shows at most: manifests may be megabytes, and what
+/// shows them is for people.
 pub const SHOWN_NAME: usize = 120;
 /// Characters of a description that health shows at most.
 pub const SHOWN_TEXT: usize = 1000;
 
 /// The party that answers at an address, as far as it can be known before any request.
 ///
-/// Neither part proves anything: an identity is announced in the clear and can be copied, and an address can be given to another
-/// machine. An operator's approval is kept for both together.
+/// Neither part proves anything: an identity is announced without encryption and can be copied, and
+/// an address can be given to another machine. An operator's approval is kept for both together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PeerIdentity {
-    /// What it says it is wherever it runs (the `id` of an mDNS announcement).
+    /// The identity that it announces wherever it runs (the `id` of an mDNS announcement).
     pub identity: Option<Arc<str>>,
-    /// `scheme://host:port`, the port always written out, and the host the address that is connected to where that is known. Absent
-    /// when it is not known where it is.
+    /// `scheme://host:port`, the port always written out, and the host the address that is
+    /// connected to where that is known. Absent when it is not known where it is.
     pub origin: Option<Arc<str>>,
 }
 
 /// How fresh a manifest is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// When the scenario says it made it.
+    /// The time at which the scenario made it, in the scenario's words.
     pub generated_at: Option<Timestamp>,
     /// Until when its caching headers let it count as fresh.
     pub fresh_until: Timestamp,
@@ -242,7 +252,7 @@ pub struct Freshness {
     pub received_at: Timestamp,
 }
 
-/// What last went wrong with a scenario.
+/// The last error of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
     /// A short, stable word: `refused`, `timeout`, `status`, `too-large`, `malformed`, `ended`, ...
@@ -266,13 +276,14 @@ impl PeerIdentity {
         self.origin.is_some() && self.origin == other.origin
     }
 
-    /// Whether what was agreed with this one holds for `now` too: for the same identity on the same host, whatever its port, and without an
-    /// identity for exactly the address. Never for one whose identity went, and never where this one's address is not known.
+    /// Whether an approval of this identity is valid for `now` too: for the same identity on the
+    /// same host, whatever its port, and without an identity for exactly the address. Never if
+    /// `now` lost the identity, and never if the address of this one is unknown.
     pub fn holds_for(&self, now: &Self) -> bool {
         match (&self.identity, &now.identity) {
             (Some(own), Some(identity)) => own == identity && self.same_host(now),
             (None, _) => self.same_origin(now),
-            // Whoever leaves the identity out must not get by with less.
+            // A scenario that leaves its identity out must not pass a weaker check.
             (Some(_), None) => false,
         }
     }
@@ -283,7 +294,7 @@ impl PeerIdentity {
     }
 }
 
-/// For people; the identity, which anybody may announce, is cut and escaped.
+/// For people; the identity, which any process may announce, is cut and escaped.
 impl fmt::Display for PeerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(identity) = &self.identity {

@@ -1,9 +1,9 @@
-//! A text that is nobody's to see.
+//! Secrets: texts that are never shown.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A secret, such as a bearer token. Whatever prints it prints `***`.
+/// A secret, such as a bearer token. It is always printed as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
@@ -13,7 +13,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for whom it is meant for.
+    /// The text itself, for the request that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,6 +1,7 @@
 //! Where a scenario is, and how it is reached.
 //!
-//! A target is plain data: having one resolves, opens and starts no connection or process. What it holds that may be secret is never shown.
+//! A target is plain data: having one resolves, opens and starts no connection or process. What it
+//! holds that may be secret is never shown.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,15 +12,16 @@ use url::Url;
 
 use super::Secret;
 
-/// The scheme by which an address names something inside this process: `local:` and a name.
+/// The scheme of addresses inside this process: `local:` and a name.
 const LOCAL: &str = "local";
 
-/// Where a scenario is, and how it is reached. Cheap to clone. Equal targets are reached in the same way.
+/// Where a scenario is, and how it is reached. Cheap to clone. Equal targets are reached in the
+/// same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A server that speaks HTTP.
     Http(Arc<HttpTarget>),
-    /// Something inside this process.
+    /// A target inside this process.
     InProcess(InProcessId),
 }
 
@@ -36,12 +38,13 @@ pub struct HttpTarget {
     pub call_timeout: Option<Duration>,
 }
 
-/// The name of something inside this process, as an address of the scheme `local`.
+/// The name of a target inside this process, as an address of the scheme `local`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InProcessId(Arc<Url>);
 
 impl Target {
-    /// The server at this address. An address of the scheme `local` names something inside this process.
+    /// The server at this address. An address of the scheme `local` names a target inside this
+    /// process.
     pub fn at(url: Url) -> Self {
         HttpTarget::at(url).into()
     }
@@ -64,7 +67,7 @@ impl Target {
 }
 
 impl HttpTarget {
-    /// The server at this address, of which nothing else is known.
+    /// The server at this address, without any other facts.
     pub fn at(url: Url) -> Self {
         Self { url, dial: None, token: None, call_timeout: None }
     }

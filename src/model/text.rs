@@ -11,8 +11,8 @@ pub(crate) struct Truncated {
     pub(crate) is_cut: bool,
 }
 
-/// The first bytes of a displayed text, at most `most`, cut between two characters. What comes behind them is not written at all, however long
-/// it would be.
+/// The first bytes of a displayed text, at most `most`, cut between two characters. What comes
+/// behind them is not written at all, however long it would be.
 pub(crate) fn truncate_at_char_boundary(shown: impl Display, most: usize) -> Truncated {
     let mut writer = Limited { text: String::new(), most };
     // The writer fails where there is no more room.

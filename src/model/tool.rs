@@ -1,7 +1,8 @@
 //! One tool, as its scenario offers it.
 //!
-//! Schemas and metadata stay the JSON text they arrived in (in the protocol's own spelling): a tree of values costs seven times the
-//! memory and is only built inside a transform. Beside the text stand the few facts that decisions need.
+//! Schemas and metadata stay the JSON text they arrived in (in the protocol's own spelling): a tree
+//! of values costs seven times the memory and is only built inside a transform. Beside the text
+//! stand the few facts that decisions need.
 
 use std::sync::Arc;
 
@@ -11,13 +12,15 @@ use super::profile::Permission;
 /// Bytes of a tool's name at most: longer ones are refused wherever a tool is named for good.
 pub const TOOL_NAME_MAX: usize = 256;
 
-/// Members of a JSON object that the model has no name for, in the order they came, kept to be passed on unchanged.
+/// Members of a JSON object that the model has no name for, in the order they came, kept to be
+/// passed on unchanged.
 pub type Extra = Box<[(Arc<str>, JsonText)]>;
 
 /// A tool of the Tool Discovery Protocol (`ToolDefinition`), whatever spelling it arrived in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// The name the scenario gave it; unique within the scenario, not empty, at most [`TOOL_NAME_MAX`] bytes.
+    /// The name the scenario gave it; unique within the scenario, not empty, at most
+    /// [`TOOL_NAME_MAX`] bytes.
     pub name: Arc<str>,
     /// What it does, as shown to the LLM. May be empty.
     pub description: Arc<str>,
@@ -25,26 +28,30 @@ pub struct Tool {
     pub category: Option<Arc<str>>,
     /// Input schema: the text of one JSON object, with `type` and `properties` always present.
     pub parameters: JsonText,
-    /// The text of the whole `metadata` object in the protocol's spelling, unknown members included.
+    /// The text of the whole `metadata` object in the protocol's spelling, unknown members
+    /// included.
     pub metadata: JsonText,
-    /// What decisions need of the metadata. Tools of one manifest share equal ones. Everything here that is not its default is also written
-    /// in `metadata`, with `enabled_by_default` and `requires_approval` in any case: only that text is stored.
+    /// What decisions need of the metadata. Tools of one manifest share equal ones. Everything here
+    /// that is not its default is also written in `metadata`, with `enabled_by_default` and
+    /// `requires_approval` in any case: only that text is stored.
     pub facts: Arc<Facts>,
     /// Unknown members of the tool object itself.
     pub extra: Extra,
 }
 
-/// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the protocol.
+/// The part of a tool's metadata that callsheet acts on. Absent booleans are `false`, as in the
+/// protocol.
 #[expect(clippy::struct_excessive_bools, reason = "they are the protocol's own independent flags")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Facts {
-    /// Active without anyone asking for it.
+    /// Active by default.
     pub enabled_by_default: bool,
     /// A human must approve each call.
     pub requires_approval: bool,
     /// Never shown to an LLM (`internal_only`); still found by name and usable by programs.
     pub internal_only: bool,
-    /// The permission that its user needs (`required_permission`, not part of the protocol's text). A level that nobody knows is kept as such.
+    /// The permission that its user needs (`required_permission`, not part of the protocol's text).
+    /// An unknown level is kept as such.
     pub required_permission: Permission,
     /// Labels, in the order given.
     pub tags: Vec<Arc<str>>,

@@ -1,4 +1,4 @@
-//! How often a tool was called, what came of it, and how long it took.
+//! Counts the calls of each tool, their results and how long they took.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What was counted of one tool. A call that waits for a human's approval counts once it is made; what callsheet requests on its own account, such as
-/// how an operation goes on, does not count.
+/// What was counted of one tool. A call that waits for a human's approval counts once it is made;
+/// what callsheet requests on its own account, such as how an operation goes on, does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUsage {
-    /// Calls that named it, whatever came of them.
+    /// Calls that named it, with any result.
     pub calls: u64,
-    /// Those of them that its scenario was asked to run; the others were refused or given up before.
+    /// Those that were sent to its scenario; the others were refused or given up before.
     pub sent: u64,
-    /// Those that came to nothing, by the word under which metrics count them: `failed` is the tool's own failure, the others are the
-    /// kinds of [`ExecuteError`](crate::calls::ExecuteError), and `given_up` when nobody waited any more for its turn.
+    /// Those that failed, by the word under which metrics count them: `failed` is the tool's own
+    /// failure, the others are the kinds of [`ExecuteError`](crate::calls::ExecuteError), and
+    /// `given_up` if the caller stopped waiting for its turn.
     pub failures: BTreeMap<Cow<'static, str>, u64>,
     /// How long those that were sent took together, waiting for their turns included.
     pub total: Duration,
@@ -28,13 +29,13 @@ pub struct ToolUsage {
 }
 
 impl ToolUsage {
-    /// Nothing yet, from then on.
+    /// No calls, counted from this time on.
     pub fn since(first: Timestamp) -> Self {
         let (total, longest) = (Duration::ZERO, Duration::ZERO);
         Self { calls: 0, sent: 0, failures: BTreeMap::new(), total, longest, first, last: first }
     }
 
-    /// How many came to nothing.
+    /// How many failed.
     pub fn failed(&self) -> u64 {
         self.failures.values().fold(0, |sum, number| sum.saturating_add(*number))
     }

@@ -1,7 +1,8 @@
 //! Protocol versions: how a scenario may write one, and whether it is in range.
 //!
-//! `semver` alone refuses what real scenarios write (`1.0`, `v1.0`); lenient parsers take what nobody means (`1.x`, `1.0.0.0`).
-//! The grammar here is: trimmed, an optional `v` or `V`, one to three numbers, an optional pre-release, optional build metadata.
+//! `semver` alone refuses what real scenarios write (`1.0`, `v1.0`); lenient parsers accept texts
+//! that are no versions (`1.x`, `1.0.0.0`). The grammar here is: trimmed, an optional `v` or `V`,
+//! one to three numbers, an optional pre-release, optional build metadata.
 
 use std::fmt;
 
@@ -10,11 +11,13 @@ use semver::{Comparator, Op, Prerelease, Version, VersionReq};
 /// A protocol version that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtocolVersion {
-    /// Padded to three numbers; the pre-release is stripped, since a range without one never matches a version with one.
+    /// Padded to three numbers; the pre-release is stripped, since a range without one never
+    /// matches a version with one.
     pub base: Version,
     /// The pre-release, such as `rc.1`.
     pub prerelease: Option<String>,
-    /// Written in a way the protocol does not allow (leading `v`, surrounding blanks, a JSON number).
+    /// Written in a way the protocol does not allow (leading `v`, surrounding blanks, a JSON
+    /// number).
     pub nonconforming: bool,
 }
 

@@ -1,4 +1,5 @@
-//! A tool as one asker sees it: its published name and what preferences made of it, each with where it came from.
+//! A tool as one client sees it: its published name and its effective settings, each with its
+//! source.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct Effective {
     pub approval_source: Provenance,
     /// Which tools stay when a limit allows only so many: highest first.
     pub priority: i32,
-    /// Whether it stays whatever is searched for and however little an asker wants.
+    /// Whether it stays in the list, whatever the query and the limits are.
     pub pinned: bool,
 }
 
@@ -42,7 +43,7 @@ pub struct Effective {
 pub enum Provenance {
     /// The scenario's own manifest (or the protocol's default).
     Manifest,
-    /// A preference. Shared: the same one speaks of many tools.
+    /// A preference. Shared: one preference may apply to many tools.
     Preference(Arc<(Scope, PreferenceTarget)>),
 }
 

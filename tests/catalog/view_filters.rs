@@ -100,7 +100,7 @@ fn a_profile_sees_its_scenarios_and_what_its_permission_allows() {
     let (listed, step) = why("house/sell");
     assert_eq!(
         (listed, step.unwrap().0.as_str()),
-        (false, "it asks the permission `owner`, and the profile has `user`")
+        (false, "it requires the permission `owner`, and the profile has `user`")
     );
     let (listed, step) = why("files/read");
     let told = ("the profile may not see scenario files".to_owned(), "profile:clerk".to_owned());

@@ -73,7 +73,7 @@ async fn a_profile_that_is_not_configured_sees_nothing() {
     persona(&mut config, "guest", &["research"], Permission::Guest);
     persona(&mut config, "owner", &["scheduler"], Permission::Owner);
     let daemon = Daemon::ready(config.clone()).await;
-    let told = "no profile is called `gest`, so it sees and calls nothing; known are `guest`, `owner`; \
+    let told = "no profile is called `gest`, so it may see and call no tools; known are `guest`, `owner`; \
         add it as [[profiles]] to the configuration, or leave it out";
     let list = "/api/v1/tools?profile=gest";
     for target in [

@@ -3,7 +3,8 @@
 /// Characters of a word at most; longer ones are not compared.
 const LONGEST: usize = 32;
 
-/// Slips that are forgiven in a typed word of so many characters: none in a short one, where every slip gives another word.
+/// Slips that are forgiven in a typed word of so many characters: none in a short one, where every
+/// slip gives another word.
 pub(super) fn forgiven(length: usize) -> usize {
     match length {
         0..=3 => 0,
@@ -12,8 +13,9 @@ pub(super) fn forgiven(length: usize) -> usize {
     }
 }
 
-/// How many characters must be put in, taken out, replaced or swapped with their neighbour (optimal string alignment) to make `word` of
-/// `typed`, or with `open` the beginning of `word` that is nearest. `None` when that is more than `most`, or a word is too long.
+/// How many characters must be put in, taken out, replaced or swapped with their neighbour (optimal
+/// string alignment) to make `word` of `typed`, or with `open` the beginning of `word` that is
+/// nearest. `None` when that is more than `most`, or a word is too long.
 pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Option<usize> {
     let bytes = word.len();
     // A character has 1 to 4 bytes.
@@ -34,8 +36,9 @@ pub(super) fn within(typed: &[char], word: &str, most: usize, open: bool) -> Opt
     aligned(typed, word, most, open)
 }
 
-/// Whether letters that only one of the two has are too many: each of them is a slip of its own. Tells most words apart in a few
-/// instructions. Letters that share a bit are taken for the same, which makes nothing far.
+/// Whether letters that only one of the two has are too many: each of them is a slip of its own.
+/// Tells most words apart in a few instructions. Letters that share a bit are taken for the same,
+/// which makes nothing far.
 fn is_far(typed: &[char], word: &str, most: usize, open: bool) -> bool {
     let bits = |bits: u64, letter: char| bits | 1 << (u32::from(letter) % u64::BITS);
     let (of_typed, of_word) = (typed.iter().copied().fold(0, bits), word.chars().fold(0, bits));

@@ -61,7 +61,7 @@ impl Field {
     }
 }
 
-/// The fields in which a search found something.
+/// The fields in which a search found a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fields(pub(super) u8);
 
@@ -71,7 +71,7 @@ impl Fields {
         Field::ALL.into_iter().filter(move |field| self.0 & field.bit() != 0)
     }
 
-    /// Whether something was found there.
+    /// Whether a term was found there.
     pub fn contains(self, field: Field) -> bool {
         self.0 & field.bit() != 0
     }
@@ -114,7 +114,7 @@ fn parameters(schema: &JsonText, each: &mut dyn FnMut(Field, &str)) {
     let _ = SchemaVisitor { each }.deserialize(&mut reader);
 }
 
-/// A schema, or something else in its place.
+/// A schema, or another value in its place.
 struct SchemaVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }
@@ -124,7 +124,7 @@ struct NamedSchemasVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }
 
-/// A text of a schema, or something else in its place.
+/// A text of a schema, or another value in its place.
 struct SchemaTextVisitor<'a> {
     each: &'a mut dyn FnMut(Field, &str),
 }

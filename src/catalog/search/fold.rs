@@ -4,10 +4,11 @@
 
 use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
-/// Compatibility decomposition (Unicode Standard Annex 15): `é` becomes `e` and a mark, `ﬁ` becomes `fi`, `Ａ` becomes `A`.
+/// Compatibility decomposition (Unicode Standard Annex 15): `é` becomes `e` and a mark, `ﬁ` becomes
+/// `fi`, `Ａ` becomes `A`.
 const DECOMPOSE: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 
-/// Hands on the characters that `c` stands for, letter case kept. A mark stands for nothing.
+/// Passes on the characters that `c` stands for, letter case kept. A mark stands for no character.
 pub(super) fn fold(c: char, mut each: impl FnMut(char)) {
     if c.is_ascii() {
         return each(c);
@@ -46,8 +47,9 @@ fn spelled_out(c: char) -> Option<&'static str> {
     })
 }
 
-/// Marks that are put on letters and that people leave out when they type: diacritics, Hebrew points, Arabic vowels, voicing of kana;
-/// and invisible characters within words. The vowel signs of Indic scripts are none of these.
+/// Marks that are put on letters and that people leave out when they type: diacritics, Hebrew
+/// points, Arabic vowels, voicing of kana; and invisible characters within words. The vowel signs
+/// of Indic scripts are none of these.
 fn is_mark(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'

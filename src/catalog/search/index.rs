@@ -1,4 +1,5 @@
-//! The index of one scenario: made once for an entry of the catalog, shared by every catalog that has this entry.
+//! The index of one scenario: made once for an entry of the catalog, shared by every catalog that
+//! has this entry.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +22,8 @@ pub(in crate::catalog) struct SearchIndex {
 }
 
 impl CatalogEntry {
-    /// Its index for a search, made when it is not there: a sweep of a whole fleet need not wait for it.
+    /// Its index for a search, made when it is not there: a sweep of a whole fleet need not wait
+    /// for it.
     pub(in crate::catalog) fn index(&self) -> Arc<SearchIndex> {
         let index = || Arc::new(SearchIndex::build(&self.name, &self.manifest, &self.tools));
         Arc::clone(self.indexed.0.get_or_init(index))

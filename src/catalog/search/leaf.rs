@@ -1,7 +1,8 @@
-//! The index of some tools of one scenario: for each term, which tools have it, where, and how much it weighs there.
+//! The index of some tools of one scenario: for each term, which tools have it, where, and how much
+//! it weighs there.
 //!
-//! Terms are kept as 32 bits of their hash, so no description is kept twice. Two terms of a catalog of 100,000 tools share a hash in
-//! about one of 40,000 searches.
+//! Terms are kept as 32 bits of their hash, so no description is kept twice. Two terms of a catalog
+//! of 100,000 tools share a hash in about one of 40,000 searches.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -54,7 +55,8 @@ pub(super) struct Occurrence {
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(super) struct Leaf {
-    /// Sorted; each with where its postings begin. One more at the end tells where the last ones end.
+    /// Sorted; each with where its postings begin. One more at the end tells where the last ones
+    /// end.
     terms: Box<[(TermHash, u32)]>,
     /// In the order of the terms, those of a term in the order of the tools.
     postings: Box<[Posting]>,
@@ -63,7 +65,8 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// Makes the leaf of these occurrences, in whatever order; `saturate` maps the summed weight of a term in a tool into 0 to 1.
+    /// Makes the leaf of these occurrences, in whatever order; `saturate` maps the summed weight of
+    /// a term in a tool into 0 to 1.
     pub(super) fn build(occurrences: &mut [Occurrence], names: LeafNames, saturate: impl Fn(f32) -> f32) -> Self {
         // The field is in the key too: the sum of floats depends on their order.
         occurrences.sort_unstable_by_key(|one| (one.term, one.tool, one.field));

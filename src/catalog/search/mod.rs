@@ -1,12 +1,14 @@
-//! Search: which tools of a view a text speaks of, best first.
+//! Search: finds the tools of a view that fit a text, best first.
 //!
-//! Pure. Each entry of the catalog has a small index of its own, made once and shared between catalogs, so a change costs the work of
-//! the scenarios that changed. A search looks its words up in the index of each scenario in the view, counts how many tools have each
-//! word, and adds up what the words weigh. What is outside the view has no part in that: nobody's ranking depends on tools that he
-//! cannot see.
+//! Pure. Each entry of the catalog has a small index of its own, made once and shared between
+//! catalogs, so a change costs the work of the scenarios that changed. A search looks its words up
+//! in the index of each scenario in the view, counts how many tools have each word, and adds up
+//! what the words weigh. Tools outside the view are not counted: a client's ranking never depends
+//! on tools that it cannot see.
 //!
-//! [`View::rank`](super::View::rank) is for questions, [`View::palette`](super::View::palette) for names that are being typed. Never
-//! decides what is in a view, and reads no text of a tool at search time.
+//! [`View::rank`](super::View::rank) is for questions, [`View::palette`](super::View::palette) for
+//! names that are being typed. Never decides what is in a view, and reads no text of a tool at
+//! search time.
 
 use std::sync::Arc;
 
@@ -35,7 +37,8 @@ pub use query::SEARCH_WORDS;
 pub struct Hit {
     /// The tool, as the view has it.
     pub tool: Arc<ViewTool>,
-    /// How well it fits: above 0, comparable within one answer (of a palette: within one tier of it) only.
+    /// How well it fits: above 0, comparable within one answer (of a palette: within one tier of
+    /// it) only.
     pub score: f32,
     /// Where words were found.
     pub fields: Fields,

@@ -1,5 +1,5 @@
-//! The names of a leaf's tools as they are typed: words and whole names, folded. The only texts of an index, since beginnings and
-//! mistyped words cannot be found by hashes.
+//! The names of a leaf's tools as they are typed: words and whole names, folded. The only texts of
+//! an index, since beginnings and mistyped words cannot be found by hashes.
 
 use super::tokenizer::Splitter;
 

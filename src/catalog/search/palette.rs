@@ -1,8 +1,9 @@
-//! The palette: tools by what somebody has typed so far.
+//! The palette: finds tools by the text that a user has typed so far.
 //!
-//! Tiers, best first: what is typed begins a name; every typed word is a word of the tool (the last may be the beginning of a word of
-//! its name); every typed word is nearly a word of its name. Within a tier, what was used most recently comes first; what was used is
-//! the asker's knowledge. With nothing typed, the tools used most recently are all there is.
+//! Tiers, best first: what is typed begins a name; every typed word is a word of the tool (the last
+//! may be the beginning of a word of its name); every typed word is nearly a word of its name.
+//! Within a tier, what was used most recently comes first; the client supplies the list of used
+//! tools. For an empty text, only the tools used most recently are found.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::{Fields, Hit};
 use crate::catalog::View;
 use crate::model::{ToolId, ViewTool};
 
-/// Typed words that are looked at; whoever types more does not look for a name.
+/// The most typed words that are used: a longer text is no search for a name.
 const WORDS: usize = 8;
 
 /// How a tool fits what is being typed, best first.
@@ -28,7 +29,7 @@ pub enum Tier {
     Word,
     /// Its name or title has every typed word but for a slip or two.
     Fuzzy,
-    /// Nothing was typed, and it was used.
+    /// The text is empty, and the tool was used before.
     Recent,
 }
 
@@ -76,12 +77,13 @@ impl Typed {
     }
 }
 
-/// What hits are ordered by besides their score: tier and use before it, place in the view behind it.
+/// What hits are ordered by besides their score: tier and use before it, place in the view behind
+/// it.
 type Order = ((Tier, usize), (u32, u32));
 
 impl View {
-    /// The tools of this view by what was typed so far, in tiers (see [`Tier`]), at most `limit`. `recent` names the tools used before,
-    /// the latest first. Deterministic, like [`View::rank`].
+    /// The tools of this view by what was typed so far, in tiers (see [`Tier`]), at most `limit`.
+    /// `recent` names the tools used before, the latest first. Deterministic, like [`View::rank`].
     pub fn palette(&self, typed: &str, recent: &[ToolId], limit: usize) -> Vec<Hit> {
         let used: HashMap<&ToolId, usize> = recent.iter().enumerate().rev().map(|(at, id)| (id, at)).collect();
         let typed = Typed::parse(typed);
@@ -155,7 +157,8 @@ impl View {
 }
 
 impl Typed {
-    /// Whether the name begins with what was typed, or has every typed word, the last as a beginning.
+    /// Whether the name begins with what was typed, or has every typed word, the last as a
+    /// beginning.
     fn begins(&self, words: &[(bool, &str)]) -> Option<(Tier, f32)> {
         let share = |name: &str| length(&self.whole) / length(name).max(1.0);
         let whole = words.iter().filter(|(whole, name)| *whole && name.starts_with(&self.whole));

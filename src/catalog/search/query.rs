@@ -1,4 +1,4 @@
-//! What a search asks for: its words, and which of them stand in one sentence.
+//! The query of a search: its words, and which of them stand in one sentence.
 
 use super::leaf::TermHash;
 use super::stop_words::is_stop_word;

@@ -1,8 +1,9 @@
-//! The ranking: which tools of a view a text speaks of, best first.
+//! The ranking: finds the tools of a view that fit a text, best first.
 //!
-//! A text of several sentences often asks for several things ("Find a flight. Then book a hotel."). So each sentence is ranked by
-//! itself, and a tool counts by the sentence that it fits best, besides by the whole text. On the corpus that the figures come from this
-//! found 0.94 instead of 0.89 of the right tools among the first five, more than any other thing that was tried.
+//! A text of several sentences often has several requests ("Find a flight. Then book a hotel."). So
+//! each sentence is ranked by itself, and a tool counts by the sentence that it fits best, besides
+//! by the whole text. On the corpus that the figures come from this found 0.94 instead of 0.89 of
+//! the right tools among the first five, more than any other thing that was tried.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use crate::catalog::{Part, View};
 const WHOLE: f32 = 0.3;
 
 impl View {
-    /// The tools of this view that have at least one word of `text` in one of their [`Field`](super::Field)s, best first, at most
-    /// `limit` of them. Equal scores are in the order of the view: by scenario, then by tool, bytewise. Equal views give equal answers
-    /// in any process, whatever the order in which their scenarios came.
+    /// The tools of this view that have at least one word of `text` in one of their
+    /// [`Field`](super::Field)s, best first, at most `limit` of them. Equal scores are in the order
+    /// of the view: by scenario, then by tool, bytewise. Equal views give equal answers in any
+    /// process, whatever the order in which their scenarios came.
     pub fn rank(&self, text: &str, limit: usize) -> Vec<Hit> {
         let query = SearchQuery::parse(text);
         if query.terms.is_empty() || limit == 0 {
@@ -55,7 +57,8 @@ impl<'a> TermMatches<'a> {
         view.parts.iter().map(|part| part.entry.index()).collect()
     }
 
-    /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The indices are those of the view.
+    /// Looks every term up in every leaf, and weighs the terms by how many tools have them. The
+    /// indices are those of the view.
     pub(super) fn look_up(view: &View, indices: &'a [Arc<SearchIndex>], terms: &'a [TermHash]) -> Self {
         let (mut postings, mut having, mut all) = (Vec::new(), vec![0; terms.len()], 0);
         for (part, index) in view.parts.iter().zip(indices) {
@@ -71,7 +74,8 @@ impl<'a> TermMatches<'a> {
         Self { indices, terms, postings, rarity: having.into_iter().map(|having| bm25f::rarity(having, all)).collect() }
     }
 
-    /// Hands on every tool of the view that has a term, in no particular order, each with what every term weighs in the leaf it is in.
+    /// Hands on every tool of the view that has a term, in no particular order, each with what
+    /// every term weighs in the leaf it is in.
     pub(super) fn each(&self, view: &View, mut each: impl FnMut(ScoredTool, Weighed<'_>)) {
         let mut leaves = self.postings.chunks(self.terms.len());
         let mut scored = Scored::default();
@@ -99,7 +103,8 @@ impl<'a> TermMatches<'a> {
         }
     }
 
-    /// Hands on every tool of the view: its part and place there, and the words of its names, each with whether it is a whole name.
+    /// Hands on every tool of the view: its part and place there, and the words of its names, each
+    /// with whether it is a whole name.
     pub(super) fn each_name(view: &View, mut each: impl FnMut(u32, u32, &[(bool, &str)])) {
         for (number, part) in (0..).zip(&view.parts) {
             let (places, index) = (ToolPositions::for_part(part), part.entry.index());
@@ -118,7 +123,8 @@ impl<'a> TermMatches<'a> {
         }
     }
 
-    /// Ranks by the sentence that fits a tool best. The scores of sentences are made comparable by their best tools.
+    /// Ranks by the sentence that fits a tool best. The scores of sentences are made comparable by
+    /// their best tools.
     fn best_sentences(&self, view: &View, sentences: &[Vec<usize>], best: &mut Best) {
         let (mut kept, mut scores) = (Vec::new(), Vec::new());
         let (mut top, mut top_whole) = (vec![0.0_f32; sentences.len()], 0.0_f32);
@@ -148,7 +154,7 @@ pub(super) struct Weighed<'a> {
 }
 
 impl Weighed<'_> {
-    /// The weight of a term; nothing when the tool does not have it.
+    /// The weight of a term; `None` if the tool does not have it.
     pub(super) fn weight(self, term: usize) -> Option<f32> {
         let of_term = self.postings.get(term)?;
         // The postings of a term are in the order of the tools.
@@ -202,7 +208,8 @@ impl Scored {
 struct ToolPositions {
     /// By place in the entry; `None` when both are the same.
     by_entry: Option<Vec<Option<u32>>>,
-    /// Tools that the view names otherwise than the entry, by place in the part, each with an index of its own.
+    /// Tools that the view names otherwise than the entry, by place in the part, each with an index
+    /// of its own.
     renamed: Vec<(u32, SearchIndex)>,
 }
 
@@ -234,7 +241,7 @@ impl ToolPositions {
     }
 }
 
-/// A tool while it is decided who is best.
+/// A tool while the best ones are chosen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScoredTool {
     pub(super) score: f32,

@@ -1,8 +1,10 @@
-//! Texts to words: split where people and programs split them, folded, and for the ranking reduced to a light stem.
+//! Texts to words: split where people and programs split them, folded, and for the ranking reduced
+//! to a light stem.
 //!
-//! `getWeatherForecast`, `get_weather_forecast` and `Get weather forecast` have the same words. What is written in one without a
-//! separator is a word as a whole too, so that `GitHub` is found as `github` and as `hub`. Scripts without blanks between words give
-//! single characters and pairs of neighbours.
+//! `getWeatherForecast`, `get_weather_forecast` and `Get weather forecast` have the same words.
+//! What is written in one without a separator is a word as a whole too, so that `GitHub` is found
+//! as `github` and as `hub`. Scripts without blanks between words give single characters and pairs
+//! of neighbours.
 
 use std::borrow::Cow;
 
@@ -195,16 +197,18 @@ impl SplitWord<'_> {
     }
 }
 
-/// Whether a word of a question looks like data, such as an identifier: `kxr0C7al`. Its parts would be found where nobody means them.
+/// Whether a word of a question looks like data, such as an identifier: `kxr0C7al`. Its parts would
+/// match tools that are not meant.
 pub(super) fn is_data(word: &SplitWord<'_>) -> bool {
     let digit_then_letter = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic();
     let parts = word.parts.len() + 1;
     parts > 2 && word.text.len() <= 2 * parts && word.text.as_bytes().windows(2).any(digit_then_letter)
 }
 
-/// A word without the ending of English plurals: `files` and `file` are one word, `queries` and `query` too. Words that end in `-ie`
-/// get `-y` as well, so that `movies` and `movie` stay one. Nothing else is taken off: on the corpus that the figures come from, taking
-/// off `-ing` and `-ed` too found fewer of the right tools.
+/// A word without the ending of English plurals: `files` and `file` are one word, `queries` and
+/// `query` too. Words that end in `-ie` get `-y` as well, so that `movies` and `movie` stay one. No
+/// other ending is removed: on the corpus that the figures come from, removing `-ing` and `-ed` too
+/// found fewer of the right tools.
 pub(super) fn stem(word: &str) -> Cow<'_, str> {
     /// Not the plural of `new`.
     const NEWS: &str = "news";

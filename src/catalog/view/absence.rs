@@ -8,7 +8,7 @@ use crate::model::ViewTool;
 /// A tool that is not in a view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
-    /// The tool, as the asker's scope has it.
+    /// The tool, with the settings of the client's scope.
     pub tool: Arc<ViewTool>,
     /// Why it is not there.
     pub why: Absence,
@@ -19,30 +19,30 @@ pub struct LeftOut {
 pub enum Absence {
     /// Its scenario is not published now; the text says why.
     Withdrawn(String),
-    /// The bounds of the asker's profile keep it out; the text says which.
+    /// The bounds of the client's profile keep it out; the text says which.
     Profile(String),
     /// Its scenario marks it as internal.
     Internal,
-    /// It is switched off; the text says by whom.
+    /// It is switched off; the text names the source of the setting.
     Disabled(String),
     /// It does not fit the filter of this name.
     Filtered(&'static str),
     /// It is not relevant to `q`.
     Irrelevant,
-    /// Others have the places of `max_tools`, which is the number.
+    /// Other tools take all places of `max_tools`. The number is that limit.
     OverTools(usize),
-    /// It does not fit into what others leave of `max_tokens`, which is the number.
+    /// It does not fit into the rest of `max_tokens`. The number is that limit.
     OverTokens(usize),
     /// The target takes no more tools than this, and others come before it.
     OverCap(usize),
-    /// It would be deferred, but the target knows no such thing.
+    /// It would be deferred, but the target does not support deferred tools.
     Deferred,
-    /// It would be deferred, but the target takes only so many.
+    /// It would be deferred, but the target limits the number of deferred tools.
     OverDeferred(usize),
 }
 
 impl Absence {
-    /// A short name for programs.
+    /// The reason as programs read it.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Withdrawn(_) => "withdrawn",
@@ -59,7 +59,8 @@ impl Absence {
         }
     }
 
-    /// Whether a budget of the asker or of the target keeps the tool out, and not what the asker looks for.
+    /// Whether a budget of the asker or of the target keeps the tool out, and not the client's
+    /// filters or query.
     pub fn is_budget(&self) -> bool {
         matches!(
             self,

@@ -9,8 +9,9 @@ use crate::catalog::{Catalog, Visibility};
 use crate::model::ToolId;
 
 impl View {
-    /// Every tool of a published or withdrawn scenario that is not in this view, in order, each with its one reason. The view is of the
-    /// same catalog and query. Scenarios that wait for an operator's yes, or were blocked, have no published tools and are not told.
+    /// Every tool of a published or withdrawn scenario that is not in this view, in order, each
+    /// with its one reason. The view is of the same catalog and query. Scenarios that wait for an
+    /// operator's approval, or are blocked, have no published tools and are not listed.
     pub fn absences(&self, catalog: &Catalog, query: &ViewQuery) -> Vec<LeftOut> {
         let lens = ScopedCatalog::for_query(catalog, query);
         let filter = ViewFilter::for_query(catalog, query);
@@ -22,7 +23,7 @@ impl View {
             for tool in entry.tools.iter().filter(|tool| !present.contains(&tool.id) && !chosen.contains(&tool.id)) {
                 let tool = lens.tool(tool);
                 let why = refused.clone().or_else(|| filter.refuses(&tool));
-                // What nothing refuses is in the view or was left out by the choice.
+                // A tool that no rule refuses is in the view or was left out by the choice.
                 absences.extend(why.map(|why| LeftOut { tool, why }));
             }
         }

@@ -1,8 +1,9 @@
-//! Who gets the places of a view when tools compete for them, and in which order they stand.
+//! Chooses the tools of a view when they compete for places, and sets their order.
 //!
-//! The ranking: what is pinned, then what the conversation carries (in its order), then by relevance to `q`, then by priority, then in the
-//! usual order. Only the choice follows it. The list stays in the usual order, so that one more tool changes no byte before its own place;
-//! with `sticky` the carried tools come first, in theirs, for the same reason.
+//! The ranking: what is pinned, then what the conversation carries (in its order), then by
+//! relevance to `q`, then by priority, then in the usual order. Only the choice follows it. The
+//! list stays in the usual order, so that one more tool changes no byte before its own place; with
+//! `sticky` the carried tools come first, in theirs, for the same reason.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -108,7 +109,8 @@ impl View {
         });
     }
 
-    /// Puts the carried tools first, in their order, then the other loaded ones, then those that are deferred.
+    /// Puts the carried tools first, in their order, then the other loaded ones, then those that
+    /// are deferred.
     fn arrange(&mut self, carried: &HashMap<ToolId, usize>) {
         let empty = self.parts.extract_if(.., |part| part.tools.is_empty()).collect::<Vec<_>>();
         let mut all: Vec<_> =

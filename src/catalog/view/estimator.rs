@@ -1,19 +1,19 @@
-//! What a tool costs in a list.
+//! Estimates how many tokens a tool takes in a list.
 
 use crate::model::ViewTool;
 
-/// What a list is for, as far as the choice of tools depends on it.
+/// The target of a list, as far as the choice of tools depends on it.
 pub trait Estimator {
-    /// How many tokens of a prompt the tool takes, rounded up; nothing when the target cannot say the tool at all, so that it takes
-    /// nobody's place.
+    /// How many tokens of a prompt the tool takes, rounded up. `None` if the target cannot express
+    /// the tool, which then takes no place.
     fn tokens(&self, tool: &ViewTool) -> Option<usize>;
 
-    /// How many tools may be deferred at most; nothing when the target knows no such thing.
+    /// How many tools may be deferred at most; `None` if the target does not support deferring.
     fn max_deferred(&self) -> Option<usize>;
 }
 
-/// A target of which nothing is known: it takes every tool, defers none, and a token has three bytes of a tool's name, description and
-/// parameters.
+/// The target of an unknown format: it takes every tool, defers none, and a token has three bytes
+/// of a tool's name, description and parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Generic;
 

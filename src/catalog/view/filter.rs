@@ -1,4 +1,5 @@
-//! Which tools an asker may get at all: bounds, settings and the filters by scenario, category and tag.
+//! Decides which tools a client may get at all: bounds, settings and the filters by scenario,
+//! category and tag.
 
 use std::sync::Arc;
 
@@ -14,23 +15,25 @@ use crate::model::{Profile, ViewTool};
 pub struct Part {
     /// The scenario.
     pub entry: Arc<CatalogEntry>,
-    /// Its tools in the view, sorted by original name unless a conversation carries some of them. Shared with the entry when `whole`.
+    /// Its tools in the view, sorted by original name unless a conversation carries some of them.
+    /// Shared with the entry when `whole`.
     pub tools: Arc<[Arc<ViewTool>]>,
-    /// Whether `tools` is exactly [`CatalogEntry::listed`]: the entry's tools that are enabled and not internal, with global settings and
-    /// names, all of them loaded. Such parts can be rendered once per entry. This is judged by the outcome, not by the query: a filter
-    /// that takes all of them, a limit that cuts none of them, a scope that changes none of them or an `include_*` that adds none
-    /// leaves a part whole.
+    /// Whether `tools` is exactly [`CatalogEntry::listed`]: the entry's tools that are enabled and
+    /// not internal, with global settings and names, all of them loaded. Such parts can be rendered
+    /// once per entry. This is judged by the outcome, not by the query: a filter that takes all of
+    /// them, a limit that cuts none of them, a scope that changes none of them or an `include_*`
+    /// that adds none leaves a part whole.
     pub whole: bool,
 }
 
 /// See the module's head.
 pub(super) struct ViewFilter<'a> {
     query: &'a ViewQuery,
-    /// Whether it asks for certain tools.
+    /// Whether the query filters by scenario, category or tag.
     chooses: bool,
-    /// What the asker's profile may see at all.
+    /// The bounds of the client's profile.
     bounds: Option<&'a Profile>,
-    /// Why that is nothing, when nobody configured the profile.
+    /// Why the profile sees no tools, if it is not configured.
     unknown: Option<UnknownProfile>,
 }
 
@@ -40,7 +43,7 @@ impl<'a> ViewFilter<'a> {
         Self { query, chooses, bounds: catalog.bounds(query), unknown: catalog.unknown_profile(query) }
     }
 
-    /// The part of a published entry; nothing when it has no place in the view.
+    /// The part of a published entry; `None` if it has no place in the view.
     pub(super) fn part(&self, lens: &ScopedCatalog<'_>, entry: &Arc<CatalogEntry>) -> Option<Part> {
         if self.bounds.is_some_and(|bounds| !bounds.allows_scenario(&entry.name)) {
             return None;
@@ -73,7 +76,7 @@ impl<'a> ViewFilter<'a> {
         }
     }
 
-    /// Why no tool of an entry is for the asker, if that is so.
+    /// Why the client gets no tool of an entry, if so.
     pub(super) fn refuses_entry(&self, entry: &CatalogEntry) -> Option<Absence> {
         match &entry.visibility {
             Visibility::Withdrawn(reason) | Visibility::Hidden(reason) => {
@@ -89,13 +92,16 @@ impl<'a> ViewFilter<'a> {
         (!asked).then_some(Absence::Filtered("scenario"))
     }
 
-    /// Why a tool of a published scenario within the asker's bounds is not for him, if that is so. The first reason counts.
+    /// Why the client does not get a tool of a published scenario within its bounds, if so. The
+    /// first reason counts.
     pub(super) fn refuses(&self, tool: &ViewTool) -> Option<Absence> {
         let (query, offered) = (self.query, &*tool.tool);
         let asked = offered.facts.required_permission;
         if let Some(bounds) = self.bounds.filter(|bounds| !bounds.allows_permission(asked)) {
             let level = bounds.permission.unwrap_or_default();
-            return Some(Absence::Profile(format!("it asks the permission `{asked}`, and the profile has `{level}`")));
+            return Some(Absence::Profile(format!(
+                "it requires the permission `{asked}`, and the profile has `{level}`"
+            )));
         }
         if offered.facts.internal_only && !query.include_internal {
             return Some(Absence::Internal);

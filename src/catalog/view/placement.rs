@@ -4,11 +4,12 @@ use super::candidate::ViewCandidate;
 use super::{Absence, Defer, Estimator, ViewNote, ViewQuery, Why};
 use crate::model::ViewTool;
 
-/// Tools in a row that may be too big for what is left of `max_tokens` before no further one is tried: what a tool costs is only known
-/// once it is encoded, and a catalog may have many thousands.
+/// Tools in a row that may be too big for what is left of `max_tokens` before no further one is
+/// tried: what a tool costs is only known once it is encoded, and a catalog may have many
+/// thousands.
 const TRIES: usize = 64;
 
-/// What became of a candidate.
+/// The outcome for a candidate.
 pub(super) enum Placement {
     Loaded,
     Deferred,
@@ -60,7 +61,8 @@ impl<'a> PlacementBudget<'a> {
         if !pinned && self.misses >= TRIES {
             return self.put_off(Absence::OverTokens(budget));
         }
-        // What the target cannot say stays in the view, where the target tells why, and takes nobody's place.
+        // A tool that the target cannot express stays in the view, where the target reports the
+        // reason. It takes no place.
         let Some(cost) = self.cost(&candidate.tool) else { return Placement::Loaded };
         if !pinned && self.tokens + cost > budget {
             self.misses += 1;
@@ -122,7 +124,7 @@ impl<'a> PlacementBudget<'a> {
         }
     }
 
-    /// What an asker should know.
+    /// Notes for the client about the choice.
     pub(super) fn notes(&self) -> impl Iterator<Item = ViewNote> + use<> {
         let pinned = self.pinned_over.then_some(ViewNote::PinnedOverBudget);
         pinned.into_iter().chain(self.one_loaded.then_some(ViewNote::OneLoaded))

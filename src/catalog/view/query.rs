@@ -1,16 +1,16 @@
-//! What an asker may ask of the catalog.
+//! The query of a client to the catalog.
 
 use std::collections::BTreeSet;
 
 use super::sticky::StickyTools;
 use crate::model::ScenarioName;
 
-/// What an asker wants to see. Equal queries on equal catalogs give equal views.
+/// The scope, filters and limits of a view. Equal queries on equal catalogs give equal views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ViewQuery {
-    /// Preferences of this profile hold, and its bounds (see [`crate::model::Profile`]).
+    /// Preferences of this profile apply, and its bounds (see [`crate::model::Profile`]).
     pub profile: Option<String>,
-    /// Preferences of this conversation hold.
+    /// Preferences of this conversation apply.
     pub chat: Option<String>,
     /// Only tools of these scenarios; all when empty.
     pub scenarios: BTreeSet<ScenarioName>,
@@ -18,8 +18,8 @@ pub struct ViewQuery {
     pub categories: BTreeSet<String>,
     /// Only tools with one of these tags; all when empty.
     pub tags: BTreeSet<String>,
-    /// What the tools are for. Only tools that [`View::rank`](super::View::rank) finds for it, and pinned ones; with [`Defer::Relevance`] the others are
-    /// deferred instead.
+    /// What the tools are for. Only tools that [`View::rank`](super::View::rank) finds for it, and
+    /// pinned ones; with [`Defer::Relevance`] the others are deferred instead.
     pub q: Option<String>,
     /// Disabled tools too.
     pub include_disabled: bool,
@@ -27,11 +27,14 @@ pub struct ViewQuery {
     pub include_internal: bool,
     /// At most so many loaded tools. Only pinned tools may exceed it.
     pub max_tools: Option<usize>,
-    /// At most so many tokens of loaded tools, as the [`Estimator`](super::Estimator) estimates them. Only pinned tools may exceed it.
+    /// At most so many tokens of loaded tools, as the [`Estimator`](super::Estimator) estimates
+    /// them. Only pinned tools may exceed it.
     pub max_tokens: Option<usize>,
-    /// At most so many tools, loaded or deferred, pinned or not: what the list is for takes no more.
+    /// At most so many tools, loaded or deferred, pinned or not: the target of the list takes no
+    /// more.
     pub cap: Option<usize>,
-    /// Tools that are not needed at once are deferred where the target can say so, and left out elsewhere.
+    /// Tools that are not needed at once are deferred where the target can say so, and left out
+    /// elsewhere.
     pub defer: Option<Defer>,
     /// What the conversation carries already: those tools keep their places.
     pub sticky: Option<StickyTools>,
@@ -42,13 +45,13 @@ pub struct ViewQuery {
 pub enum Defer {
     /// Those relevant to [`ViewQuery::q`] are loaded, within the budget.
     Relevance,
-    /// The pinned ones and those of the highest priority are loaded: as many as the budget has places for, and without a budget those
-    /// whose priority is above 0.
+    /// The pinned ones and those of the highest priority are loaded: as many as the budget has
+    /// places for, and without a budget those whose priority is above 0.
     Preference,
 }
 
 impl ViewQuery {
-    /// Whether the asker wants a choice of the tools that he may see.
+    /// Whether the query wants a choice among the visible tools.
     pub fn chooses(&self) -> bool {
         let asked = [self.q.is_some(), self.max_tools.is_some(), self.max_tokens.is_some()];
         asked.contains(&true) || self.defer.is_some() || self.sticky.is_some()

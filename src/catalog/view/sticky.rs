@@ -1,7 +1,9 @@
-//! What a conversation carries: the tools of an earlier list in their order, as a text that the asker hands back.
+//! What a conversation carries: the tools of an earlier list in their order, as a text that the
+//! client sends back.
 //!
-//! The text holds all that is needed, so nothing is remembered for anybody: it is as good after a restart and at another daemon, and the
-//! same request has the same answer. It names no tool: digests of their identities and of what was written of them.
+//! The text holds all that is needed, so the daemon stores no state for a conversation: the text
+//! stays valid after a restart and at another daemon, and equal requests have equal answers. It
+//! holds no names of tools, only digests of their identities and of their written forms.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -48,10 +50,11 @@ fn digest(id: &ToolId) -> u32 {
 }
 
 impl StickyTools {
-    /// Most tools that are carried. The text of more would be longer than what servers and proxies take as a header.
+    /// Most tools that are carried. The text of more would be longer than what servers and proxies
+    /// take as a header.
     pub const MOST: usize = 400;
 
-    /// The text of what was written; nothing of more tools than [`StickyTools::MOST`].
+    /// The text of what was written; `None` for more tools than [`StickyTools::MOST`].
     pub fn text(marks: &[ToolMark]) -> Option<String> {
         let mut text = String::with_capacity(marks.len() * DIGITS);
         for ToolMark { tool, content } in marks {
@@ -60,7 +63,8 @@ impl StickyTools {
         (marks.len() <= Self::MOST).then_some(text)
     }
 
-    /// Reads such a text. What is none carries nothing, and says so: a conversation must not fail for it.
+    /// Reads such a text. An invalid text carries no tools and is marked as invalid: a conversation
+    /// must not fail for it.
     pub fn parse(text: &str) -> Self {
         let legal = text.bytes().all(|byte| byte.is_ascii_hexdigit()) && text.len() <= Self::MOST * DIGITS;
         let bytes = if legal { text.as_bytes() } else { &[] };
@@ -70,7 +74,7 @@ impl StickyTools {
         Self { unreadable: marks.is_none(), marks: marks.unwrap_or_default() }
     }
 
-    /// Whether it was no such text.
+    /// Whether the text was invalid.
     pub fn is_unreadable(&self) -> bool {
         self.unreadable
     }

@@ -1,7 +1,9 @@
-//! A root without alternatives: vendors refuse `oneOf`, `anyOf`, `allOf`, `enum`, `const` and `not` there.
+//! A root without alternatives: vendors refuse `oneOf`, `anyOf`, `allOf`, `enum`, `const` and `not`
+//! there.
 //!
-//! What the branches describe is folded into one list of properties, so that an LLM still sees every argument. Which of them go
-//! together cannot be said any more, and a note says so. References within the schema are followed, within a budget; others never.
+//! What the branches describe is folded into one list of properties, so that an LLM still sees
+//! every argument. Which of them go together cannot be said any more, and a note says so.
+//! References within the schema are followed, within a budget; others never.
 
 use std::collections::HashSet;
 
@@ -14,7 +16,7 @@ use super::{Context, TransformError, each_once, take};
 const BARRED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not"];
 /// References and branches followed one within the other.
 const MAX_DEPTH: usize = 60;
-/// Work for each schema that is looked at, whatever it says.
+/// Work for each schema that is read, whatever its content.
 const LOOK: usize = 512;
 
 /// Folds the branches at the root into its properties.
@@ -118,7 +120,7 @@ impl<'a> Fold<'a> {
         Ok(shape)
     }
 
-    /// What a schema says by itself.
+    /// The content of a schema by itself.
     fn own(&mut self, members: &Map<String, Value>) -> Result<FoldedObject, TransformError> {
         let mut shape = FoldedObject::default();
         if let Some(properties) = members.get("properties")

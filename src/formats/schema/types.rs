@@ -1,4 +1,5 @@
-//! `anyOf` said as a list of types, for targets that read a type or several and no alternatives.
+//! `anyOf` written as a list of types, for targets that read one or several types and no
+//! alternatives.
 
 use std::collections::HashSet;
 
@@ -27,7 +28,7 @@ pub fn alternatives_to_types(schema: &mut Value, context: &mut Context) -> Resul
     })
 }
 
-/// The keywords of all branches as one schema; nothing when that would mean something else.
+/// The keywords of all branches as one schema; `None` if that would change the meaning.
 fn keywords(branches: &[Value]) -> Option<HashSet<&str>> {
     let (mut types, mut keywords) = (HashSet::new(), HashSet::from(["type"]));
     let mut all_listed = true;
