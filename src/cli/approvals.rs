@@ -1,4 +1,4 @@
-//! `callsheet approvals`: calls that wait for a human's yes, and the yes or no to one.
+//! `callsheet approvals`: calls that wait for approval, and the decision about one.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -87,7 +87,7 @@ impl ApprovalsArgs {
     }
 }
 
-/// Says yes or no, and prints what came of it.
+/// Approves or denies, and prints the result.
 async fn decide(remote: &RemoteArgs, id: &str, verdict: &str, body: &Value) -> Result<(), CommandError> {
     let daemon = DaemonClient::for_operator(remote)?;
     let id = complete_id(&daemon, "approvals", id).await?;

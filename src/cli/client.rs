@@ -1,4 +1,4 @@
-//! Speaks to a running daemon. The only place of the command line that knows HTTP.
+//! The client of a running daemon. The only part of the command line that knows HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) struct DaemonEventStream {
 }
 
 impl DaemonEventStream {
-    /// The next event; nothing when the stream ended, in whatever way. Cancel-safe.
+    /// The next event; `None` when the stream has ended, for any reason. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<sse::SseEvent> {
         loop {
             if let Some(received) = self.reader.next() {
@@ -124,7 +124,7 @@ impl DaemonClient {
         }
     }
 
-    /// Asks for a JSON object that has `member`.
+    /// Fetches a JSON object that has `member`.
     pub(super) async fn get(
         &self,
         path: &[&str],
@@ -134,7 +134,7 @@ impl DaemonClient {
         self.send(http::Method::GET, path, query, None, member).await
     }
 
-    /// Asks for the list of tools, in whatever format.
+    /// Fetches the list of tools, in any format.
     pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
         let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
         if !headers.contains_key(REVISION) {
@@ -163,7 +163,7 @@ impl DaemonClient {
         Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
     }
 
-    /// Has a tool run. It may take as long as the daemon allows.
+    /// Runs a tool. It may take as long as the daemon allows.
     pub(super) async fn execute(&self, body: &Value) -> Result<DaemonAnswer, CommandError> {
         let url = self.address(&["tools", "execute"])?;
         let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");

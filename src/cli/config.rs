@@ -1,4 +1,4 @@
-//! `callsheet config show`: what is in force, and where it comes from.
+//! `callsheet config show`: the effective configuration, and where each value comes from.
 
 use std::path::PathBuf;
 

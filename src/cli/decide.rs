@@ -41,7 +41,7 @@ impl BlockArgs {
         self.send("block", QueryPairs::new()).await
     }
 
-    /// Takes the decision that the daemon knows as `action`, or takes it back, and tells what came of it.
+    /// Sends the decision that the daemon calls `action`, or undoes it, and prints the result.
     async fn send(self, action: &str, query: QueryPairs<'_>) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
@@ -67,7 +67,7 @@ pub(super) struct ForgetArgs {
 }
 
 impl ForgetArgs {
-    /// Has it forgotten, and tells what came of it.
+    /// Has the scenario forgotten, and prints the result.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
@@ -81,7 +81,7 @@ impl ForgetArgs {
     }
 }
 
-/// What was decided for whom: a decision holds for more, and for less, than a name.
+/// The decision and what it applies to: it can cover more, or less, than one name.
 fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     let text = |pointer| output::text(scenario, pointer);
     let what = match (action, undo) {

@@ -32,9 +32,9 @@ pub enum CommandError {
         /// The next step, if there is one.
         hint: Option<String>,
     },
-    /// `check` or `doctor` found errors, and has told them. Code 1.
+    /// `check` or `doctor` found errors, and has printed them. Code 1.
     Found,
-    /// `doctor` found that the configuration is wrong, and has told how. Code 4.
+    /// `doctor` found that the configuration is wrong, and has printed why. Code 4.
     FoundConfig,
     /// An argument cannot be, or what it names cannot be read. Code 2.
     Usage {

@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::CommandError;
 
-/// What is logged when nobody says otherwise.
+/// The default log filter.
 const DEFAULT: &str = "info";
 
 /// Arguments about the log.

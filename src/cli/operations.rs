@@ -1,4 +1,4 @@
-//! `callsheet operations`: what long-running tools do, and calling it off.
+//! `callsheet operations`: lists long-running operations, and cancels one.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::CommandError;
 
-/// Whether nobody reads what is printed any more.
+/// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Prints one line. A closed pipe (`| head`) is no error.
@@ -21,12 +21,12 @@ pub(super) fn line(text: &str) {
     }
 }
 
-/// Whether a line could not be printed, so that whoever goes on for ever may end.
+/// Whether a line could not be printed. Commands without an end of their own stop then.
 pub(super) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Tells something beside the output, on standard error.
+/// Prints a note beside the output, on standard error.
 pub(super) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "note: {text}");
 }
@@ -35,7 +35,7 @@ pub(super) fn note(text: &str) {
 pub(super) fn answer(body: &[u8], value: &Value) {
     let mut out = std::io::stdout().lock();
     let text = if out.is_terminal() { serde_json::to_vec_pretty(value) } else { Ok(body.to_vec()) };
-    // A `Value` always has a text. No colour is in it, so nothing has to be taken out.
+    // A `Value` can always be written as text. It has no colour, so no code has to be removed.
     let _ = out.write_all(&text.unwrap_or_default()).and_then(|()| out.write_all(b"\n"));
 }
 
@@ -67,7 +67,8 @@ pub(super) fn failure(failure: &CommandError) {
             }
         }
         CommandError::Daemon { error: chain, hint } => {
-            // The chain is printed here, once; each level tells only its own.
+            // The chain of causes is printed here, once; each error's own text names only its own
+            // level.
             let chain = format!("{chain:#}");
             let (message, next) = next_step(&chain);
             match hint {

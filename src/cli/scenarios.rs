@@ -1,4 +1,4 @@
-//! `callsheet scenarios`: who is there, and how they fare.
+//! `callsheet scenarios`: the known scenarios and their health.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -83,7 +83,7 @@ impl ScenariosArgs {
     }
 }
 
-/// Prints the list of scenarios as a table; `state` is the only one that was asked for.
+/// Prints the list of scenarios as a table, limited to `state` if it is given.
 pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     if let Some(isolated) = isolated(list, now) {
         output::line(&isolated);
@@ -134,14 +134,14 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     }
 }
 
-/// That the daemon takes itself to be cut off, if it does.
+/// Prints a line if the daemon considers itself cut off from the network.
 fn isolated(list: &Value, now: Timestamp) -> Option<String> {
     let isolated = list.get("isolated")?;
     let (since, reason) = (output::when(isolated, "/since", now), output::first_line(isolated, "/reason"));
     Some(format!("ISOLATED since {since}: {reason}\n"))
 }
 
-/// Tells what of the configuration as it is written is not in force, if anything.
+/// Prints which part of the written configuration is not active, if any.
 fn configuration(list: &Value, now: Timestamp) {
     let Some(configuration) = list.get("configuration") else { return };
     if let Some(refused) = configuration.get("refused").filter(|refused| !refused.is_null()) {
@@ -160,7 +160,7 @@ fn configuration(list: &Value, now: Timestamp) {
     }
 }
 
-/// The reason for the state. A failure that has not changed the state yet is told too.
+/// The reason for the state. Includes a failure that has not changed the state yet.
 fn why(scenario: &Value) -> String {
     let (reason, error) =
         (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));

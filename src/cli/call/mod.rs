@@ -149,7 +149,7 @@ impl CallArgs {
         }
     }
 
-    /// The tool as the list has it for this asker.
+    /// The tool as it is listed for this caller.
     async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
         let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
         let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();

@@ -76,7 +76,7 @@ fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
-/// The base address that `subject` names; nothing when it names a file.
+/// The base address that `subject` names; `None` if it names a file.
 fn address(subject: &str) -> Result<Option<Url>, CommandError> {
     if !subject.contains("://") {
         return Ok(None);

@@ -1,5 +1,6 @@
-//! Asks a scenario what is needed to judge how it serves its manifest: the list three times, then conditionally, then single tools, or
-//! whether it lives where it is a module.
+//! Fetches from a scenario what is needed to check how it serves its manifest: the list three
+//! times, then conditionally, then single tools; for a module, its health route instead of single
+//! tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,8 @@ const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
 /// A name that no tool has.
 const UNKNOWN_TOOL: &str = "callsheet_check_asks_for_no_such_tool";
 
-/// Asks as a daemon with this configuration would, and judges all that came. Gives the address as it may be shown.
+/// Fetches as a daemon with this configuration would, and checks all answers. Returns the address
+/// without secrets.
 pub(in crate::cli) async fn inspect_scenario(
     base: url::Url,
     config: &Config,

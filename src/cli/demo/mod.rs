@@ -69,7 +69,8 @@ impl DemoArgs {
     }
 }
 
-/// A configuration that touches nothing outside the demo: its own state, its own process files, quick intervals.
+/// A configuration that touches only the demo: its own state, its own process files, short
+/// intervals.
 fn config(
     folder: &Path,
     listen: std::net::SocketAddr,
@@ -80,7 +81,7 @@ fn config(
     config.server.listen = listen;
     config.server.stop_timeout = Duration::from_secs(1);
     config.discovery.environment.enabled = false;
-    // A look at what callsheet does is nobody else's business on the network.
+    // A demo must not appear on the local network.
     config.discovery.mdns.enabled = false;
     config.discovery.vrooli.path = Some(folder.join("processes"));
     config.refresh.min_interval = Duration::from_secs(2);

@@ -1,4 +1,5 @@
-//! Who may say yes to calls, where tools ask for a human: with a running daemon only, which knows the tools.
+//! Checks who may decide approvals, if tools need them. Needs a running daemon, which knows the
+//! tools.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use super::super::client::DaemonClient;
 use super::super::{CommandError, output};
 use super::report::{CheckArea, DoctorReport};
 
-/// Looks whether whoever calls may decide about it, too. Nothing is said where no tool asks for a yes.
+/// Checks whether callers can approve their own calls. Reports no entry if no tool needs approval.
 pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
     let Some(daemon) = daemon else { return };
     match fetch(daemon).await {
@@ -38,7 +39,7 @@ fn asking(tools: usize) -> String {
     format!("{} {asks} for a human's yes", output::count(tools, "tool"))
 }
 
-/// How many tools in the list ask for a yes, and whether saying it takes a token.
+/// The number of listed tools that need approval, and whether approving needs a token.
 async fn fetch(daemon: &DaemonClient) -> Result<(usize, bool), CommandError> {
     let tools = daemon.list(Vec::new()).await?.value;
     let asks = |tool: &&Value| tool["requires_approval"] == true;

@@ -6,18 +6,18 @@ use super::super::CommandError;
 use super::super::client::DaemonClient;
 use super::report::{CheckArea, DoctorReport};
 
-/// How long whoever listens there may take to say who it is.
+/// How long the process that listens there may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who answers at an address.
+/// What answers at an address.
 pub(super) enum DaemonProbe {
     /// A callsheet daemon of this version.
     Version(String),
-    /// Somebody else, or nobody: what was heard.
+    /// Another program, or no answer: the reason as text.
     Other(String),
 }
 
-/// Asks who is there.
+/// Checks whether a callsheet daemon answers.
 pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     match tokio::time::timeout(PATIENCE, daemon.version()).await {
         Ok(Ok(version)) => DaemonProbe::Version(version),

@@ -1,7 +1,8 @@
 //! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
 //!
-//! One file per check; each adds what it found to the [`DoctorReport`], well or not. It looks only: it makes no file, sends nothing to the local
-//! network and asks scenarios for nothing but their tools. What a check needs and is not there is told as skipped.
+//! One file per check; each adds its results, good or bad, to the [`DoctorReport`]. The checks only
+//! read: they create no file, send no message to the local network, and fetch only the tools of
+//! scenarios. A check whose requirement is missing is reported as skipped.
 
 use std::path::{Path, PathBuf};
 

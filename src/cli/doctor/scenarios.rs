@@ -1,5 +1,5 @@
-//! Each scenario: through the daemon when one runs, which knows all that were found too; else those of the configuration, asked as
-//! `callsheet check` asks them.
+//! Checks each scenario. With a running daemon: all that it knows, discovered ones included.
+//! Without one: those of the configuration, polled as `callsheet check` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::config::{Config, StaticScenario};
 use crate::model::{FindingCode, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
-/// Scenarios that are asked at once.
+/// Scenarios polled at once.
 const AT_ONCE: usize = 16;
 
 /// How many errors and warnings there are about a scenario's manifest.
 type FindingCounts = (usize, usize);
 
-/// Looks at every scenario that can be known of.
+/// Checks every known scenario.
 pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
     let Some(daemon) = daemon else { return check_directly(config, report).await };
     if let Err(failure) = check_through_daemon(daemon, config, report).await {
@@ -61,7 +61,7 @@ async fn check_through_daemon(
     Ok(())
 }
 
-/// Tells what of the daemon as a whole stands in the way of its scenarios.
+/// Reports problems of the daemon as a whole that affect its scenarios.
 fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     if known.get("isolated").is_some() {
         let reason = output::first_line(known, "/isolated/reason");
@@ -85,7 +85,8 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     }
 }
 
-/// Errors and warnings by scenario. What a format could not say, and what follows from a state, is not the scenario's doing.
+/// Errors and warnings by scenario. Findings about a format or a state are left out: the scenario
+/// does not cause them.
 fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     let aside = [
         FindingCode::Lossy,
@@ -160,7 +161,7 @@ fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts
     }
 }
 
-/// Asks those of the configuration.
+/// Polls the scenarios of the configuration.
 async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);
@@ -180,7 +181,7 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     );
 }
 
-/// One scenario that was asked directly.
+/// Reports one scenario that was polled directly.
 fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
@@ -214,7 +215,7 @@ fn none(report: &mut DoctorReport) {
     report.warning(CheckArea::Scenarios, "", "there are no scenarios", hint);
 }
 
-/// What a failure says, and what to do.
+/// The message of a failure, and the next step.
 fn words(failure: &CommandError) -> (String, String) {
     match failure {
         CommandError::Refused { message, hint } => (message.clone(), hint.clone().unwrap_or_default()),

@@ -1,4 +1,5 @@
-//! Where the state is kept: whether it is there or can be made, may be written to, has room, and is nobody else's at the moment.
+//! Checks the place of the database: whether it exists or can be created, is writable, has free
+//! space, and is not used by another process.
 
 use std::path::Path;
 
@@ -59,7 +60,7 @@ fn check_disk_space(subject: &str, folder: &Path, notes: &mut Vec<String>, repor
     }
 }
 
-/// Who uses it.
+/// Which process uses the database.
 fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut DoctorReport) {
     let Some(holder) = sqlite::holder(path) else { return };
     let process = holder.process.map(|process| format!(" (process {process})")).unwrap_or_default();
