@@ -138,7 +138,7 @@ impl DaemonClient {
     pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
         let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
         if !headers.contains_key(REVISION) {
-            return Err(self.unexpected_answer("its list of tools tells no revision"));
+            return Err(self.unexpected_answer("its list of tools has no revision"));
         }
         let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
         let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);

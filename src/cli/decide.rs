@@ -11,7 +11,7 @@ use super::{CommandError, RemoteArgs, output};
 pub(super) struct TrustArgs {
     #[command(flatten)]
     decide: BlockArgs,
-    /// Only if this is where it is (`origin` in `callsheet scenarios NAME`).
+    /// Only if it has this origin (`origin` in `callsheet scenarios NAME`).
     #[arg(long, value_name = "ORIGIN", conflicts_with = "undo")]
     at: Option<String>,
 }

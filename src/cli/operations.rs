@@ -23,7 +23,7 @@ pub(super) struct OperationsArgs {
 
 #[derive(Debug, Subcommand)]
 enum OperationsCommand {
-    /// Call one off, by the tool that its scenario has for that.
+    /// Cancel one, with its scenario's cancel tool.
     Cancel(CancelArgs),
 }
 

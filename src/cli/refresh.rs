@@ -58,7 +58,7 @@ fn failed(answer: &Value) -> Result<(), CommandError> {
         None => Ok(()),
         Some(first) => Err(CommandError::Refused {
             message: format!("no good answer from {}", failed.join(", ")),
-            hint: Some(format!("`callsheet scenarios {first}` tells more")),
+            hint: Some(format!("`callsheet scenarios {first}` shows details")),
         }),
     }
 }

@@ -16,7 +16,7 @@ use crate::runtime::Clock;
 /// Arguments of `scenarios`.
 #[derive(Debug, Args)]
 pub(super) struct ScenariosArgs {
-    /// Show everything that is known of this one.
+    /// Show all details of this one.
     name: Option<String>,
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "name", value_parser = states())]
@@ -146,7 +146,7 @@ fn configuration(list: &Value, now: Timestamp) {
     let Some(configuration) = list.get("configuration") else { return };
     if let Some(refused) = configuration.get("refused").filter(|refused| !refused.is_null()) {
         let since = output::when(refused, "/since", now);
-        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the one before stays in force:"));
+        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the previous one stays active:"));
         for problem in output::list(refused, "problems") {
             output::line(&format!("  {}", output::first_line(problem, "/message")));
             output::line(&format!("    hint: {}", output::first_line(problem, "/hint")));
@@ -156,7 +156,7 @@ fn configuration(list: &Value, now: Timestamp) {
     let waiting = output::list(configuration, "waiting_for_restart");
     if !waiting.is_empty() {
         let keys: Vec<_> = waiting.iter().map(|key| format!("`{}`", output::text(key, ""))).collect();
-        output::line(&format!("{} in the configuration: restart the daemon to put that in force\n", keys.join(", ")));
+        output::line(&format!("{} changed in the configuration: restart the daemon to apply it\n", keys.join(", ")));
     }
 }
 

@@ -163,7 +163,7 @@ fn trust(text: &str) -> Result<MdnsTrust, ValueError> {
 fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
     if let Some(name) = text.strip_prefix("name:") {
         return if name.is_empty() {
-            Err(ValueError::new("this pattern names nobody", "write a name after `name:`, such as \"name:lab-*\""))
+            Err(ValueError::new("this pattern has no name", "write a name after `name:`, such as \"name:lab-*\""))
         } else {
             Ok(TrustPattern::Name(name.to_owned()))
         };

@@ -134,7 +134,7 @@ fn people_get_a_table_with_an_advice_for_each_problem() {
     assert_eq!(rows[0], ["CHECK", "STATUS", "OF", "FOUND", "WHAT TO DO"]);
     assert_eq!(rows[1][..2], ["configuration", "ok"]);
     let gone = rows.iter().find(|row| row.get(2) == Some(&"gone")).unwrap();
-    assert_eq!((gone[1], gone[4]), ("error", "start it, or mend its `url` in the configuration"));
+    assert_eq!((gone[1], gone[4]), ("error", "start it, or fix its `url` in the configuration"));
     assert_eq!(ran.out.lines().last(), Some("1 error"));
     let narrow = run(home.command(&["doctor"]).env("COLUMNS", "100"));
     assert!(narrow.out.lines().all(|line| line.chars().count() <= 100), "{}", narrow.out);
@@ -293,7 +293,7 @@ fn a_running_daemon_tells_of_its_scenarios() {
     assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
     assert_eq!((of("gone")[0].as_str(), of("future")[0].as_str()), ("error", "error"), "{all:?}");
     assert!(
-        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or mend its address"),
+        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or fix its address"),
         "{all:?}"
     );
     assert!(of("future")[2].starts_with("incompatible: ") && of("future")[3].contains("`protocol.accept`"), "{all:?}");
@@ -316,13 +316,13 @@ fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     };
     let open = look(&disks, "");
     assert_eq!(open[0][0], "warning");
-    assert!(open[0][2].starts_with("1 tool asks for a human's yes, and everybody"), "{open:?}");
+    assert!(open[0][2].starts_with("1 tool needs approval, but any caller"), "{open:?}");
     assert!(open[0][3].contains("`server.operator_token`"), "{open:?}");
     for key in ["server.operator_token", "calls.approval_token"] {
         let closed = look(&disks, &format!("{key} = \"0123456789abcdef\""));
         assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"), "{key}");
     }
-    assert!(look(&notes, "").is_empty(), "no tool asks for it");
+    assert!(look(&notes, "").is_empty(), "no tool needs approval");
 }
 
 #[test]

@@ -38,10 +38,10 @@ pub(super) struct CallArgs {
     /// In this conversation: with its preferences.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
-    /// With this profile: its bounds and preferences.
+    /// With this profile: its limits and preferences.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// For this user, which the scenario is told where its protocol has a word for it.
+    /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// By its name in this earlier revision of the list.

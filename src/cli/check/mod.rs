@@ -26,7 +26,7 @@ pub(super) struct CheckArgs {
     /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
     #[arg(value_name = "URL|FILE")]
     subject: String,
-    /// Take warnings for errors.
+    /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
     /// Print JSON instead of a table.
@@ -91,7 +91,7 @@ fn address(subject: &str) -> Result<Option<Url>, CommandError> {
         }
         _ => Err(CommandError::Usage {
             // It may hold a password, so it is not repeated.
-            message: "the address cannot be asked".into(),
+            message: "the address cannot be polled".into(),
             hint: "write it like http://127.0.0.1:15000".into(),
         }),
     }

@@ -28,7 +28,7 @@ pub(super) struct DemoArgs {
     /// Address to listen on; a free port of this machine by default.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: std::net::SocketAddr,
-    /// How many seconds the weather station is there and away in turns.
+    /// Seconds after which the weather station alternately stops and starts.
     #[arg(long, value_name = "SECONDS", default_value_t = 12, hide = true)]
     turn: u32,
 }

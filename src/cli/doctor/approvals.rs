@@ -13,13 +13,12 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
     match fetch(daemon).await {
         Ok((0, _)) => {}
         Ok((tools, true)) => {
-            let message = format!("{}; saying it needs the token of server.operator_token", asking(tools));
+            let message = format!("{}; approving needs the token of `server.operator_token`", asking(tools));
             report.ok(CheckArea::Approvals, daemon.address_text(), message);
         }
         Ok((tools, false)) => {
-            let message =
-                format!("{}, and everybody who reaches the daemon may say it, whoever calls included", asking(tools));
-            let hint = "set `server.operator_token`, and keep it from those who call";
+            let message = format!("{}, but any caller can approve its own calls", asking(tools));
+            let hint = "set `server.operator_token`, and do not give it to callers";
             report.warning(CheckArea::Approvals, daemon.address_text(), message, hint);
         }
         Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. }) => {
@@ -28,15 +27,15 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
         Err(_) => report.error(
             CheckArea::Approvals,
             daemon.address_text(),
-            "what it says cannot be understood",
+            "its answer cannot be read",
             "look at the daemon's log",
         ),
     }
 }
 
 fn asking(tools: usize) -> String {
-    let asks = if tools == 1 { "asks" } else { "ask" };
-    format!("{} {asks} for a human's yes", output::count(tools, "tool"))
+    let asks = if tools == 1 { "needs" } else { "need" };
+    format!("{} {asks} approval", output::count(tools, "tool"))
 }
 
 /// The number of listed tools that need approval, and whether approving needs a token.

@@ -24,8 +24,10 @@ pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
         Ok(Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. })) => {
             DaemonProbe::Other(message)
         }
-        Ok(Err(_)) => DaemonProbe::Other("what it says cannot be understood".to_owned()),
-        Err(_) => DaemonProbe::Other(format!("it takes connections and says nothing for {} s", PATIENCE.as_secs())),
+        Ok(Err(_)) => DaemonProbe::Other("its answer cannot be read".to_owned()),
+        Err(_) => {
+            DaemonProbe::Other(format!("it accepts connections, but did not answer within {} s", PATIENCE.as_secs()))
+        }
     }
 }
 

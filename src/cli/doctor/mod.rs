@@ -55,7 +55,12 @@ impl DoctorArgs {
             approvals::check(daemon, &mut report).await;
         } else {
             for check in [CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios] {
-                report.skipped(check, "", "not looked at without a configuration", "mend the configuration first");
+                report.skipped(
+                    check,
+                    "",
+                    "not checked: the configuration cannot be used",
+                    "fix the configuration first",
+                );
             }
         }
         if self.json {

@@ -193,7 +193,7 @@ impl DoctorReport {
             .map(|(count, word)| output::count(count, word))
             .collect::<Vec<_>>()
             .join(", ");
-        if counts.is_empty() { "nothing stands in the way".to_owned() } else { counts }
+        if counts.is_empty() { "no problems found".to_owned() } else { counts }
     }
 
     /// Prints one JSON object: `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.

@@ -47,7 +47,7 @@ async fn check_through_daemon(
     }
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
-        let hint = "start the daemon with this configuration; `callsheet config show` tells which one that is";
+        let hint = "start the daemon with this configuration; `callsheet config show` prints it";
         report.warning(
             CheckArea::Scenarios,
             missing.name.as_str(),
@@ -69,7 +69,7 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
             CheckArea::Scenarios,
             daemon.address_text(),
             reason,
-            "look at the network of this machine; nothing is withdrawn meanwhile",
+            "check the network of this machine; no tool is withdrawn until then",
         );
     }
     let refused = known.pointer("/configuration/refused").map(|refused| output::list(refused, "problems"));
@@ -80,7 +80,7 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     let waiting = known.get("configuration").map(|state| output::list(state, "waiting_for_restart"));
     let waiting: Vec<_> = waiting.unwrap_or_default().iter().filter_map(Value::as_str).collect();
     if !waiting.is_empty() {
-        let message = format!("changed, and not yet in force: {}", waiting.join(", "));
+        let message = format!("changed, but not active before a restart: {}", waiting.join(", "));
         report.warning(CheckArea::Configuration, daemon.address_text(), message, "restart the daemon");
     }
 }
@@ -128,7 +128,7 @@ fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
             CheckArea::Scenarios,
             &name,
             told,
-            format!("see whether it runs, then `callsheet refresh {name}`"),
+            format!("check that it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
         "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, AUTHORIZE),
@@ -141,13 +141,13 @@ const AUTHORIZE: &str =
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
 fn start(url: &str) -> String {
-    format!("start it, or mend its address {url}")
+    format!("start it, or fix its address {url}")
 }
 
 /// What is wrong with the manifest of a scenario that answers.
 fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
-    let hint = || format!("`callsheet check {url}` tells what, and what to write instead");
+    let hint = || format!("`callsheet check {url}` shows the findings and how to fix them");
     match (errors, warnings) {
         (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {
@@ -176,7 +176,7 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     report.skipped(
         CheckArea::Scenarios,
         "others",
-        "no daemon runs, so only those of the configuration were asked",
+        "no daemon is running, so only scenarios of the configuration were checked",
         "start one with `callsheet serve`, then look again",
     );
 }
@@ -192,7 +192,7 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
                 CheckArea::Scenarios,
                 name,
                 message,
-                "start it, or mend its `url` in the configuration",
+                "start it, or fix its `url` in the configuration",
             );
         }
     };
@@ -202,7 +202,8 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
     }
     let Some(manifest) = &inspected.manifest else {
         let what = inspected.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
-        let hint = format!("`callsheet check {url}` tells more; see that the Tool Discovery Protocol is spoken there");
+        let hint =
+            format!("`callsheet check {url}` shows details; make sure that it serves the Tool Discovery Protocol");
         return report.error(CheckArea::Scenarios, name, format!("what it answers is no list of tools: {what}"), hint);
     };
     let of = |severity| inspected.findings.iter().filter(|finding| finding.severity() == severity).count();
@@ -222,6 +223,6 @@ fn words(failure: &CommandError) -> (String, String) {
         CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
             (message.clone(), hint.clone())
         }
-        _ => ("it cannot be asked".to_owned(), "see whether it runs".to_owned()),
+        _ => ("it cannot be polled".to_owned(), "check that it runs".to_owned()),
     }
 }
