@@ -120,7 +120,7 @@ impl DaemonClient {
         let about = self.parse_json(&body)?;
         match (about["name"].as_str(), about["version"].as_str()) {
             (Some("callsheet"), Some(version)) => Ok(output::sanitize(version)),
-            _ => Err(self.unexpected_answer("it does not say that it is one")),
+            _ => Err(self.unexpected_answer("its answer does not name callsheet")),
         }
     }
 
@@ -178,7 +178,8 @@ impl DaemonClient {
 
     /// Reads JSON that it wrote.
     pub(super) fn parse_json(&self, body: &[u8]) -> Result<Value, CommandError> {
-        serde_json::from_slice(body).map_err(|error| self.unexpected_answer(&format!("its answer is no JSON: {error}")))
+        serde_json::from_slice(body)
+            .map_err(|error| self.unexpected_answer(&format!("its answer is not JSON: {error}")))
     }
 
     async fn exchange(
@@ -249,7 +250,10 @@ impl DaemonClient {
     fn address(&self, path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
             let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
-            return Err(CommandError::Usage { message: format!("`{name}` is no name of a scenario or tool"), hint });
+            return Err(CommandError::Usage {
+                message: format!("`{name}` cannot be the name of a scenario or tool"),
+                hint,
+            });
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -273,7 +277,7 @@ impl DaemonClient {
 
     fn unexpected_answer(&self, what: &str) -> CommandError {
         CommandError::Unreachable {
-            message: format!("what answers at {} is no callsheet daemon: {what}", self.address_text()),
+            message: format!("{} is not a callsheet daemon: {what}", self.address_text()),
             hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
         }
     }
@@ -332,7 +336,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         _ => Err(CommandError::Usage {
-            message: format!("`{text}` is no address of a daemon"),
+            message: format!("`{text}` is not the address of a daemon"),
             hint: "write it like http://127.0.0.1:7400".into(),
         }),
     }
@@ -345,7 +349,7 @@ fn configured(remote: &RemoteArgs) -> Result<Url, CommandError> {
     let listen = config::load(&options)?.config.server.listen;
     if listen.port() == 0 {
         return Err(CommandError::Usage {
-            message: format!("the configured address {listen} does not tell the port"),
+            message: format!("the configured address {listen} does not name the port"),
             hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
         });
     }

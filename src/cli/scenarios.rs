@@ -129,7 +129,7 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         let name = output::text(first, "/name");
         let many = if pending.len() == 1 { "1 waits".to_owned() } else { format!("{} wait", pending.len()) };
         output::line(&format!(
-            "\n{many} for your yes: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
+            "\n{many} for your approval: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
         ));
     }
 }
@@ -167,7 +167,7 @@ fn why(scenario: &Value) -> String {
     if error.is_empty() || reason.contains(&error) {
         reason
     } else {
-        format!("{reason}, but the last ask failed: {error}")
+        format!("{reason}, but the last poll failed: {error}")
     }
 }
 

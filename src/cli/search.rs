@@ -55,7 +55,7 @@ impl SearchArgs {
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else if output::list(&answer.value, "results").is_empty() {
-            output::line(if self.typed { "no tool fits" } else { "no tool has any of these words" });
+            output::line(if self.typed { "no matching tools" } else { "no tool has any of these words" });
         } else {
             show(&answer.value);
         }

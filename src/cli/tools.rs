@@ -182,8 +182,8 @@ impl FilterArgs {
     fn nothing(&self) -> &'static str {
         let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
         match (filtered || self.q.is_some(), self.all) {
-            (true, false) => "no tool fits; `--all` looks among those that are switched off too",
-            (true, true) => "no tool fits",
+            (true, false) => "no matching tools; `--all` includes disabled ones",
+            (true, true) => "no matching tools",
             (false, false) => {
                 "no tools; `callsheet scenarios` lists the known scenarios, `--all` includes disabled tools"
             }

@@ -148,7 +148,7 @@ fn a_home_without_anything_is_told_how_to_begin() {
     let report = judged(&ran, 0);
     assert_eq!(only(&report, "configuration")[1], "no file");
     assert_eq!(only(&report, "port")[2], "free; no daemon runs there");
-    assert!(only(&report, "state")[2].starts_with("made at the first start, "), "{report}");
+    assert!(only(&report, "state")[2].starts_with("created at the first start, "), "{report}");
     let [status, _, message, hint] = only(&report, "scenarios");
     assert_eq!((status.as_str(), message.as_str()), ("warning", "there are no scenarios"));
     assert!(hint.contains("[[scenarios]]"), "{hint}");
@@ -164,7 +164,7 @@ fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
     let report = doctor(&home, 1);
     let [status, subject, message, hint] = only(&report, "port");
     assert_eq!((status.as_str(), subject), ("error", listen));
-    assert!(message.contains("is no callsheet daemon"), "{message}");
+    assert!(message.contains("is not a callsheet daemon"), "{message}");
     assert!(message.contains(&format!("process {})", std::process::id())), "{message}");
     assert_eq!(hint, "stop it, or set `server.listen` to another address");
     // One that never says a word is not waited for long.
@@ -187,7 +187,7 @@ fn a_state_that_cannot_be_written_is_an_error() {
     // A file where the folder should be.
     let file = home.write("kept", "");
     let [status, _, message, hint] = only(&doctor(&home, 1), "state");
-    assert_eq!((status.as_str(), message), ("error", format!("`{}` is no folder", file.display())));
+    assert_eq!((status.as_str(), message), ("error", format!("`{}` is not a folder", file.display())));
     assert!(hint.contains("`state.path`"), "{hint}");
     fs::remove_file(&file).unwrap();
     // A folder where the file should be.
@@ -273,7 +273,7 @@ fn scenarios_are_asked_directly_when_no_daemon_runs() {
         "{all:?}"
     );
     assert!(of("future")[3].contains("`protocol.accept`"), "{all:?}");
-    assert!(of("page")[0] == "error" && of("page")[2].starts_with("what it answers is no list of tools: "), "{all:?}");
+    assert!(of("page")[0] == "error" && of("page")[2].starts_with("its answer is not a list of tools: "), "{all:?}");
     assert_eq!(of("others")[0], "skipped");
 }
 
@@ -345,7 +345,7 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
     };
     let [status, subject, message, _] = only(&judged(&at("[loopback]"), 0), "mdns");
     assert_eq!((status.as_str(), subject.as_str()), ("ok", "UDP port 45353"));
-    assert_eq!(message, "can be listened to on loopback");
+    assert_eq!(message, "listening works on loopback");
     let [status, _, message, hint] = only(&judged(&at("[loopback, nosuch0]"), 0), "mdns");
     assert_eq!(status, "warning");
     assert!(message.contains("nosuch0: there is no such interface"), "{message}");

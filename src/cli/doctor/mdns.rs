@@ -34,8 +34,8 @@ pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
         report.error(CheckArea::Mdns, &subject, failed, format!("look at `discovery.mdns.interfaces`; {OFF}"));
     } else if !failed.is_empty() && !section.interfaces.is_empty() {
         let hint = "bring it up, or take it out of `discovery.mdns.interfaces`";
-        report.warning(CheckArea::Mdns, &subject, format!("{names} can be listened on, but not {failed}"), hint);
+        report.warning(CheckArea::Mdns, &subject, format!("listening works on {names}, but not on {failed}"), hint);
     } else {
-        report.ok(CheckArea::Mdns, &subject, format!("can be listened to on {names}"));
+        report.ok(CheckArea::Mdns, &subject, format!("listening works on {names}"));
     }
 }

@@ -170,7 +170,7 @@ impl DoctorReport {
             ]);
         }
         if summed_up {
-            let message = format!("{} are well", self.0.iter().filter(well).count());
+            let message = format!("{} are healthy", self.0.iter().filter(well).count());
             sheet.row([
                 cell(CheckArea::Scenarios.as_str()),
                 CheckStatus::Ok.cell(),

@@ -177,7 +177,7 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
         CheckArea::Scenarios,
         "others",
         "no daemon is running, so only scenarios of the configuration were checked",
-        "start one with `callsheet serve`, then look again",
+        "start one with `callsheet serve`, then run `callsheet doctor` again",
     );
 }
 
@@ -204,7 +204,7 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
         let what = inspected.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
         let hint =
             format!("`callsheet check {url}` shows details; make sure that it serves the Tool Discovery Protocol");
-        return report.error(CheckArea::Scenarios, name, format!("what it answers is no list of tools: {what}"), hint);
+        return report.error(CheckArea::Scenarios, name, format!("its answer is not a list of tools: {what}"), hint);
     };
     let of = |severity| inspected.findings.iter().filter(|finding| finding.severity() == severity).count();
     let tools = i64::try_from(manifest.tools.len()).unwrap_or(i64::MAX);

@@ -18,7 +18,7 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut notes = Vec::new();
     match check_file(path, folder) {
-        Ok(there) => notes.push(if there { "writable" } else { "made at the first start" }.to_owned()),
+        Ok(there) => notes.push(if there { "writable" } else { "created at the first start" }.to_owned()),
         Err((message, hint)) => report.error(CheckArea::State, &subject, message, hint),
     }
     check_disk_space(&subject, folder, &mut notes, report);
@@ -37,7 +37,7 @@ fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)
     let (there, known) = (path.is_file(), folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()));
     let known = known.unwrap_or(folder);
     if !known.is_dir() {
-        let message = format!("`{}` is no folder", shown(known));
+        let message = format!("`{}` is not a folder", shown(known));
         return Err((message, "move it away, or set `state.path` to another file"));
     }
     writable(known, true).map_err(|error| (format!("`{}` cannot be written to: {error}", shown(known)), ELSEWHERE))?;
