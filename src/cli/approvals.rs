@@ -154,7 +154,7 @@ fn table(rows: &[Value], now: Timestamp) {
     sheet.print();
 }
 
-/// Prints everything about one.
+/// Prints all details of one.
 fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);

@@ -17,26 +17,26 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECT: Duration = Duration::from_secs(5);
 /// A year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How soon it is found out that the other side of a silent connection vanished.
+/// How soon a silent connection whose other side has vanished is detected.
 const PROBE: Duration = Duration::from_secs(30);
 /// Bytes of an answer; a list of 100,000 tools has about 150 MB.
 const MAX_ANSWER: usize = 1 << 30;
-/// What a list of a daemon always says, and a list of a scenario never.
+/// A member that a daemon's list always has, and a scenario's list never has.
 const REVISION: &str = "callsheet-revision";
 
-/// A daemon to speak to.
+/// A client of one daemon.
 #[derive(Debug)]
 pub(super) struct DaemonClient {
     base: Url,
     http: reqwest::Client,
-    /// Shown with what an operator does.
+    /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
 }
 
 /// The query of a request, in order.
 pub(super) type QueryPairs<'a> = Vec<(&'a str, String)>;
 
-/// What a daemon answered.
+/// A daemon's answer.
 #[derive(Debug)]
 pub(super) struct DaemonAnswer {
     /// As it came.
@@ -146,7 +146,7 @@ impl DaemonClient {
         Ok(DaemonAnswer { value: self.parse_json(&body)?, body, left_out, selection, notes })
     }
 
-    /// Sends something that changes state; the answer is a JSON object that has `member`.
+    /// Sends a request that changes state; the answer is a JSON object that has `member`.
     pub(super) async fn send(
         &self,
         method: http::Method,
@@ -232,7 +232,7 @@ impl DaemonClient {
     ) -> Result<DaemonEventStream, CommandError> {
         let mut url = self.address(&["events"])?;
         url.query_pairs_mut().extend_pairs(query);
-        // It lasts as long as both sides do.
+        // The stream lasts until one side closes it.
         let mut request = self.http.get(url).timeout(FOREVER);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -283,7 +283,7 @@ impl DaemonClient {
     }
 }
 
-/// What the daemon says of a request it refuses (`application/problem+json`), in the words of the command line.
+/// The daemon's refusal (`application/problem+json`), with commands in place of routes.
 fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());

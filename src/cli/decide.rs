@@ -1,4 +1,5 @@
-//! `callsheet block NAME`, `callsheet trust NAME` and `callsheet forget NAME`: what an operator decides of a scenario.
+//! `callsheet block NAME`, `callsheet trust NAME` and `callsheet forget NAME`: an operator's
+//! decisions about a scenario.
 
 use clap::Args;
 use serde_json::Value;
@@ -17,7 +18,7 @@ pub(super) struct TrustArgs {
 }
 
 impl TrustArgs {
-    /// Says yes, or takes it back.
+    /// Trusts the scenario, or undoes that.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         self.decide.send("trust", self.at.into_iter().map(|at| ("origin", at)).collect()).await
     }
@@ -36,7 +37,7 @@ pub(super) struct BlockArgs {
 }
 
 impl BlockArgs {
-    /// Says no, or takes it back.
+    /// Blocks the scenario, or unblocks it.
     pub(super) async fn block(self) -> Result<(), CommandError> {
         self.send("block", QueryPairs::new()).await
     }

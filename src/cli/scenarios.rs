@@ -41,7 +41,7 @@ impl ScenariosArgs {
         self.list(&daemon).await
     }
 
-    /// What there is now.
+    /// Prints the current scenarios.
     async fn list(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let answer = if let Some(name) = &self.name {
             daemon.get(&["scenarios", name], QueryPairs::new(), "state").await?
@@ -60,11 +60,11 @@ impl ScenariosArgs {
         Ok(())
     }
 
-    /// What there is, then what changes of it.
+    /// Prints the scenarios, then their changes.
     async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = vec![("kind", "scenario".to_owned())];
         query.extend(self.name.iter().map(|name| ("scenario", name.clone())));
-        // Followed first and listed then, so that no change falls between the two.
+        // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::StateChanges> = None;
         while let Some(heard) = follow.next().await? {
@@ -171,7 +171,7 @@ fn why(scenario: &Value) -> String {
     }
 }
 
-/// Prints everything that is known of one scenario.
+/// Prints all details of one scenario.
 fn show_one(scenario: &Value, now: Timestamp) {
     let text = |pointer| output::text(scenario, pointer);
     let number = |pointer: &str| output::number(scenario, pointer).to_string();

@@ -128,11 +128,11 @@ impl ToolsArgs {
         Ok(())
     }
 
-    /// The list, then what changes of it.
+    /// Prints the list, then its changes.
     async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = self.filter.query();
         query.push(("kind", "catalog".into()));
-        // Followed first and listed then, so that no change falls between the two.
+        // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::ToolChanges> = None;
         while let Some(heard) = follow.next().await? {
@@ -178,7 +178,7 @@ impl FilterArgs {
         query
     }
 
-    /// What to say of an empty list.
+    /// The text for an empty list.
     fn nothing(&self) -> &'static str {
         let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
         match (filtered || self.q.is_some(), self.all) {

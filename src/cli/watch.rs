@@ -32,7 +32,7 @@ pub(super) struct WatchedEvent {
     /// Its name.
     pub(super) event: String,
     id: String,
-    /// What it says.
+    /// Its data.
     pub(super) data: Value,
 }
 

@@ -34,7 +34,7 @@ pub(super) enum LayerSource {
     Flag(String),
 }
 
-/// What was found wrong so far.
+/// The problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
     pub(super) problems: Vec<Diagnostic>,

@@ -31,7 +31,7 @@ const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHE
 /// A configuration that can be used, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedConfig {
-    /// What was decided.
+    /// The configuration.
     pub config: Config,
     /// Every effective value, in the order of `config/default.toml`. A key without a value is left
     /// out, such as a path that needs a home folder where there is none.

@@ -89,7 +89,7 @@ pub struct Config {
     pub calls: CallsConfig,
 }
 
-/// The HTTP face.
+/// The HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// `listen`: where to listen; port 0 takes a free one.
@@ -224,7 +224,7 @@ pub struct HealthConfig {
     pub isolation_max: Duration,
 }
 
-/// What outlives the process.
+/// The persistent state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateConfig {
     /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or `~/.local/state/callsheet/state.db` by default.
@@ -300,7 +300,7 @@ pub struct CallsConfig {
     pub poll_min: Duration,
     /// `poll_max`: the longest.
     pub poll_max: Duration,
-    /// `poll_longest`: how long an operation is followed at most.
+    /// `poll_longest`: how long an operation is polled at most.
     pub poll_longest: Duration,
     /// `usage_interval`: how often what was counted of tools is stored.
     pub usage_interval: Duration,

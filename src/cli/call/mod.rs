@@ -1,6 +1,7 @@
 //! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own schema.
 //!
-//! What is a flag of this command is never one of the tool's: a parameter of such a name is given with `--args`.
+//! A flag of this command is never a flag of the tool: a parameter of that name is given with
+//! `--args`.
 
 use std::io::Read as _;
 
@@ -80,7 +81,8 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
-    /// Takes the flags of this command out of what stands behind the name. The rest is the tool's.
+    /// Separates the flags of this command from the words behind the name. The rest belongs to the
+    /// tool.
     fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, CommandError> {
         let (mut ours, mut theirs) = (vec!["call".to_owned(), name.to_owned()], Vec::new());
         let command = Self::augment_args(clap::Command::new("call"));

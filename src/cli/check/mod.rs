@@ -71,7 +71,7 @@ impl CheckArgs {
     }
 }
 
-/// Judges a document of either protocol.
+/// Checks a document of either protocol.
 fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }

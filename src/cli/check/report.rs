@@ -1,4 +1,4 @@
-//! What was found, for people and for machines.
+//! The findings, printed for people or for machines.
 
 use serde_json::{Value, json};
 

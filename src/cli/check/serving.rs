@@ -108,7 +108,7 @@ impl ServingProbe {
         answer.is_ok_and(|answer| module::is_module(&answer.body))
     }
 
-    /// Judges how a module says that it lives.
+    /// Checks the health route of a module.
     async fn health(&self) -> Option<Finding> {
         match self.upstream.get_any_status(module::HEALTH_PATH, None).await {
             Ok(HttpResponse { head, body }) => serving::health(head.status, &body),
@@ -118,7 +118,7 @@ impl ServingProbe {
         }
     }
 
-    /// Judges the answer for one name.
+    /// Checks the answer for one name.
     async fn single(&self, name: &str, judge: impl FnOnce(&ToolResponse<'_>) -> Option<Finding>) -> Option<Finding> {
         match self.upstream.get_any_status(&format!("{PATH}/{name}"), None).await {
             Ok(HttpResponse { head, body }) => {
@@ -132,7 +132,7 @@ impl ServingProbe {
     }
 }
 
-/// An address to ask, within the limits of the configuration.
+/// A client for an address, within the limits of the configuration.
 fn upstream(base: url::Url, config: &Config) -> Result<Upstream, TransportError> {
     let client: Arc<Client> = Client::new(config.http_limits(), 1, config.cache_rules(), Clock::system(), Tasks::new());
     client.upstream(base)

@@ -1,4 +1,4 @@
-//! Follows what happens, and lets a sample go away and come back.
+//! Prints the daemon's events, and stops and starts a sample.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `callsheet demo`: three sample scenarios as real HTTP servers, the daemon against them, and what it makes of them.
+//! `callsheet demo`: three sample scenarios as real HTTP servers, a daemon for them, and its list.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A running daemon: whether one answers, and which.
+//! Checks whether a daemon answers, and which version it has.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     }
 }
 
-/// Looks at the daemon that was named; gives it back when it answers.
+/// Checks the daemon at the given address; returns it if it answers.
 pub(super) async fn check(daemon: DaemonClient, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = daemon.address_text().to_owned();
     match probe(&daemon).await {

@@ -1,4 +1,5 @@
-//! The local network: whether mDNS is on, and on which interfaces it can be listened to. Sends no mDNS message.
+//! Checks the local network: whether mDNS is enabled, and on which interfaces listening works.
+//! Sends no mDNS message.
 
 use super::report::{CheckArea, DoctorReport};
 use crate::config;
@@ -6,7 +7,7 @@ use crate::discovery::mdns::reach;
 
 const OFF: &str = "where there is no local network, switch it off with `discovery.mdns.enabled = false`";
 
-/// Looks at the interfaces that `[discovery.mdns]` chooses.
+/// Checks the interfaces that `[discovery.mdns]` selects.
 pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
     if !section.enabled && !section.announce {
         report.ok(CheckArea::Mdns, "", "switched off");

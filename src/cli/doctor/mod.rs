@@ -82,7 +82,7 @@ impl DoctorArgs {
     }
 }
 
-/// A path as it is shown.
+/// A path as text.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

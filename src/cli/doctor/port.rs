@@ -10,7 +10,7 @@ use super::daemon::{self, DaemonProbe};
 use super::port_owner;
 use super::report::{CheckArea, DoctorReport};
 
-/// Looks at the address, and gives the daemon that answers there, if one does.
+/// Checks the address, and returns the daemon that answers there, if any.
 pub(super) async fn check(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
     if listen.port() == 0 {

@@ -1,4 +1,4 @@
-//! What the checks found, for people and for machines.
+//! The results of the checks, printed for people or for machines.
 
 use comfy_table::{Cell, Color};
 use serde_json::{Value, json};

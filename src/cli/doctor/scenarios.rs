@@ -29,7 +29,7 @@ pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report
     }
 }
 
-/// What a running daemon knows.
+/// Checks the scenarios that a running daemon knows.
 async fn check_through_daemon(
     daemon: &DaemonClient,
     config: &Config,
@@ -144,7 +144,7 @@ fn start(url: &str) -> String {
     format!("start it, or fix its address {url}")
 }
 
-/// What is wrong with the manifest of a scenario that answers.
+/// Reports the manifest of a scenario that answers.
 fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
     let hint = || format!("`callsheet check {url}` shows the findings and how to fix them");

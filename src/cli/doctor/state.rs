@@ -12,7 +12,8 @@ const FULL: u64 = 1 << 20;
 /// A fleet of a thousand scenarios has some 25 MB of manifests, which are written twice.
 const SCARCE: u64 = 100 << 20;
 
-/// Looks at the place of the database. `running` is whether a daemon answers at the configured address.
+/// Checks the place of the database. `running` is whether a daemon answers at the configured
+/// address.
 pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     let subject = shown(path);
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -28,7 +29,7 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     }
 }
 
-/// Whether the file is there; else that it can be made. What stands in the way of both, and what to do.
+/// Whether the file exists; if not, it can be created. The error is the problem and the next step.
 fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
     const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
     if path.is_dir() {
