@@ -170,7 +170,7 @@ fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
     // One that never says a word is not waited for long.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let report = doctor(&home_at(&silent.local_addr().unwrap().to_string(), ""), 1);
-    assert!(only(&report, "port")[2].contains("says nothing"), "{report}");
+    assert!(only(&report, "port")[2].contains("did not answer"), "{report}");
 }
 
 #[test]
