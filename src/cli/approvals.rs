@@ -1,4 +1,4 @@
-//! `callsheet approvals`: calls that wait for a human's yes, and the yes or no to one.
+//! `callsheet approvals`: calls that wait for approval, and the decision about one.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -24,9 +24,9 @@ pub(super) struct ApprovalsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsCommand {
-    /// Say yes: runs exactly that call, once, and shows what came of it.
+    /// Approve: runs exactly that call, once, and shows its answer.
     Approve(ApproveArgs),
-    /// Say no: it is never run.
+    /// Deny: it is never run.
     Reject(RejectArgs),
 }
 
@@ -37,7 +37,7 @@ struct ListApprovalsArgs {
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "id", value_parser = states())]
     state: Option<String>,
-    /// Also those that are over; without this only those that wait or are under way.
+    /// Include finished ones; by default only those that wait or run.
     #[arg(long, conflicts_with_all = ["id", "state"])]
     all: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ struct ListApprovalsArgs {
 struct ApproveArgs {
     /// Which one; the beginning of its id is enough.
     id: String,
-    /// Who decides.
+    /// Name of the person who decides.
     #[arg(long, env = "USER", value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -59,10 +59,10 @@ struct ApproveArgs {
 struct RejectArgs {
     /// Which one; the beginning of its id is enough.
     id: String,
-    /// Why, for whoever asked.
+    /// Reason, shown to the caller.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who decides.
+    /// Name of the person who decides.
     #[arg(long, env = "USER", value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ impl ApprovalsArgs {
     }
 }
 
-/// Says yes or no, and prints what came of it.
+/// Approves or denies, and prints the result.
 async fn decide(remote: &RemoteArgs, id: &str, verdict: &str, body: &Value) -> Result<(), CommandError> {
     let daemon = DaemonClient::for_operator(remote)?;
     let id = complete_id(&daemon, "approvals", id).await?;
@@ -154,7 +154,7 @@ fn table(rows: &[Value], now: Timestamp) {
     sheet.print();
 }
 
-/// Prints everything about one.
+/// Prints all details of one.
 fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);

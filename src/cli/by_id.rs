@@ -35,7 +35,7 @@ pub(super) fn tool(row: &Value) -> String {
     format!("{}/{}", output::text(row, "/scenario"), output::text(row, "/tool"))
 }
 
-/// Who asked, in a few words.
+/// The caller, in a few words.
 pub(super) fn caller(row: &Value) -> String {
     let part = |name: &str, pointer| match output::text(row, pointer) {
         text if text.is_empty() => None,
@@ -45,7 +45,7 @@ pub(super) fn caller(row: &Value) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A foreign value as JSON; nothing where there is none.
+/// A foreign value as JSON; `None` if there is none.
 pub(super) fn json_text(row: &Value, pointer: &str) -> String {
     match row.pointer(pointer) {
         None | Some(Value::Null) => String::new(),

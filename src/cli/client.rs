@@ -1,4 +1,4 @@
-//! Speaks to a running daemon. The only place of the command line that knows HTTP.
+//! The client of a running daemon. The only part of the command line that knows HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -17,26 +17,26 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECT: Duration = Duration::from_secs(5);
 /// A year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How soon it is found out that the other side of a silent connection vanished.
+/// How soon a silent connection whose other side has vanished is detected.
 const PROBE: Duration = Duration::from_secs(30);
 /// Bytes of an answer; a list of 100,000 tools has about 150 MB.
 const MAX_ANSWER: usize = 1 << 30;
-/// What a list of a daemon always says, and a list of a scenario never.
+/// A member that a daemon's list always has, and a scenario's list never has.
 const REVISION: &str = "callsheet-revision";
 
-/// A daemon to speak to.
+/// A client of one daemon.
 #[derive(Debug)]
 pub(super) struct DaemonClient {
     base: Url,
     http: reqwest::Client,
-    /// Shown with what an operator does.
+    /// The bearer token, sent with an operator's requests.
     token: Option<Secret>,
 }
 
 /// The query of a request, in order.
 pub(super) type QueryPairs<'a> = Vec<(&'a str, String)>;
 
-/// What a daemon answered.
+/// A daemon's answer.
 #[derive(Debug)]
 pub(super) struct DaemonAnswer {
     /// As it came.
@@ -59,7 +59,7 @@ pub(super) struct DaemonEventStream {
 }
 
 impl DaemonEventStream {
-    /// The next event; nothing when the stream ended, in whatever way. Cancel-safe.
+    /// The next event; `None` when the stream has ended, for any reason. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<sse::SseEvent> {
         loop {
             if let Some(received) = self.reader.next() {
@@ -120,11 +120,11 @@ impl DaemonClient {
         let about = self.parse_json(&body)?;
         match (about["name"].as_str(), about["version"].as_str()) {
             (Some("callsheet"), Some(version)) => Ok(output::sanitize(version)),
-            _ => Err(self.unexpected_answer("it does not say that it is one")),
+            _ => Err(self.unexpected_answer("its answer does not name callsheet")),
         }
     }
 
-    /// Asks for a JSON object that has `member`.
+    /// Fetches a JSON object that has `member`.
     pub(super) async fn get(
         &self,
         path: &[&str],
@@ -134,11 +134,11 @@ impl DaemonClient {
         self.send(http::Method::GET, path, query, None, member).await
     }
 
-    /// Asks for the list of tools, in whatever format.
+    /// Fetches the list of tools, in any format.
     pub(super) async fn list(&self, query: QueryPairs<'_>) -> Result<DaemonAnswer, CommandError> {
         let (headers, body) = self.exchange(http::Method::GET, &["tools"], query, None).await?;
         if !headers.contains_key(REVISION) {
-            return Err(self.unexpected_answer("its list of tools tells no revision"));
+            return Err(self.unexpected_answer("its list of tools has no revision"));
         }
         let text = |name: &str| headers.get(name).and_then(|value| Some(value.to_str().ok()?.to_owned()));
         let left_out = text("callsheet-left-out").and_then(|count| count.parse().ok()).unwrap_or(0);
@@ -146,7 +146,7 @@ impl DaemonClient {
         Ok(DaemonAnswer { value: self.parse_json(&body)?, body, left_out, selection, notes })
     }
 
-    /// Sends something that changes state; the answer is a JSON object that has `member`.
+    /// Sends a request that changes state; the answer is a JSON object that has `member`.
     pub(super) async fn send(
         &self,
         method: http::Method,
@@ -163,7 +163,7 @@ impl DaemonClient {
         Ok(DaemonAnswer { body, value, left_out: 0, selection: None, notes: None })
     }
 
-    /// Has a tool run. It may take as long as the daemon allows.
+    /// Runs a tool. It may take as long as the daemon allows.
     pub(super) async fn execute(&self, body: &Value) -> Result<DaemonAnswer, CommandError> {
         let url = self.address(&["tools", "execute"])?;
         let request = self.http.post(url).timeout(FOREVER).header(CONTENT_TYPE, "application/json");
@@ -178,7 +178,8 @@ impl DaemonClient {
 
     /// Reads JSON that it wrote.
     pub(super) fn parse_json(&self, body: &[u8]) -> Result<Value, CommandError> {
-        serde_json::from_slice(body).map_err(|error| self.unexpected_answer(&format!("its answer is no JSON: {error}")))
+        serde_json::from_slice(body)
+            .map_err(|error| self.unexpected_answer(&format!("its answer is not JSON: {error}")))
     }
 
     async fn exchange(
@@ -231,7 +232,7 @@ impl DaemonClient {
     ) -> Result<DaemonEventStream, CommandError> {
         let mut url = self.address(&["events"])?;
         url.query_pairs_mut().extend_pairs(query);
-        // It lasts as long as both sides do.
+        // The stream lasts until one side closes it.
         let mut request = self.http.get(url).timeout(FOREVER);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -249,7 +250,10 @@ impl DaemonClient {
     fn address(&self, path: &[&str]) -> Result<Url, CommandError> {
         if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
             let hint = "`callsheet scenarios` and `callsheet tools --all` list the names there are".to_owned();
-            return Err(CommandError::Usage { message: format!("`{name}` is no name of a scenario or tool"), hint });
+            return Err(CommandError::Usage {
+                message: format!("`{name}` cannot be the name of a scenario or tool"),
+                hint,
+            });
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -273,13 +277,13 @@ impl DaemonClient {
 
     fn unexpected_answer(&self, what: &str) -> CommandError {
         CommandError::Unreachable {
-            message: format!("what answers at {} is no callsheet daemon: {what}", self.address_text()),
+            message: format!("{} is not a callsheet daemon: {what}", self.address_text()),
             hint: "name the daemon's address with `--url` or `CALLSHEET_URL`".into(),
         }
     }
 }
 
-/// What the daemon says of a request it refuses (`application/problem+json`), in the words of the command line.
+/// The daemon's refusal (`application/problem+json`), with commands in place of routes.
 fn refused(status: http::StatusCode, body: &[u8]) -> CommandError {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let told = ["error", "detail", "title"].iter().find_map(|key| problem.get(key)?.as_str());
@@ -332,7 +336,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, CommandError> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         _ => Err(CommandError::Usage {
-            message: format!("`{text}` is no address of a daemon"),
+            message: format!("`{text}` is not the address of a daemon"),
             hint: "write it like http://127.0.0.1:7400".into(),
         }),
     }
@@ -345,7 +349,7 @@ fn configured(remote: &RemoteArgs) -> Result<Url, CommandError> {
     let listen = config::load(&options)?.config.server.listen;
     if listen.port() == 0 {
         return Err(CommandError::Usage {
-            message: format!("the configured address {listen} does not tell the port"),
+            message: format!("the configured address {listen} does not name the port"),
             hint: "name the address that `callsheet serve` printed with `--url` or `CALLSHEET_URL`".into(),
         });
     }

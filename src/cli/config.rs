@@ -1,4 +1,4 @@
-//! `callsheet config show`: what is in force, and where it comes from.
+//! `callsheet config show`: the effective configuration, and where each value comes from.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print every value in force, or what is wrong with the configuration.
+    /// Print every effective value, or the problems of the configuration.
     Show(ShowConfigArgs),
 }
 
@@ -26,7 +26,7 @@ struct ShowConfigArgs {
     /// Configuration file, instead of the one that `CALLSHEET_CONFIG` names or that is in the usual places.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Tell where each value comes from.
+    /// Show where each value comes from.
     #[arg(long)]
     origin: bool,
     /// Print JSON, with where each value comes from.

@@ -1,4 +1,5 @@
-//! `callsheet block NAME`, `callsheet trust NAME` and `callsheet forget NAME`: what an operator decides of a scenario.
+//! `callsheet block NAME`, `callsheet trust NAME` and `callsheet forget NAME`: an operator's
+//! decisions about a scenario.
 
 use clap::Args;
 use serde_json::Value;
@@ -11,13 +12,13 @@ use super::{CommandError, RemoteArgs, output};
 pub(super) struct TrustArgs {
     #[command(flatten)]
     decide: BlockArgs,
-    /// Only if this is where it is (`origin` in `callsheet scenarios NAME`).
+    /// Only if it has this origin (`origin` in `callsheet scenarios NAME`).
     #[arg(long, value_name = "ORIGIN", conflicts_with = "undo")]
     at: Option<String>,
 }
 
 impl TrustArgs {
-    /// Says yes, or takes it back.
+    /// Trusts the scenario, or undoes that.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         self.decide.send("trust", self.at.into_iter().map(|at| ("origin", at)).collect()).await
     }
@@ -36,12 +37,12 @@ pub(super) struct BlockArgs {
 }
 
 impl BlockArgs {
-    /// Says no, or takes it back.
+    /// Blocks the scenario, or unblocks it.
     pub(super) async fn block(self) -> Result<(), CommandError> {
         self.send("block", QueryPairs::new()).await
     }
 
-    /// Takes the decision that the daemon knows as `action`, or takes it back, and tells what came of it.
+    /// Sends the decision that the daemon calls `action`, or undoes it, and prints the result.
     async fn send(self, action: &str, query: QueryPairs<'_>) -> Result<(), CommandError> {
         let daemon = DaemonClient::for_operator(&self.remote)?;
         let method = if self.undo { http::Method::DELETE } else { http::Method::POST };
@@ -67,7 +68,7 @@ pub(super) struct ForgetArgs {
 }
 
 impl ForgetArgs {
-    /// Has it forgotten, and tells what came of it.
+    /// Has the scenario forgotten, and prints the result.
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let daemon = DaemonClient::from_args(&self.remote)?;
         let path = ["scenarios", &self.name, "forget"];
@@ -81,7 +82,7 @@ impl ForgetArgs {
     }
 }
 
-/// What was decided for whom: a decision holds for more, and for less, than a name.
+/// The decision and what it applies to: it can cover more, or less, than one name.
 fn decision_subject(scenario: &Value, action: &str, undo: bool) -> String {
     let text = |pointer| output::text(scenario, pointer);
     let what = match (action, undo) {

@@ -1,11 +1,11 @@
-//! Exit codes that a script can use, and what leads to each.
+//! Exit codes for scripts, and the errors that lead to each.
 
 use std::process::ExitCode;
 
 use crate::app::StartError;
 use crate::config::ConfigError;
 
-/// What the help says of first steps and exit codes.
+/// The part of the help about first steps and exit codes.
 pub(super) const HELP: &str = "\
 First steps:
   callsheet demo       shows it at work with three sample scenarios
@@ -25,18 +25,18 @@ pub(super) const USAGE: u8 = 2;
 /// Why a command failed. Each kind has its exit code.
 #[derive(Debug)]
 pub enum CommandError {
-    /// The daemon said no, or there is no such thing. Code 1.
+    /// The daemon refused, or the named thing does not exist. Code 1.
     Refused {
-        /// What the daemon said.
+        /// The daemon's message.
         message: String,
         /// The next step, if there is one.
         hint: Option<String>,
     },
-    /// `check` or `doctor` found errors, and has told them. Code 1.
+    /// `check` or `doctor` found errors, and has printed them. Code 1.
     Found,
-    /// `doctor` found that the configuration is wrong, and has told how. Code 4.
+    /// `doctor` found that the configuration is wrong, and has printed why. Code 4.
     FoundConfig,
-    /// An argument cannot be, or what it names cannot be read. Code 2.
+    /// An argument is invalid, or the file that it names cannot be read. Code 2.
     Usage {
         /// Which, and why.
         message: String,
@@ -56,7 +56,7 @@ pub enum CommandError {
     Daemon {
         /// What was tried, and the causes.
         error: anyhow::Error,
-        /// The next step, where the error does not tell it.
+        /// The next step, if the error does not name it.
         hint: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What the daemon logs, and how: lines on standard error, for people or for machines.
+//! The daemon's log: lines on standard error, for people or for machines.
 //!
 //! Addresses are shown without credentials, and neither bodies nor queries of requests are logged. The names of fields are those of
 //! [`crate::runtime::fields`].
@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::CommandError;
 
-/// What is logged when nobody says otherwise.
+/// The default log filter.
 const DEFAULT: &str = "info";
 
 /// Arguments about the log.
@@ -58,7 +58,7 @@ impl LogArgs {
         let lines = fmt::layer().with_writer(std::io::stderr);
         let lines = match self.log_format {
             LogFormat::Human => {
-                // The same judgement as for everything else that is printed.
+                // The same decision about colour as for all other output.
                 let choice = anstream::AutoStream::choice(&std::io::stderr());
                 lines.with_ansi(choice != anstream::ColorChoice::Never).boxed()
             }

@@ -10,7 +10,7 @@ use clap_mangen::Man as Page;
 
 use super::{Cli, CommandError, output};
 
-/// What the pages belong to, at the head of each.
+/// The manual's name, at the head of each page.
 const MANUAL: &str = "callsheet manual";
 
 /// Arguments of `man`.

@@ -55,9 +55,9 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the daemon until it is told to stop.
+    /// Run the daemon until it is stopped.
     Serve(serve::ServeArgs),
-    /// Run three sample scenarios and the daemon, and show what it makes of them.
+    /// Run three sample scenarios and the daemon, and show the resulting list.
     Demo(demo::DemoArgs),
     /// List the tools, as a table or as an LLM request needs them.
     Tools(tools::ToolsArgs),
@@ -65,29 +65,29 @@ enum Command {
     Search(search::SearchArgs),
     /// List the scenarios with their health.
     Scenarios(scenarios::ScenariosArgs),
-    /// Tell why a tool is or is not in the list.
+    /// Show why a tool is or is not in the list.
     Explain(explain::ExplainArgs),
     /// Run a tool.
     Call(call::CallArgs),
     /// Show, set and reset preferences.
     Prefs(prefs::PrefsArgs),
-    /// List calls that wait for a human's yes, and decide them.
+    /// List calls that wait for approval, and approve or deny them.
     Approvals(approvals::ApprovalsArgs),
-    /// List what long-running tools do, and call it off.
+    /// List long-running operations, and cancel them.
     Operations(operations::OperationsArgs),
-    /// Ask scenarios for their tools now.
+    /// Poll scenarios for their tools now.
     Refresh(refresh::RefreshArgs),
-    /// Keep a scenario out, or let it in again.
+    /// Block a scenario, or unblock it.
     Block(decide::BlockArgs),
-    /// Let in a scenario that was found by a source that does not vouch for it.
+    /// Trust a scenario that was found by an untrusted source, such as the local network.
     Trust(decide::TrustArgs),
-    /// End what is known of a scenario that is removed or down.
+    /// Forget a scenario that is removed or down.
     Forget(decide::ForgetArgs),
-    /// Tell what is wrong with a manifest and with how it is served; needs no daemon.
+    /// Check a manifest and how it is served; needs no daemon.
     Check(check::CheckArgs),
-    /// Look for what keeps the daemon or a scenario from working, and say what to do; changes nothing.
+    /// Find what prevents the daemon or a scenario from working, and how to fix it; changes no data.
     Doctor(doctor::DoctorArgs),
-    /// Show the configuration in force.
+    /// Show the effective configuration.
     Config(config::ConfigArgs),
     /// Back up the stored state, or put a backup in its place.
     State(state::StateArgs),

@@ -1,4 +1,4 @@
-//! `callsheet operations`: what long-running tools do, and calling it off.
+//! `callsheet operations`: lists long-running operations, and cancels one.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -23,7 +23,7 @@ pub(super) struct OperationsArgs {
 
 #[derive(Debug, Subcommand)]
 enum OperationsCommand {
-    /// Call one off, by the tool that its scenario has for that.
+    /// Cancel one, with its scenario's cancel tool.
     Cancel(CancelArgs),
 }
 
@@ -115,7 +115,7 @@ fn table(rows: &[Value]) {
     sheet.print();
 }
 
-/// How far it is, as far as it says.
+/// The progress that it reports, if any.
 fn progress(row: &Value) -> String {
     let number = |pointer| row.pointer(pointer).and_then(Value::as_f64);
     match (number("/progress/progress"), number("/progress/current_step"), number("/progress/total_steps")) {
@@ -125,7 +125,7 @@ fn progress(row: &Value) -> String {
     }
 }
 
-/// Prints everything about one.
+/// Prints all details of one.
 fn print_one(answer: &DaemonAnswer, remote: &RemoteArgs) {
     if remote.json {
         return output::answer(&answer.body, &answer.value);

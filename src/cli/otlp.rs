@@ -1,7 +1,8 @@
 //! Traces for an OpenTelemetry collector (OTLP over HTTP with protobuf), with the feature `otlp`.
 //!
-//! What is traced is what the daemon does: each ask of a scenario, and each request but the prepared lists. Sent with the HTTP client that is
-//! there already, in batches, beside everything else; a collector that does not answer costs traces and nothing else.
+//! Traced are each poll of a scenario and each request except those for prepared lists. Batches are
+//! sent with the existing HTTP client, apart from all other work. A collector that does not answer
+//! costs only traces.
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
-//! All printing: lines for people, colour only where it is wanted (anstream knows), answers for machines as they came.
+//! All printing: lines for people, colour only if the stream supports it (anstream decides),
+//! answers for machines unchanged.
 //!
-//! What scenarios wrote passes through [`sanitize`], so that none of them can steer an operator's terminal.
+//! Text from scenarios passes through [`sanitize`], so that it cannot control an operator's
+//! terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,7 @@ use serde_json::Value;
 
 use super::CommandError;
 
-/// Whether nobody reads what is printed any more.
+/// Whether the reader of standard output has closed it.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Prints one line. A closed pipe (`| head`) is no error.
@@ -21,21 +23,21 @@ pub(super) fn line(text: &str) {
     }
 }
 
-/// Whether a line could not be printed, so that whoever goes on for ever may end.
+/// Whether a line could not be printed. Commands without an end of their own stop then.
 pub(super) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Tells something beside the output, on standard error.
+/// Prints a note beside the output, on standard error.
 pub(super) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "note: {text}");
 }
 
-/// Prints an answer for machines: its very bytes, but indented on a terminal.
+/// Prints an answer for machines: its bytes unchanged, but indented on a terminal.
 pub(super) fn answer(body: &[u8], value: &Value) {
     let mut out = std::io::stdout().lock();
     let text = if out.is_terminal() { serde_json::to_vec_pretty(value) } else { Ok(body.to_vec()) };
-    // A `Value` always has a text. No colour is in it, so nothing has to be taken out.
+    // A `Value` can always be written as text. It has no colour, so no code has to be removed.
     let _ = out.write_all(&text.unwrap_or_default()).and_then(|()| out.write_all(b"\n"));
 }
 
@@ -67,7 +69,8 @@ pub(super) fn failure(failure: &CommandError) {
             }
         }
         CommandError::Daemon { error: chain, hint } => {
-            // The chain is printed here, once; each level tells only its own.
+            // The chain of causes is printed here, once; each error's own text names only its own
+            // level.
             let chain = format!("{chain:#}");
             let (message, next) = next_step(&chain);
             match hint {
@@ -86,7 +89,8 @@ fn error(message: &str, hint: Option<&str>) {
     }
 }
 
-/// An error's text and its next step, which our errors put behind the last semicolon (outside of what they quote).
+/// An error's text and its next step, which callsheet's errors put behind the last semicolon
+/// (outside of quotes).
 pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
     let unquoted = |at: &usize| text[..*at].matches('`').count().is_multiple_of(2);
     match text.rmatch_indices("; ").map(|(at, _)| at).find(unquoted) {
@@ -95,13 +99,14 @@ pub(super) fn next_step(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A text without what steers terminals: control characters (line ends become blanks) and marks that turn the direction of writing.
+/// A text without control characters (line ends become blanks) and marks that change the direction
+/// of writing.
 pub(super) fn sanitize(text: &str) -> String {
     let steers = |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(|c| !steers(c)).collect()
 }
 
-/// The same for a text of several lines, which stay.
+/// As [`sanitize`], but keeps line ends.
 pub(super) fn lines(text: &str) -> String {
     text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
@@ -126,12 +131,12 @@ pub(super) fn state(text: &str) -> Cell {
     Cell::new(text).fg(colour)
 }
 
-/// A text of an answer, fit for a terminal; empty when it has none.
+/// A text of an answer, sanitized; empty when it has none.
 pub(super) fn text(value: &Value, pointer: &str) -> String {
     sanitize(value.pointer(pointer).and_then(Value::as_str).unwrap_or_default())
 }
 
-/// The first line of a text of an answer, fit for a terminal.
+/// The first line of a text of an answer, sanitized.
 pub(super) fn first_line(value: &Value, pointer: &str) -> String {
     let text = value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     sanitize(text.trim_start().lines().next().unwrap_or_default())

@@ -58,16 +58,16 @@ struct SetPrefsArgs {
     /// Whether the tools are in the list.
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     enabled: Option<bool>,
-    /// Whether calls need a human's yes.
+    /// Whether calls need approval.
     #[arg(long, group = "settings", help_heading = SETTINGS)]
     approval: Option<ApprovalArg>,
     /// The name to publish a single tool under.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "NAME")]
     alias: Option<String>,
-    /// Which tools stay when a limit allows only so many: highest first.
+    /// Priority of the tools when a limit allows only some: highest first.
     #[arg(long, group = "settings", help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
     priority: Option<i32>,
-    /// Whether the tools stay whatever is searched for and however little an asker wants.
+    /// Always include these tools, whatever the search or limits.
     #[arg(long, group = "settings", help_heading = SETTINGS, action = clap::ArgAction::Set)]
     pinned: Option<bool>,
     #[command(flatten)]

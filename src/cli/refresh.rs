@@ -1,4 +1,4 @@
-//! `callsheet refresh`: ask scenarios now.
+//! `callsheet refresh`: polls scenarios now.
 
 use clap::Args;
 use futures_util::future::try_join_all;
@@ -37,13 +37,14 @@ impl RefreshArgs {
     }
 }
 
-/// Asks one scenario; its health after that.
+/// Polls one scenario; returns its health after that.
 async fn one(daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
     let path = ["scenarios", name, "refresh"];
     Ok(daemon.send(http::Method::POST, &path, QueryPairs::new(), None, "state").await?.value)
 }
 
-/// A script wants to know whether everyone answered. Those that an operator keeps out, or has not let in, and those that were removed, were not asked.
+/// Fails if a polled scenario did not answer, so that a script can see it. Blocked, pending and
+/// removed scenarios were not polled and do not count.
 fn failed(answer: &Value) -> Result<(), CommandError> {
     let asked =
         |scenario: &&Value| !matches!(output::text(scenario, "/state").as_str(), "blocked" | "pending" | "removed");
@@ -57,7 +58,7 @@ fn failed(answer: &Value) -> Result<(), CommandError> {
         None => Ok(()),
         Some(first) => Err(CommandError::Refused {
             message: format!("no good answer from {}", failed.join(", ")),
-            hint: Some(format!("`callsheet scenarios {first}` tells more")),
+            hint: Some(format!("`callsheet scenarios {first}` shows details")),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! `callsheet scenarios`: who is there, and how they fare.
+//! `callsheet scenarios`: the known scenarios and their health.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -16,7 +16,7 @@ use crate::runtime::Clock;
 /// Arguments of `scenarios`.
 #[derive(Debug, Args)]
 pub(super) struct ScenariosArgs {
-    /// Show everything that is known of this one.
+    /// Show all details of this one.
     name: Option<String>,
     /// Only those in this state.
     #[arg(long, value_name = "STATE", conflicts_with = "name", value_parser = states())]
@@ -41,7 +41,7 @@ impl ScenariosArgs {
         self.list(&daemon).await
     }
 
-    /// What there is now.
+    /// Prints the current scenarios.
     async fn list(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let answer = if let Some(name) = &self.name {
             daemon.get(&["scenarios", name], QueryPairs::new(), "state").await?
@@ -60,11 +60,11 @@ impl ScenariosArgs {
         Ok(())
     }
 
-    /// What there is, then what changes of it.
+    /// Prints the scenarios, then their changes.
     async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = vec![("kind", "scenario".to_owned())];
         query.extend(self.name.iter().map(|name| ("scenario", name.clone())));
-        // Followed first and listed then, so that no change falls between the two.
+        // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::StateChanges> = None;
         while let Some(heard) = follow.next().await? {
@@ -83,7 +83,7 @@ impl ScenariosArgs {
     }
 }
 
-/// Prints the list of scenarios as a table; `state` is the only one that was asked for.
+/// Prints the list of scenarios as a table, limited to `state` if it is given.
 pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
     if let Some(isolated) = isolated(list, now) {
         output::line(&isolated);
@@ -129,24 +129,24 @@ pub(super) fn show(list: &Value, state: Option<&str>, now: Timestamp) {
         let name = output::text(first, "/name");
         let many = if pending.len() == 1 { "1 waits".to_owned() } else { format!("{} wait", pending.len()) };
         output::line(&format!(
-            "\n{many} for your yes: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
+            "\n{many} for your approval: `callsheet scenarios {name}` shows what it claims to be, `callsheet trust {name}` publishes its tools"
         ));
     }
 }
 
-/// That the daemon takes itself to be cut off, if it does.
+/// Prints a line if the daemon considers itself cut off from the network.
 fn isolated(list: &Value, now: Timestamp) -> Option<String> {
     let isolated = list.get("isolated")?;
     let (since, reason) = (output::when(isolated, "/since", now), output::first_line(isolated, "/reason"));
     Some(format!("ISOLATED since {since}: {reason}\n"))
 }
 
-/// Tells what of the configuration as it is written is not in force, if anything.
+/// Prints which part of the written configuration is not active, if any.
 fn configuration(list: &Value, now: Timestamp) {
     let Some(configuration) = list.get("configuration") else { return };
     if let Some(refused) = configuration.get("refused").filter(|refused| !refused.is_null()) {
         let since = output::when(refused, "/since", now);
-        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the one before stays in force:"));
+        output::line(&format!("CONFIGURATION NOT RELOADED since {since}; the previous one stays active:"));
         for problem in output::list(refused, "problems") {
             output::line(&format!("  {}", output::first_line(problem, "/message")));
             output::line(&format!("    hint: {}", output::first_line(problem, "/hint")));
@@ -156,22 +156,22 @@ fn configuration(list: &Value, now: Timestamp) {
     let waiting = output::list(configuration, "waiting_for_restart");
     if !waiting.is_empty() {
         let keys: Vec<_> = waiting.iter().map(|key| format!("`{}`", output::text(key, ""))).collect();
-        output::line(&format!("{} in the configuration: restart the daemon to put that in force\n", keys.join(", ")));
+        output::line(&format!("{} changed in the configuration: restart the daemon to apply it\n", keys.join(", ")));
     }
 }
 
-/// The reason for the state. A failure that has not changed the state yet is told too.
+/// The reason for the state. Includes a failure that has not changed the state yet.
 fn why(scenario: &Value) -> String {
     let (reason, error) =
         (output::first_line(scenario, "/reason"), output::first_line(scenario, "/last_error/message"));
     if error.is_empty() || reason.contains(&error) {
         reason
     } else {
-        format!("{reason}, but the last ask failed: {error}")
+        format!("{reason}, but the last poll failed: {error}")
     }
 }
 
-/// Prints everything that is known of one scenario.
+/// Prints all details of one scenario.
 fn show_one(scenario: &Value, now: Timestamp) {
     let text = |pointer| output::text(scenario, pointer);
     let number = |pointer: &str| output::number(scenario, pointer).to_string();

@@ -17,13 +17,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SearchArgs {
-    /// What the tool is to do.
+    /// What the tool should do.
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// Take the words for the beginning of a name that is being typed, and forgive slips.
+    /// Match tool names by prefix, tolerating typos.
     #[arg(short, long)]
     typed: bool,
-    /// At most so many.
+    /// Maximum number of results.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: Option<u16>,
     /// Only tools of this scenario; may be given more than once.
@@ -41,7 +41,7 @@ pub(super) struct SearchArgs {
     /// With the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
-    /// Tools that are switched off too.
+    /// Include disabled tools.
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
@@ -55,7 +55,7 @@ impl SearchArgs {
         if self.remote.json {
             output::answer(&answer.body, &answer.value);
         } else if output::list(&answer.value, "results").is_empty() {
-            output::line(if self.typed { "no tool fits" } else { "no tool has any of these words" });
+            output::line(if self.typed { "no matching tools" } else { "no tool has any of these words" });
         } else {
             show(&answer.value);
         }

@@ -50,7 +50,7 @@ impl ServeArgs {
         app.stop_on_signal()?;
         app.tell_service_manager();
         match app.serve(listener).await {
-            // Those who were cut off were told nothing wrong, and the operator asked for it.
+            // Cut connections are no error here: the operator asked for the stop.
             Err(cut @ ServeError::Cut { .. }) => tracing::warn!("{cut}"),
             served => served.context("serving HTTP")?,
         }
@@ -78,7 +78,7 @@ impl ServeArgs {
     }
 }
 
-/// Takes the address, or tells what stands in the way.
+/// Binds the address, or returns why it cannot be bound.
 pub(super) async fn bind(listen: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(listen).await.map_err(|error| {
         let why = match error.kind() {

@@ -7,11 +7,11 @@ pub(super) struct SseEvent {
     pub(super) id: String,
     /// Its name.
     pub(super) event: String,
-    /// What it says.
+    /// Its data.
     pub(super) data: String,
 }
 
-/// Takes bytes in, gives events out.
+/// Parses bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     buffer: Vec<u8>,

@@ -15,7 +15,8 @@ const GAP: u16 = 2;
 const READABLE: u16 = 24;
 /// A text with less room than this is left out itself.
 const USELESS: u16 = 8;
-/// The longest text in a pipe, in characters: its writer is another program, and its padding would be ours.
+/// The longest text in a pipe, in characters. Another program writes the text, and all other rows
+/// would be padded to its length.
 const LONGEST: usize = 400;
 
 /// What may be done with a column when room is short.
@@ -90,7 +91,8 @@ pub(super) fn cell(text: impl AsRef<str>) -> Cell {
     Cell::new(output::cut(text.as_ref(), LONGEST))
 }
 
-/// The characters a line may have: `COLUMNS` where that is set, else the width of the terminal. Nothing limits a pipe.
+/// The characters a line may have: `COLUMNS` if set, else the width of the terminal. A pipe has no
+/// limit.
 fn terminal_width() -> Option<u16> {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     let terminal = || if std::io::stdout().is_terminal() { Table::new().width() } else { None };
@@ -98,7 +100,7 @@ fn terminal_width() -> Option<u16> {
     set.or_else(|| terminal().filter(|columns| *columns > 0))
 }
 
-/// The width of each column, or nothing for one that is left out.
+/// The width of each column; `None` for a column that is left out.
 fn widths(natural: &[u16], fits: &[ColumnFit], used: &[bool], room: Option<u16>) -> Vec<Option<u16>> {
     let mut shown: Vec<bool> =
         used.iter().zip(fits).map(|(used, fit)| *used || matches!(fit, ColumnFit::Rank(_))).collect();

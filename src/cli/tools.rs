@@ -18,13 +18,13 @@ pub(super) struct ToolsArgs {
     filter: FilterArgs,
     #[command(flatten)]
     choice: BudgetArgs,
-    /// Print the list as programs need it: the very bytes of the daemon's answer.
+    /// Print the list for programs: exactly the bytes of the daemon's answer.
     #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
     format: Option<String>,
     /// Print the list, then each change of it as it happens, until Ctrl-C.
     #[arg(short, long, conflicts_with_all = ["format", "report", "max_tokens", "defer", "sticky"], help_heading = "Output")]
     watch: bool,
-    /// Tell of each tool why it is or is not in the list.
+    /// Show for each tool why it is or is not in the list.
     #[arg(long, help_heading = "Output")]
     report: bool,
     /// With the vendor's strict mode, where the format has one.
@@ -58,10 +58,10 @@ struct FilterArgs {
     /// With the preferences of this conversation.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
-    /// At most so many; 0 lifts the format's own limit.
+    /// Maximum number of tools; 0 removes the limit of the format.
     #[arg(long, value_name = "N")]
     max: Option<usize>,
-    /// Tools that are switched off too.
+    /// Include disabled tools.
     #[arg(short, long)]
     all: bool,
 }
@@ -70,13 +70,13 @@ struct FilterArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Choice")]
 struct BudgetArgs {
-    /// At most so many tokens, by estimate.
+    /// Maximum number of tokens, estimated.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// Defer what is not needed at once; formats without that get a shorter list.
+    /// Defer tools that are not needed at once; formats without deferred tools get a shorter list.
     #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(["relevance", "preference"]))]
     defer: Option<String>,
-    /// Keep the tools of this selection at their places; an empty one begins a conversation. The list's own selection is told on stderr.
+    /// Keep the tools of this selection in their order; an empty one begins a conversation. The selection of the new list is printed on stderr.
     #[arg(long, value_name = "SELECTION")]
     sticky: Option<String>,
 }
@@ -120,7 +120,7 @@ impl ToolsArgs {
         }
         note_left_out(&answer);
         if let Some(notes) = &answer.notes {
-            output::note(&format!("{notes}; `--report` tells more"));
+            output::note(&format!("{notes}; `--report` shows details"));
         }
         if let Some(selection) = answer.selection.as_ref().filter(|_| self.choice.sticky.is_some()) {
             output::note(&format!("for the next turn: --sticky {selection}"));
@@ -128,11 +128,11 @@ impl ToolsArgs {
         Ok(())
     }
 
-    /// The list, then what changes of it.
+    /// Prints the list, then its changes.
     async fn watch(&self, daemon: &DaemonClient) -> Result<(), CommandError> {
         let mut query = self.filter.query();
         query.push(("kind", "catalog".into()));
-        // Followed first and listed then, so that no change falls between the two.
+        // Subscribes before it lists, so that no change is missed.
         let mut follow = EventFollower::start(daemon, query).await?;
         let mut printed: Option<watch::ToolChanges> = None;
         while let Some(heard) = follow.next().await? {
@@ -178,14 +178,16 @@ impl FilterArgs {
         query
     }
 
-    /// What to say of an empty list.
+    /// The text for an empty list.
     fn nothing(&self) -> &'static str {
         let filtered = [&self.scenario, &self.category, &self.tag].iter().any(|values| !values.is_empty());
         match (filtered || self.q.is_some(), self.all) {
-            (true, false) => "no tool fits; `--all` looks among those that are switched off too",
-            (true, true) => "no tool fits",
-            (false, false) => "no tools; `callsheet scenarios` tells who is known, `--all` shows what is switched off",
-            (false, true) => "no tools; `callsheet scenarios` tells who is known",
+            (true, false) => "no matching tools; `--all` includes disabled ones",
+            (true, true) => "no matching tools",
+            (false, false) => {
+                "no tools; `callsheet scenarios` lists the known scenarios, `--all` includes disabled tools"
+            }
+            (false, true) => "no tools; `callsheet scenarios` lists the known scenarios",
         }
     }
 }

@@ -32,19 +32,19 @@ pub(super) struct WatchedEvent {
     /// Its name.
     pub(super) event: String,
     id: String,
-    /// What it says.
+    /// Its data.
     pub(super) data: Value,
 }
 
 impl<'a> EventFollower<'a> {
-    /// Begins to follow what `query` asks for. Fails when no daemon is there or it refuses.
+    /// Subscribes to the events of `query`. Fails if no daemon answers or it refuses.
     pub(super) async fn start(daemon: &'a DaemonClient, query: QueryPairs<'a>) -> Result<Self, CommandError> {
         let stopped = Box::pin(signal::stop_signal()?);
         let stream = Some(daemon.follow(&query, None).await?);
         Ok(Self { daemon, query, stream, last: None, wait: RECONNECT_BACKOFF[0], clock: Clock::system(), stopped })
     }
 
-    /// The next event; nothing after Ctrl-C, or when nobody reads what is printed any more.
+    /// The next event; `None` after Ctrl-C, or when the reader has closed the output.
     pub(super) async fn next(&mut self) -> Result<Option<WatchedEvent>, CommandError> {
         loop {
             if output::is_closed() {
@@ -126,7 +126,7 @@ impl ToolChanges {
     pub(super) fn print(&mut self, heard: &WatchedEvent) {
         match heard.event.as_str() {
             "snapshot" => {
-                // What happened meanwhile was not heard; what came of it is told.
+                // Events of the meantime were missed; their result is printed.
                 let now = Self::from_snapshot(&heard.data);
                 self.names.difference(&now.names).for_each(|name| change('-', name, ""));
                 now.names.difference(&self.names).for_each(|name| change('+', name, ""));

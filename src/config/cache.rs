@@ -8,7 +8,8 @@ use crate::transports::http::CacheScope;
 pub struct CacheConfig {
     /// `scope`: whether this is one principal's cache or that of several.
     pub scope: CacheScope,
-    /// `last_good`: whether the last good answer stays published while asking fails, also where it forbade that.
+    /// `last_good`: whether the last good answer stays published while polls fail, even if its
+    /// headers forbid that.
     pub last_good: bool,
 }
 

@@ -18,9 +18,10 @@ pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 const MIB: u32 = 1024 * 1024;
 
 impl Config {
-    /// The defaults with the database at `state`, for tests and for programs that embed the daemon: change what should differ.
-    /// Nothing is read: `discovery.vrooli.path`, which depends on the home folder, is absent. Nothing is sent either unless the program
-    /// wants it: `discovery.mdns.enabled`, which is on for the daemon, is off here.
+    /// The defaults with the database at `state`, for tests and for programs that embed the daemon:
+    /// change what should differ. No file is read: `discovery.vrooli.path`, which depends on the
+    /// home folder, is absent. No mDNS message is sent unless the program wants it:
+    /// `discovery.mdns.enabled`, which is on for the daemon, is off here.
     pub fn for_state(state: impl Into<PathBuf>) -> Self {
         let mut discovery = DiscoveryConfig::default();
         discovery.mdns.enabled = false;

@@ -39,8 +39,8 @@ pub enum Reload {
     Restart,
 }
 
-/// Bounds on what runs at once and on what is kept: more than is needed, and far below the number at
-/// which a semaphore or a table of this size fails.
+/// Bounds on concurrency and on kept items: more than is needed, and far below the number at which
+/// a semaphore or a table of this size fails.
 const MAX_CONCURRENT: u64 = 10_000;
 const MAX_KEPT: u64 = 1_000_000;
 /// Bodies are held in memory whole.

@@ -34,11 +34,12 @@ pub(super) enum LayerSource {
     Flag(String),
 }
 
-/// What was found wrong so far.
+/// The problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
     pub(super) problems: Vec<Diagnostic>,
-    /// Keys that are spoken for: a further complaint about them, or about what is below, would only repeat the first.
+    /// Keys with a problem already: a further problem about them, or below them, would only repeat
+    /// the first.
     pub(super) reported: Vec<KeyPath>,
 }
 
@@ -60,7 +61,7 @@ impl LayerSource {
 }
 
 impl Diagnostics {
-    /// Whether something about the key, or about what it stands in, was said already.
+    /// Whether a problem about the key, or about a table around it, was noted already.
     pub(super) fn covers(&self, path: &KeyPath) -> bool {
         self.reported.iter().any(|settled| path.is_within(settled))
     }

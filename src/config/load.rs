@@ -1,7 +1,7 @@
 //! The layers: built-in defaults < file < environment < flags, merged by figment, which also remembers which layer gave a value.
 //!
-//! The only module that knows figment. It writes nothing and reads no process state but the configuration file: the rest comes in
-//! [`LoadOptions`].
+//! The only module that knows figment. It writes no file, and the configuration file is the only
+//! state of the process that it reads: the rest comes in [`LoadOptions`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const NOT_CONFIGURATION: [&str; 4] = ["CALLSHEET_LOG", "CALLSHEET_URL", "CALLSHE
 /// A configuration that can be used, and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedConfig {
-    /// What was decided.
+    /// The configuration.
     pub config: Config,
     /// Every effective value, in the order of `config/default.toml`. A key without a value is left
     /// out, such as a path that needs a home folder where there is none.
@@ -64,8 +64,8 @@ pub fn load(options: &LoadOptions) -> Result<LoadedConfig, ConfigError> {
     Err(ConfigError { problems })
 }
 
-/// Loads the configuration of a daemon that runs with what was read in `before`. Other than at the start, a file that is gone is a
-/// problem: without it everything that it named would be withdrawn because somebody moved a file.
+/// Loads the configuration of a running daemon that has read `before`. Unlike at the start, a
+/// missing file is a problem: otherwise a moved file would withdraw every scenario that it names.
 pub fn load_again(options: &LoadOptions, before: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
     let found = options.find_file();
     let gone = before.filter(|before| found.as_deref() != Some(*before) && !before.try_exists().unwrap_or(true));
@@ -142,7 +142,7 @@ fn parse_as(text: &str, shape: Shape) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The table that holds nothing but `value` at `path`.
+/// The table that holds only `value` at `path`.
 fn nested(path: &KeyPath, value: Value) -> Table {
     let mut keys = path.tables();
     let mut table = Table::new();
@@ -181,7 +181,8 @@ struct MergedLayers {
 }
 
 impl MergedLayers {
-    /// Merges the layers, lowest first. A value that could not be merged is a problem: without it the defaults would be in force.
+    /// Merges the layers, lowest first. A value that could not be merged is a problem: otherwise
+    /// the defaults would be active.
     fn new(layers: Vec<ConfigLayer>) -> Result<Self, Diagnostic> {
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         let tagged = figment.find_value("").map_err(|error| unmerged(&error))?;
@@ -199,8 +200,9 @@ impl MergedLayers {
         source.map_or(ValueOrigin::Default, |source| source.origin(path, end))
     }
 
-    /// Notes a broken rule, unless its value was refused already: then its default would be blamed. A rule about two values is told
-    /// of the one that was written.
+    /// Notes a broken rule, unless its value was refused already: the rule would then be checked
+    /// against its default. A broken rule about two values is reported for the one that was
+    /// written.
     fn report(&self, complaint: RuleViolation, found: &mut Diagnostics) {
         let RuleViolation { path, other, wrong } = complaint;
         if [Some(&path), other.as_ref()].into_iter().flatten().any(|path| found.covers(path)) {

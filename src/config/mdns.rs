@@ -1,4 +1,4 @@
-//! `[discovery.mdns]`: what may be decided about the local network, and who of it is trusted.
+//! `[discovery.mdns]`: settings of the local network, and which of its announcements are trusted.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ const ID_MAX: usize = 100;
 pub struct MdnsConfig {
     /// `enabled`
     pub enabled: bool,
-    /// `trust`: whose announcements need no operator's yes.
+    /// `trust`: whose announcements need no approval by an operator.
     pub trust: MdnsTrust,
     /// `types`: service types browsed beside `_agent-tools._tcp`, without domain.
     pub types: Vec<String>,
@@ -31,18 +31,18 @@ pub struct MdnsConfig {
     pub announce: bool,
     /// `name`: the instance name of that announcement.
     pub name: String,
-    /// `id`: who this daemon is wherever it runs; kept beside the database when absent.
+    /// `id`: identifies this daemon on every host; kept beside the database when absent.
     pub id: Option<String>,
 }
 
 /// Whose announcements are trusted. Anything else is [untrusted](crate::discovery::SourceTrust::Untrusted).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MdnsTrust {
-    /// Nobody's.
+    /// None.
     None,
     /// Those with an address of this machine.
     Local,
-    /// Everybody's.
+    /// All.
     All,
     /// Those with an address of this machine, and those that match one of these.
     Listed(Vec<TrustPattern>),
@@ -53,7 +53,8 @@ pub enum MdnsTrust {
 pub enum TrustPattern {
     /// By address.
     Network(Subnet),
-    /// By name, where `*` stands for any characters. Anybody can give himself any name.
+    /// By name, where `*` stands for any characters. A name proves no identity: any host can choose
+    /// any name.
     Name(String),
 }
 
@@ -81,7 +82,8 @@ impl Default for MdnsConfig {
 }
 
 impl Subnet {
-    /// The range of the addresses that share their first `prefix` bits with `address`; nothing when that has fewer bits.
+    /// The range of the addresses that share their first `prefix` bits with `address`; `None` if
+    /// that has fewer bits.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         (prefix <= width(address)).then_some(Self { address, prefix })
     }
@@ -161,7 +163,7 @@ fn trust(text: &str) -> Result<MdnsTrust, ValueError> {
 fn pattern(text: &str) -> Result<TrustPattern, ValueError> {
     if let Some(name) = text.strip_prefix("name:") {
         return if name.is_empty() {
-            Err(ValueError::new("this pattern names nobody", "write a name after `name:`, such as \"name:lab-*\""))
+            Err(ValueError::new("this pattern has no name", "write a name after `name:`, such as \"name:lab-*\""))
         } else {
             Ok(TrustPattern::Name(name.to_owned()))
         };
@@ -230,7 +232,7 @@ pub(super) fn id(text: &str) -> Result<String, ValueError> {
     ))
 }
 
-/// Whether a text may say who a daemon is.
+/// Whether a text may be the id of a daemon.
 pub(crate) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
 }

@@ -63,7 +63,7 @@ pub struct Config {
     pub scenarios: Vec<StaticScenario>,
     /// `[modules]` and `[module_settings]`
     pub modules: ModulesConfig,
-    /// `[permissions]`: how a level is read that nobody knows; each of the profiles has it too.
+    /// `[permissions]`: how an unknown level is treated; each of the profiles has it too.
     pub unknown_level: UnknownLevel,
     /// `[[profiles]]`, by name.
     pub profiles: BTreeMap<String, Profile>,
@@ -89,7 +89,7 @@ pub struct Config {
     pub calls: CallsConfig,
 }
 
-/// The HTTP face.
+/// The HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// `listen`: where to listen; port 0 takes a free one.
@@ -102,9 +102,11 @@ pub struct ServerConfig {
     pub max_body: usize,
     /// `max_connections`: how many connections are open at once; further ones wait.
     pub max_connections: usize,
-    /// `stop_timeout`: how long answers under way may take after a stop was asked for.
+    /// `stop_timeout`: how long requests that are being answered may take after a stop was
+    /// requested.
     pub stop_timeout: Duration,
-    /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not asked yet.
+    /// `ready_timeout`: after this long `/readyz` is ready even if a static scenario was not polled
+    /// yet.
     pub ready_timeout: Duration,
     /// `operator_token`: the bearer token that operators have to show; without it every caller has
     /// every right. What counts is [`Config::operator_token`].
@@ -142,7 +144,7 @@ pub struct VrooliConfig {
     pub path: Option<PathBuf>,
     /// `max_scenarios`: folders read at most.
     pub max_scenarios: usize,
-    /// `rescan_interval`: how often the folder is read again even when nothing was heard of it.
+    /// `rescan_interval`: how often the folder is read again even without a change event.
     pub rescan_interval: Duration,
 }
 
@@ -151,19 +153,20 @@ pub struct VrooliConfig {
 pub struct EnvironmentConfig {
     /// `enabled`
     pub enabled: bool,
-    /// `remote`: whether addresses of other hosts are taken. Programs that are no scenarios set such variables too, so those of
-    /// other hosts are asked only when an operator wants it.
+    /// `remote`: whether addresses of other hosts are accepted. Programs that are no scenarios set
+    /// such variables too, so other hosts are polled only if an operator enables it.
     pub remote: bool,
 }
 
-/// How scenarios are asked.
+/// How scenarios are polled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefreshConfig {
-    /// `min_interval`: a scenario is not asked more often, except by a forced refresh.
+    /// `min_interval`: a scenario is not polled more often, except by a forced refresh.
     pub min_interval: Duration,
-    /// `max_interval`: a scenario is asked at least this often, however long its answer may be used.
+    /// `max_interval`: a scenario is polled at least this often, however long its answer may be
+    /// used.
     pub max_interval: Duration,
-    /// `default_lifetime`: how long an answer that says nothing about caching counts as fresh.
+    /// `default_lifetime`: how long an answer without caching headers counts as fresh.
     pub default_lifetime: Duration,
     /// `forced_gap`: the least time between two forced refreshes of the same scenario.
     pub forced_gap: Duration,
@@ -175,7 +178,7 @@ pub struct RefreshConfig {
     pub concurrency: usize,
     /// `max_body`: bytes of an answer after decoding.
     pub max_body: usize,
-    /// `max_pending_body`: the same of a scenario that waits for an operator's yes.
+    /// `max_pending_body`: the same for a scenario that waits for an operator's approval.
     pub max_pending_body: usize,
     /// `max_redirects`: redirects followed within the origin.
     pub max_redirects: usize,
@@ -196,7 +199,7 @@ pub struct RefreshConfig {
 pub struct ProtocolConfig {
     /// `accept`: a semver range.
     pub accept: AcceptedVersions,
-    /// `incompatible_interval`: how often an incompatible scenario is asked.
+    /// `incompatible_interval`: how often an incompatible scenario is polled.
     pub incompatible_interval: Duration,
     /// `incompatible_grace`: how long the last good tools of a scenario that became incompatible stay.
     pub incompatible_grace: Duration,
@@ -217,11 +220,11 @@ pub struct HealthConfig {
     pub isolation_share: u32,
     /// `isolation_window`: how far apart losses may be to count as one.
     pub isolation_window: Duration,
-    /// `isolation_max`: how long withdrawals are held back at most; zero never holds them back.
+    /// `isolation_max`: the longest delay of withdrawals; zero never delays them.
     pub isolation_max: Duration,
 }
 
-/// What outlives the process.
+/// The persistent state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateConfig {
     /// `path`: the database file; `$XDG_STATE_HOME/callsheet/state.db` or `~/.local/state/callsheet/state.db` by default.
@@ -235,20 +238,20 @@ pub struct ViewsConfig {
     pub max_bytes: u64,
 }
 
-/// What is told to those who follow changes.
+/// The events sent to subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsConfig {
     /// `ring`: events remembered for each filter that is followed, so that a reader can resume.
     pub ring: usize,
     /// `ring_bytes`: of what is remembered for each filter, roughly.
     pub ring_bytes: usize,
-    /// `reader_queue`: times that something was told which a reader may be behind before it is let go.
+    /// `reader_queue`: messages that a reader may be behind before it is disconnected.
     pub reader_queue: usize,
     /// `max_subscribers`: readers at once.
     pub max_subscribers: usize,
-    /// `keep_alive`: how often a stream in which nothing happens shows that it lives.
+    /// `keep_alive`: how often an idle stream sends a sign of life.
     pub keep_alive: Duration,
-    /// `linger`: how long a filter that nobody follows any more is still remembered.
+    /// `linger`: how long a filter without subscribers is still remembered.
     pub linger: Duration,
 }
 
@@ -281,27 +284,27 @@ pub struct CallsConfig {
     pub validators: usize,
     /// `validators_bytes`: of memory for those, roughly.
     pub validators_bytes: usize,
-    /// `approval_expiry`: how long a call waits for a human's yes.
+    /// `approval_expiry`: how long a call waits for approval.
     pub approval_expiry: Duration,
     /// `approval_token`: the old name of `server.operator_token`.
     pub approval_token: Option<Secret>,
-    /// `approvals_max`: calls that need a yes and are kept, whatever became of them.
+    /// `approvals_max`: calls that need approval and are kept, in any state.
     pub approvals_max: usize,
-    /// `operations_max`: long-running operations that are kept, whatever became of them.
+    /// `operations_max`: long-running operations that are kept, in any state.
     pub operations_max: usize,
     /// `kept_bytes`: of the arguments and answers of the ones, and of the results of the others.
     pub kept_bytes: usize,
     /// `keep`: how long what is over is kept at most.
     pub keep: Duration,
-    /// `poll_min`: the least time between two questions about one operation.
+    /// `poll_min`: the least time between two polls of one operation.
     pub poll_min: Duration,
     /// `poll_max`: the longest.
     pub poll_max: Duration,
-    /// `poll_longest`: how long an operation is followed at most.
+    /// `poll_longest`: how long an operation is polled at most.
     pub poll_longest: Duration,
     /// `usage_interval`: how often what was counted of tools is stored.
     pub usage_interval: Duration,
-    /// `tool_metrics`: whether metrics tell the tools apart that are called most.
+    /// `tool_metrics`: whether metrics have series of their own for the tools that are called most.
     pub tool_metrics: bool,
     /// `audit`: the file of the audit log, absolute.
     pub audit: Option<PathBuf>,

@@ -52,7 +52,7 @@ impl ModulesConfig {
         if self.slow.contains(module) { self.slow_timeout } else { self.timeout }
     }
 
-    /// What this module is to be shown.
+    /// The bearer token for this module.
     pub fn token_of(&self, module: &ScenarioName) -> Option<&Secret> {
         self.tokens.get(module).or(self.token.as_ref())
     }

@@ -1,4 +1,5 @@
-//! What loading depends on: flags, environment and folders, given from outside so that nothing here reads the process.
+//! What loading depends on: flags, environment and folders, given from outside so that this module
+//! does not read the process.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,8 @@ impl LoadOptions {
         Some(self.home()?.join(".vrooli/processes/scenarios"))
     }
 
-    /// The absolute path that `text` means when it is written at `origin`; nothing if it needs a home folder and there is none.
+    /// The absolute path that `text` means when it is written at `origin`; `None` if it needs a
+    /// home folder and there is none.
     pub(super) fn absolute(&self, text: &str, origin: &ValueOrigin) -> Option<PathBuf> {
         if text == "~" {
             return self.home();

@@ -32,7 +32,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// One effective value, as `config show` tells it.
+/// One effective value, as `config show` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveValue {
     /// Its key, such as `server.listen` or `scenarios[0].url`.

@@ -37,7 +37,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     });
 }
 
-/// How a level is read that nobody knows.
+/// How an unknown level is treated.
 pub(super) fn unknown_level(text: &str) -> Result<UnknownLevel, ValueError> {
     match text {
         "refuse" => Ok(UnknownLevel::Refuse),

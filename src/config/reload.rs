@@ -1,7 +1,8 @@
 //! What of another configuration a running daemon can take, by the `reload` of each of the [`KEYS`].
 //!
-//! What is applied live holds from the reload on; an answer that was judged before it stays as it was judged. What is not keeps the value
-//! that it had at the start: the address is bound, the database open, the cache of prepared lists made.
+//! A live change applies from the reload on; an answer that was checked before stays as it is.
+//! Other keys keep the value that they had at the start: the address is bound, the database is
+//! open, the cache of prepared lists exists.
 
 use super::keys::{KEYS, Reload};
 use super::{CacheConfig, Config};
@@ -11,7 +12,7 @@ use crate::transports::http::{CacheRules, ClientLimits};
 /// Another configuration, as far as a running daemon can take it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reloaded {
-    /// What is to be in force now.
+    /// The configuration that becomes active now.
     pub config: Config,
     /// The keys that have another value in it.
     pub changed: Vec<&'static str>,
@@ -20,7 +21,7 @@ pub struct Reloaded {
 }
 
 impl Config {
-    /// What becomes of this configuration, which is in force, when `next` is read.
+    /// The active configuration after reading `next`.
     pub fn reloaded(&self, mut next: Self) -> Reloaded {
         let (mut changed, mut waiting) = (Vec::new(), Vec::new());
         for key in KEYS {

@@ -43,7 +43,7 @@ pub(super) fn read(written: &mut ValueReader<'_>, config: &mut Config) {
     });
 }
 
-/// The id of a protocol that this program speaks.
+/// The id of a supported protocol.
 fn known_protocol(text: &str) -> Result<String, ValueError> {
     let known: Vec<&str> = PROTOCOLS.iter().map(|make| make().id()).collect();
     if known.contains(&text) {

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const KIB: u64 = 1024;
 
-/// Why a value cannot be used.
+/// The reason why a value cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ValueError {
     /// What is wrong with it, in one clause.

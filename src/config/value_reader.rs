@@ -35,7 +35,7 @@ pub(super) struct ValueReader<'a> {
     pub(super) value: Option<&'a Value>,
     /// For values that are paths.
     pub(super) to_path: PathResolver<'a>,
-    /// What was found wrong so far, with this value and with others.
+    /// The problems found so far, with this value and with others.
     pub(super) violations: &'a mut Vec<RuleViolation>,
 }
 

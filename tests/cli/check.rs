@@ -29,8 +29,8 @@ fn codes(checked: &Value) -> Vec<&str> {
 
 #[test]
 fn a_clean_file_passes() {
-    assert_eq!(file(CLEAN, &[]).ok(), "nothing found in 4 tools of kiln 3.1.0\n");
-    assert_eq!(file(CLEAN, &["--strict"]).ok(), "nothing found in 4 tools of kiln 3.1.0\n");
+    assert_eq!(file(CLEAN, &[]).ok(), "no problems found in 4 tools of kiln 3.1.0\n");
+    assert_eq!(file(CLEAN, &["--strict"]).ok(), "no problems found in 4 tools of kiln 3.1.0\n");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_dash_is_standard_input() {
     child.stdin.take().unwrap().write_all(CLEAN.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stdout, b"nothing found in 4 tools of kiln 3.1.0\n");
+    assert_eq!(output.stdout, b"no problems found in 4 tools of kiln 3.1.0\n");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_provide_serves_is_clean() {
     let scenario = Scenario::start("notes", vec![tool]);
     let home = Home::new();
     for subject in [scenario.url.clone(), format!("{}/api/v1/tools", scenario.url)] {
-        assert_eq!(home.run(&["check", &subject, "--strict"]).ok(), "nothing found in 1 tool of notes 1.0.0\n");
+        assert_eq!(home.run(&["check", &subject, "--strict"]).ok(), "no problems found in 1 tool of notes 1.0.0\n");
     }
 }
 
@@ -126,7 +126,7 @@ fn the_demo_is_clean() {
     assert_eq!(scenarios.len(), 3);
     for scenario in scenarios {
         let checked = home.run(&["check", scenario["url"].as_str().unwrap(), "--strict"]).ok();
-        assert!(checked.starts_with("nothing found in ") && checked.lines().count() == 1, "{checked}");
+        assert!(checked.starts_with("no problems found in ") && checked.lines().count() == 1, "{checked}");
     }
 }
 

@@ -134,7 +134,7 @@ fn people_get_a_table_with_an_advice_for_each_problem() {
     assert_eq!(rows[0], ["CHECK", "STATUS", "OF", "FOUND", "WHAT TO DO"]);
     assert_eq!(rows[1][..2], ["configuration", "ok"]);
     let gone = rows.iter().find(|row| row.get(2) == Some(&"gone")).unwrap();
-    assert_eq!((gone[1], gone[4]), ("error", "start it, or mend its `url` in the configuration"));
+    assert_eq!((gone[1], gone[4]), ("error", "start it, or fix its `url` in the configuration"));
     assert_eq!(ran.out.lines().last(), Some("1 error"));
     let narrow = run(home.command(&["doctor"]).env("COLUMNS", "100"));
     assert!(narrow.out.lines().all(|line| line.chars().count() <= 100), "{}", narrow.out);
@@ -148,7 +148,7 @@ fn a_home_without_anything_is_told_how_to_begin() {
     let report = judged(&ran, 0);
     assert_eq!(only(&report, "configuration")[1], "no file");
     assert_eq!(only(&report, "port")[2], "free; no daemon runs there");
-    assert!(only(&report, "state")[2].starts_with("made at the first start, "), "{report}");
+    assert!(only(&report, "state")[2].starts_with("created at the first start, "), "{report}");
     let [status, _, message, hint] = only(&report, "scenarios");
     assert_eq!((status.as_str(), message.as_str()), ("warning", "there are no scenarios"));
     assert!(hint.contains("[[scenarios]]"), "{hint}");
@@ -164,13 +164,13 @@ fn a_port_that_a_stranger_has_is_an_error_that_names_him() {
     let report = doctor(&home, 1);
     let [status, subject, message, hint] = only(&report, "port");
     assert_eq!((status.as_str(), subject), ("error", listen));
-    assert!(message.contains("is no callsheet daemon"), "{message}");
+    assert!(message.contains("is not a callsheet daemon"), "{message}");
     assert!(message.contains(&format!("process {})", std::process::id())), "{message}");
     assert_eq!(hint, "stop it, or set `server.listen` to another address");
     // One that never says a word is not waited for long.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let report = doctor(&home_at(&silent.local_addr().unwrap().to_string(), ""), 1);
-    assert!(only(&report, "port")[2].contains("says nothing"), "{report}");
+    assert!(only(&report, "port")[2].contains("did not answer"), "{report}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_state_that_cannot_be_written_is_an_error() {
     // A file where the folder should be.
     let file = home.write("kept", "");
     let [status, _, message, hint] = only(&doctor(&home, 1), "state");
-    assert_eq!((status.as_str(), message), ("error", format!("`{}` is no folder", file.display())));
+    assert_eq!((status.as_str(), message), ("error", format!("`{}` is not a folder", file.display())));
     assert!(hint.contains("`state.path`"), "{hint}");
     fs::remove_file(&file).unwrap();
     // A folder where the file should be.
@@ -273,7 +273,7 @@ fn scenarios_are_asked_directly_when_no_daemon_runs() {
         "{all:?}"
     );
     assert!(of("future")[3].contains("`protocol.accept`"), "{all:?}");
-    assert!(of("page")[0] == "error" && of("page")[2].starts_with("what it answers is no list of tools: "), "{all:?}");
+    assert!(of("page")[0] == "error" && of("page")[2].starts_with("its answer is not a list of tools: "), "{all:?}");
     assert_eq!(of("others")[0], "skipped");
 }
 
@@ -293,7 +293,7 @@ fn a_running_daemon_tells_of_its_scenarios() {
     assert_eq!(of("notes")[..3], ["ok", "notes", "live, 1 tool"]);
     assert_eq!((of("gone")[0].as_str(), of("future")[0].as_str()), ("error", "error"), "{all:?}");
     assert!(
-        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or mend its address"),
+        of("gone")[2].starts_with("connecting: ") && of("gone")[3].starts_with("start it, or fix its address"),
         "{all:?}"
     );
     assert!(of("future")[2].starts_with("incompatible: ") && of("future")[3].contains("`protocol.accept`"), "{all:?}");
@@ -316,13 +316,13 @@ fn who_may_say_yes_is_told_where_a_tool_asks_for_it() {
     };
     let open = look(&disks, "");
     assert_eq!(open[0][0], "warning");
-    assert!(open[0][2].starts_with("1 tool asks for a human's yes, and everybody"), "{open:?}");
+    assert!(open[0][2].starts_with("1 tool needs approval, but any caller"), "{open:?}");
     assert!(open[0][3].contains("`server.operator_token`"), "{open:?}");
     for key in ["server.operator_token", "calls.approval_token"] {
         let closed = look(&disks, &format!("{key} = \"0123456789abcdef\""));
         assert_eq!((closed.len(), closed[0][0].as_str()), (1, "ok"), "{key}");
     }
-    assert!(look(&notes, "").is_empty(), "no tool asks for it");
+    assert!(look(&notes, "").is_empty(), "no tool needs approval");
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn the_network_is_looked_at_on_the_chosen_interfaces_only() {
     };
     let [status, subject, message, _] = only(&judged(&at("[loopback]"), 0), "mdns");
     assert_eq!((status.as_str(), subject.as_str()), ("ok", "UDP port 45353"));
-    assert_eq!(message, "can be listened to on loopback");
+    assert_eq!(message, "listening works on loopback");
     let [status, _, message, hint] = only(&judged(&at("[loopback, nosuch0]"), 0), "mdns");
     assert_eq!(status, "warning");
     assert!(message.contains("nosuch0: there is no such interface"), "{message}");

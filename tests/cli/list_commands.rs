@@ -56,7 +56,7 @@ fn tools_are_filtered() {
         assert_eq!(names(&out), expected, "{filter:?}");
     }
     let none = ask(&home, &daemon, &["tools", "--scenario", "nobody"]).ok();
-    assert_eq!(none, "no tool fits; `--all` looks among those that are switched off too\n");
+    assert_eq!(none, "no matching tools; `--all` includes disabled ones\n");
     let first = ask(&home, &daemon, &["tools", "--max", "1"]);
     assert!(first.err.starts_with("note: 3 tools left out, by a limit"), "{first:?}");
     assert_eq!(names(&first.ok()).len(), 1);

@@ -79,7 +79,7 @@ fn a_refresh_tells_whether_everyone_answered() {
     for args in [&["refresh"][..], &["refresh", "mail"], &["refresh", "notes", "mail", "--json"]] {
         let ran = ask(&home, &daemon, args);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert_eq!(ran.err, "error: no good answer from mail\n  hint: `callsheet scenarios mail` tells more\n");
+        assert_eq!(ran.err, "error: no good answer from mail\n  hint: `callsheet scenarios mail` shows details\n");
         assert!(ran.out.contains("mail") && ran.out.contains("refused"), "what came of it is shown: {ran:?}");
     }
     ask(&home, &daemon, &["refresh", "notes"]).ok();

@@ -393,7 +393,7 @@ id = "a b"
 "#,
         r#"work/callsheet.toml:4:3: discovery.mdns.trust[1]: "10.0.0.0/33" is neither a network nor a name
   hint: write a network such as "10.0.0.0/8" or "fd00::/8", or a name such as "name:lab-*"
-work/callsheet.toml:5:3: discovery.mdns.trust[2]: this pattern names nobody
+work/callsheet.toml:5:3: discovery.mdns.trust[2]: this pattern has no name
   hint: write a name after `name:`, such as "name:lab-*"
 work/callsheet.toml:7:10: discovery.mdns.types[0]: "agent-tools" is no service type
   hint: write an underscore, 1 to 15 letters, digits or hyphens, and `._tcp`, such as "_vrooli-tools._tcp"

@@ -104,7 +104,10 @@ fn what_waits_for_a_restart_is_named() {
     assert_eq!((findings.len(), &findings[0]["hint"]), (2, &json!("restart the daemon")), "{findings:?}");
     assert!(findings[0]["message"].as_str().unwrap().starts_with("`server.listen` keeps its value"));
     let shown = following.home.run(&["scenarios", "--url", &following.daemon.url]).ok();
-    assert!(shown.contains("`server.listen`, `state.path` in the configuration: restart the daemon"), "{shown}");
+    assert!(
+        shown.contains("`server.listen`, `state.path` changed in the configuration: restart the daemon"),
+        "{shown}"
+    );
     assert!(!following.home.path("other.db").exists());
 
     replace(&following.path, &good);

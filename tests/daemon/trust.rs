@@ -78,7 +78,7 @@ async fn who_was_found_waits_with_what_it_claims_to_be() {
     assert!(listed(&daemon.now()).is_empty());
 
     let table = command(&daemon, &["scenarios"]).await.ok();
-    assert!(table.contains("pending") && table.contains("1 waits for your yes"), "{table}");
+    assert!(table.contains("pending") && table.contains("1 waits for your approval"), "{table}");
     let trusted = command(&daemon, &["trust", "pantry"]).await.ok();
     let whom = format!("trusted: identity id-1 at http://localhost:{}, found by mdns", server.port());
     assert!(trusted.contains(&whom), "{trusted}");

@@ -1,4 +1,4 @@
-//! What came of a call, for people.
+//! Prints the result of a call for people.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn show(answer: &Value) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Whether the tool did what it was asked, as an exit code.
+/// Whether the tool succeeded, as an exit code.
 pub(super) fn verdict(answer: &Value) -> Result<(), CommandError> {
     if answer["success"] != Value::Bool(false) || answer["approval_id"].is_string() {
         return Ok(());

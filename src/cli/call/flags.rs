@@ -1,7 +1,8 @@
 //! A tool's parameters as flags, made when the tool is known.
 //!
-//! A parameter `max_results` is the flag `--max-results` (or `--max_results`). What a flag gives is judged by its type here, so that a slip is
-//! told at once; everything else is the daemon's to judge. Defaults are shown and not sent: they are the scenario's to apply.
+//! A parameter `max_results` is the flag `--max-results` (or `--max_results`). The type of a flag's
+//! value is checked here, so that a mistake is reported at once; the daemon checks everything else.
+//! Defaults are shown and not sent, because the scenario applies them.
 
 use std::collections::HashSet;
 
@@ -41,8 +42,9 @@ enum FlagKind {
     Json,
 }
 
-/// Reads the words behind the name of a tool. Nothing when they asked for help, which was printed. With `lenient` nothing is required: it may
-/// have been given otherwise.
+/// Parses the words behind the name of a tool. `None` if they contained `--help`, which was
+/// printed. With `lenient` no flag is required, because the value may have been given in another
+/// way.
 pub(super) fn parse_flags(
     name: &str,
     tool: &Value,

@@ -1,6 +1,7 @@
 //! `callsheet call NAME`: run a tool through the daemon, with flags made from the tool's own schema.
 //!
-//! What is a flag of this command is never one of the tool's: a parameter of such a name is given with `--args`.
+//! A flag of this command is never a flag of the tool: a parameter of that name is given with
+//! `--args`.
 
 use std::io::Read as _;
 
@@ -38,10 +39,10 @@ pub(super) struct CallArgs {
     /// In this conversation: with its preferences.
     #[arg(long, value_name = "ID")]
     chat: Option<String>,
-    /// With this profile: its bounds and preferences.
+    /// With this profile: its limits and preferences.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// For this user, which the scenario is told where its protocol has a word for it.
+    /// User ID passed on to the scenario, if its protocol supports it.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// By its name in this earlier revision of the list.
@@ -80,7 +81,8 @@ impl CallArgs {
         answer::show(&answer.value)
     }
 
-    /// Takes the flags of this command out of what stands behind the name. The rest is the tool's.
+    /// Separates the flags of this command from the words behind the name. The rest belongs to the
+    /// tool.
     fn take_own(&mut self, name: &str, rest: &[String]) -> Result<Vec<String>, CommandError> {
         let (mut ours, mut theirs) = (vec!["call".to_owned(), name.to_owned()], Vec::new());
         let command = Self::augment_args(clap::Command::new("call"));
@@ -149,7 +151,7 @@ impl CallArgs {
         }
     }
 
-    /// The tool as the list has it for this asker.
+    /// The tool as it is listed for this caller.
     async fn tool(&self, daemon: &DaemonClient, name: &str) -> Result<Value, CommandError> {
         let scope = [("profile", &self.profile), ("chat_id", &self.chat)];
         let query: QueryPairs<'_> = scope.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();

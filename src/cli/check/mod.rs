@@ -26,7 +26,7 @@ pub(super) struct CheckArgs {
     /// Address of a scenario (http or https, with or without /api/v1/tools or /manifest), a file with a manifest, or `-` for standard input.
     #[arg(value_name = "URL|FILE")]
     subject: String,
-    /// Take warnings for errors.
+    /// Treat warnings as errors.
     #[arg(long)]
     strict: bool,
     /// Print JSON instead of a table.
@@ -71,12 +71,12 @@ impl CheckArgs {
     }
 }
 
-/// Judges a document of either protocol.
+/// Checks a document of either protocol.
 fn inspect(body: &[u8], accept: &AcceptedVersions) -> Inspected {
     if module::is_module(body) { module::inspect(body) } else { tool_discovery::inspect(body, accept) }
 }
 
-/// The base address that `subject` names; nothing when it names a file.
+/// The base address that `subject` names; `None` if it names a file.
 fn address(subject: &str) -> Result<Option<Url>, CommandError> {
     if !subject.contains("://") {
         return Ok(None);
@@ -91,7 +91,7 @@ fn address(subject: &str) -> Result<Option<Url>, CommandError> {
         }
         _ => Err(CommandError::Usage {
             // It may hold a password, so it is not repeated.
-            message: "the address cannot be asked".into(),
+            message: "the address cannot be polled".into(),
             hint: "write it like http://127.0.0.1:15000".into(),
         }),
     }

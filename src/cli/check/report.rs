@@ -1,4 +1,4 @@
-//! What was found, for people and for machines.
+//! The findings, printed for people or for machines.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ impl CheckReport {
             .map(|(count, word)| output::count(count, word))
             .collect::<Vec<_>>()
             .join(", ");
-        let found = if counts.is_empty() { "nothing found" } else { &counts };
+        let found = if counts.is_empty() { "no problems found" } else { &counts };
         let Some(manifest) = &self.inspected.manifest else { return format!("{found} in {}", self.subject) };
         let who = match (manifest.scenario.name.as_ref(), manifest.scenario.version.as_ref()) {
             ("", _) => self.subject.clone(),

@@ -1,5 +1,6 @@
-//! Asks a scenario what is needed to judge how it serves its manifest: the list three times, then conditionally, then single tools, or
-//! whether it lives where it is a module.
+//! Fetches from a scenario what is needed to check how it serves its manifest: the list three
+//! times, then conditionally, then single tools; for a module, its health route instead of single
+//! tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,8 @@ const WHOLE_SECOND: Duration = Duration::from_millis(1_100);
 /// A name that no tool has.
 const UNKNOWN_TOOL: &str = "callsheet_check_asks_for_no_such_tool";
 
-/// Asks as a daemon with this configuration would, and judges all that came. Gives the address as it may be shown.
+/// Fetches as a daemon with this configuration would, and checks all answers. Returns the address
+/// without secrets.
 pub(in crate::cli) async fn inspect_scenario(
     base: url::Url,
     config: &Config,
@@ -106,7 +108,7 @@ impl ServingProbe {
         answer.is_ok_and(|answer| module::is_module(&answer.body))
     }
 
-    /// Judges how a module says that it lives.
+    /// Checks the health route of a module.
     async fn health(&self) -> Option<Finding> {
         match self.upstream.get_any_status(module::HEALTH_PATH, None).await {
             Ok(HttpResponse { head, body }) => serving::health(head.status, &body),
@@ -116,7 +118,7 @@ impl ServingProbe {
         }
     }
 
-    /// Judges the answer for one name.
+    /// Checks the answer for one name.
     async fn single(&self, name: &str, judge: impl FnOnce(&ToolResponse<'_>) -> Option<Finding>) -> Option<Finding> {
         match self.upstream.get_any_status(&format!("{PATH}/{name}"), None).await {
             Ok(HttpResponse { head, body }) => {
@@ -130,7 +132,7 @@ impl ServingProbe {
     }
 }
 
-/// An address to ask, within the limits of the configuration.
+/// A client for an address, within the limits of the configuration.
 fn upstream(base: url::Url, config: &Config) -> Result<Upstream, TransportError> {
     let client: Arc<Client> = Client::new(config.http_limits(), 1, config.cache_rules(), Clock::system(), Tasks::new());
     client.upstream(base)

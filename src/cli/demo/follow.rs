@@ -1,4 +1,4 @@
-//! Follows what happens, and lets a sample go away and come back.
+//! Prints the daemon's events, and stops and starts a sample.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn print(message: &Message) {
             tools('+', &found.added);
             tools('~', &found.changed);
         }
-        // What there was at first has been shown; findings are asked for by those who want them.
+        // The initial state was printed before; findings are shown only on request.
         Event::Snapshot(_) | Event::Finding(_) | Event::Approval(_) | Event::Operation(_) => {}
     }
 }

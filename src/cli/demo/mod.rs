@@ -1,4 +1,4 @@
-//! `callsheet demo`: three sample scenarios as real HTTP servers, the daemon against them, and what it makes of them.
+//! `callsheet demo`: three sample scenarios as real HTTP servers, a daemon for them, and its list.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) struct DemoArgs {
     /// Address to listen on; a free port of this machine by default.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: std::net::SocketAddr,
-    /// How many seconds the weather station is there and away in turns.
+    /// Seconds after which the weather station alternately stops and starts.
     #[arg(long, value_name = "SECONDS", default_value_t = 12, hide = true)]
     turn: u32,
 }
@@ -69,7 +69,8 @@ impl DemoArgs {
     }
 }
 
-/// A configuration that touches nothing outside the demo: its own state, its own process files, quick intervals.
+/// A configuration that touches only the demo: its own state, its own process files, short
+/// intervals.
 fn config(
     folder: &Path,
     listen: std::net::SocketAddr,
@@ -80,7 +81,7 @@ fn config(
     config.server.listen = listen;
     config.server.stop_timeout = Duration::from_secs(1);
     config.discovery.environment.enabled = false;
-    // A look at what callsheet does is nobody else's business on the network.
+    // A demo must not appear on the local network.
     config.discovery.mdns.enabled = false;
     config.discovery.vrooli.path = Some(folder.join("processes"));
     config.refresh.min_interval = Duration::from_secs(2);

@@ -157,7 +157,7 @@ fn done(result: Value) -> Ready<Result<Value, Infallible>> {
     ready(Ok(result))
 }
 
-/// What a sample keeps while the demo runs.
+/// The things that a sample stores while the demo runs.
 #[derive(Clone)]
 struct SampleItems(Arc<Mutex<Vec<Value>>>);
 

@@ -1,4 +1,5 @@
-//! Who may say yes to calls, where tools ask for a human: with a running daemon only, which knows the tools.
+//! Checks who may decide approvals, if tools need them. Needs a running daemon, which knows the
+//! tools.
 
 use serde_json::Value;
 
@@ -6,19 +7,18 @@ use super::super::client::DaemonClient;
 use super::super::{CommandError, output};
 use super::report::{CheckArea, DoctorReport};
 
-/// Looks whether whoever calls may decide about it, too. Nothing is said where no tool asks for a yes.
+/// Checks whether callers can approve their own calls. Reports no entry if no tool needs approval.
 pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
     let Some(daemon) = daemon else { return };
     match fetch(daemon).await {
         Ok((0, _)) => {}
         Ok((tools, true)) => {
-            let message = format!("{}; saying it needs the token of server.operator_token", asking(tools));
+            let message = format!("{}; approving needs the token of `server.operator_token`", asking(tools));
             report.ok(CheckArea::Approvals, daemon.address_text(), message);
         }
         Ok((tools, false)) => {
-            let message =
-                format!("{}, and everybody who reaches the daemon may say it, whoever calls included", asking(tools));
-            let hint = "set `server.operator_token`, and keep it from those who call";
+            let message = format!("{}, but any caller can approve its own calls", asking(tools));
+            let hint = "set `server.operator_token`, and do not give it to callers";
             report.warning(CheckArea::Approvals, daemon.address_text(), message, hint);
         }
         Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. }) => {
@@ -27,18 +27,18 @@ pub(super) async fn check(daemon: Option<&DaemonClient>, report: &mut DoctorRepo
         Err(_) => report.error(
             CheckArea::Approvals,
             daemon.address_text(),
-            "what it says cannot be understood",
+            "its answer cannot be read",
             "look at the daemon's log",
         ),
     }
 }
 
 fn asking(tools: usize) -> String {
-    let asks = if tools == 1 { "asks" } else { "ask" };
-    format!("{} {asks} for a human's yes", output::count(tools, "tool"))
+    let asks = if tools == 1 { "needs" } else { "need" };
+    format!("{} {asks} approval", output::count(tools, "tool"))
 }
 
-/// How many tools in the list ask for a yes, and whether saying it takes a token.
+/// The number of listed tools that need approval, and whether approving needs a token.
 async fn fetch(daemon: &DaemonClient) -> Result<(usize, bool), CommandError> {
     let tools = daemon.list(Vec::new()).await?.value;
     let asks = |tool: &&Value| tool["requires_approval"] == true;

@@ -4,7 +4,7 @@ use super::report::{CheckArea, DoctorReport};
 use super::shown;
 use crate::config::{self, LoadOptions, LoadedConfig, ValueOrigin};
 
-/// The configuration as the daemon would load it; nothing when it cannot be used.
+/// The configuration as the daemon would load it; `None` if it cannot be used.
 pub(super) fn check(options: &LoadOptions, report: &mut DoctorReport) -> Option<LoadedConfig> {
     let loaded = match config::load(options) {
         Ok(loaded) => loaded,

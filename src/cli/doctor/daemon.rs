@@ -1,4 +1,4 @@
-//! A running daemon: whether one answers, and which.
+//! Checks whether a daemon answers, and which version it has.
 
 use std::time::Duration;
 
@@ -6,30 +6,32 @@ use super::super::CommandError;
 use super::super::client::DaemonClient;
 use super::report::{CheckArea, DoctorReport};
 
-/// How long whoever listens there may take to say who it is.
+/// How long the process that listens there may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who answers at an address.
+/// What answers at an address.
 pub(super) enum DaemonProbe {
     /// A callsheet daemon of this version.
     Version(String),
-    /// Somebody else, or nobody: what was heard.
+    /// Another program, or no answer: the reason as text.
     Other(String),
 }
 
-/// Asks who is there.
+/// Checks whether a callsheet daemon answers.
 pub(super) async fn probe(daemon: &DaemonClient) -> DaemonProbe {
     match tokio::time::timeout(PATIENCE, daemon.version()).await {
         Ok(Ok(version)) => DaemonProbe::Version(version),
         Ok(Err(CommandError::Refused { message, .. } | CommandError::Unreachable { message, .. })) => {
             DaemonProbe::Other(message)
         }
-        Ok(Err(_)) => DaemonProbe::Other("what it says cannot be understood".to_owned()),
-        Err(_) => DaemonProbe::Other(format!("it takes connections and says nothing for {} s", PATIENCE.as_secs())),
+        Ok(Err(_)) => DaemonProbe::Other("its answer cannot be read".to_owned()),
+        Err(_) => {
+            DaemonProbe::Other(format!("it accepts connections, but did not answer within {} s", PATIENCE.as_secs()))
+        }
     }
 }
 
-/// Looks at the daemon that was named; gives it back when it answers.
+/// Checks the daemon at the given address; returns it if it answers.
 pub(super) async fn check(daemon: DaemonClient, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = daemon.address_text().to_owned();
     match probe(&daemon).await {

@@ -1,4 +1,5 @@
-//! The local network: whether mDNS is on, and on which interfaces it can be listened to. Sends no mDNS message.
+//! Checks the local network: whether mDNS is enabled, and on which interfaces listening works.
+//! Sends no mDNS message.
 
 use super::report::{CheckArea, DoctorReport};
 use crate::config;
@@ -6,7 +7,7 @@ use crate::discovery::mdns::reach;
 
 const OFF: &str = "where there is no local network, switch it off with `discovery.mdns.enabled = false`";
 
-/// Looks at the interfaces that `[discovery.mdns]` chooses.
+/// Checks the interfaces that `[discovery.mdns]` selects.
 pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
     if !section.enabled && !section.announce {
         report.ok(CheckArea::Mdns, "", "switched off");
@@ -34,8 +35,8 @@ pub(super) fn check(section: &config::MdnsConfig, report: &mut DoctorReport) {
         report.error(CheckArea::Mdns, &subject, failed, format!("look at `discovery.mdns.interfaces`; {OFF}"));
     } else if !failed.is_empty() && !section.interfaces.is_empty() {
         let hint = "bring it up, or take it out of `discovery.mdns.interfaces`";
-        report.warning(CheckArea::Mdns, &subject, format!("{names} can be listened on, but not {failed}"), hint);
+        report.warning(CheckArea::Mdns, &subject, format!("listening works on {names}, but not on {failed}"), hint);
     } else {
-        report.ok(CheckArea::Mdns, &subject, format!("can be listened to on {names}"));
+        report.ok(CheckArea::Mdns, &subject, format!("listening works on {names}"));
     }
 }

@@ -1,7 +1,8 @@
 //! `callsheet doctor`: what keeps the daemon or a scenario from working, and what to do about it.
 //!
-//! One file per check; each adds what it found to the [`DoctorReport`], well or not. It looks only: it makes no file, sends nothing to the local
-//! network and asks scenarios for nothing but their tools. What a check needs and is not there is told as skipped.
+//! One file per check; each adds its results, good or bad, to the [`DoctorReport`]. The checks only
+//! read: they create no file, send no message to the local network, and fetch only the tools of
+//! scenarios. A check whose requirement is missing is reported as skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +55,12 @@ impl DoctorArgs {
             approvals::check(daemon, &mut report).await;
         } else {
             for check in [CheckArea::Port, CheckArea::State, CheckArea::Mdns, CheckArea::Scenarios] {
-                report.skipped(check, "", "not looked at without a configuration", "mend the configuration first");
+                report.skipped(
+                    check,
+                    "",
+                    "not checked: the configuration cannot be used",
+                    "fix the configuration first",
+                );
             }
         }
         if self.json {
@@ -76,7 +82,7 @@ impl DoctorArgs {
     }
 }
 
-/// A path as it is shown.
+/// A path as text.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,4 +1,4 @@
-//! The listen address: free, our own daemon's, or somebody else's.
+//! Checks the listen address: free, used by a callsheet daemon, or used by another program.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::daemon::{self, DaemonProbe};
 use super::port_owner;
 use super::report::{CheckArea, DoctorReport};
 
-/// Looks at the address, and gives the daemon that answers there, if one does.
+/// Checks the address, and returns the daemon that answers there, if any.
 pub(super) async fn check(listen: SocketAddr, report: &mut DoctorReport) -> Option<DaemonClient> {
     let subject = listen.to_string();
     if listen.port() == 0 {
@@ -32,8 +32,8 @@ pub(super) async fn check(listen: SocketAddr, report: &mut DoctorReport) -> Opti
     None
 }
 
-/// Whether a daemon could listen there. The address is taken but not listened on, which stands in nobody's way: a daemon that starts at
-/// this moment may still take it.
+/// Whether a daemon could listen there. The address is bound without listening, so a daemon that
+/// starts at this moment can still use it.
 fn bindable(listen: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(listen), Type::STREAM, None)?;
     #[cfg(unix)]

@@ -1,4 +1,5 @@
-//! Which process listens on a port, as far as the system tells this user (Linux: proc(5), `/proc/net/tcp`). Reads only.
+//! Finds the process that listens on a port, as far as the system shows it to this user (Linux:
+//! proc(5), `/proc/net/tcp`). Only reads.
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,7 +8,7 @@ use std::path::Path;
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// The process that listens there, such as `(python3, process 4711)`; nothing where that cannot be known.
+/// The process that listens there, such as `(python3, process 4711)`; `None` if it is not known.
 pub(super) fn process_on_port(listen: SocketAddr) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let inode = tables.iter().find_map(|table| inode(table, listen))?;

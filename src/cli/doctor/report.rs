@@ -1,4 +1,4 @@
-//! What the checks found, for people and for machines.
+//! The results of the checks, printed for people or for machines.
 
 use comfy_table::{Cell, Color};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::super::output;
 use super::super::table::{ColumnFit, TextTable, cell};
 
-/// Scenarios that are well and shown one by one in the table; more of them are summed up.
+/// Up to this many healthy scenarios are shown one by one in the table; more are summed up.
 const SHOWN_WELL: usize = 5;
 
-/// What is looked at.
+/// The subject of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckArea {
     /// The layers of the configuration.
@@ -22,26 +22,26 @@ pub(super) enum CheckArea {
     State,
     /// The local network.
     Mdns,
-    /// Who offers tools.
+    /// The scenarios.
     Scenarios,
-    /// Who may say yes to calls.
+    /// The right to decide approvals.
     Approvals,
 }
 
-/// How it is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckStatus {
     /// As it should be.
     Ok,
-    /// It could not be looked at.
+    /// It could not be checked.
     Skipped,
-    /// It works, but someone should look.
+    /// It works, but an operator should look at it.
     Warning,
     /// It does not work.
     Error,
 }
 
-/// One thing that was looked at.
+/// One checked thing.
 #[derive(Debug)]
 struct CheckResult {
     check: CheckArea,
@@ -49,11 +49,11 @@ struct CheckResult {
     /// What it is about: a file, an address, a name.
     subject: String,
     message: String,
-    /// What to do; nothing where all is well.
+    /// The next step; `None` if there is no problem.
     hint: Option<String>,
 }
 
-/// Everything that was looked at, in order.
+/// All results, in order.
 #[derive(Debug, Default)]
 pub(super) struct DoctorReport(Vec<CheckResult>);
 
@@ -91,12 +91,12 @@ impl CheckStatus {
 }
 
 impl DoctorReport {
-    /// Something is as it should be.
+    /// Adds a good result.
     pub(super) fn ok(&mut self, check: CheckArea, subject: &str, message: impl Into<String>) {
         self.add(check, CheckStatus::Ok, subject, message.into(), None);
     }
 
-    /// Something could not be looked at.
+    /// Adds a check that could not be made.
     pub(super) fn skipped(
         &mut self,
         check: CheckArea,
@@ -107,7 +107,7 @@ impl DoctorReport {
         self.add(check, CheckStatus::Skipped, subject, message.into(), Some(hint.into()));
     }
 
-    /// Something works, but someone should look.
+    /// Adds something that works but that an operator should look at.
     pub(super) fn warning(
         &mut self,
         check: CheckArea,
@@ -118,7 +118,7 @@ impl DoctorReport {
         self.add(check, CheckStatus::Warning, subject, message.into(), Some(hint.into()));
     }
 
-    /// Something does not work.
+    /// Adds something that does not work.
     pub(super) fn error(
         &mut self,
         check: CheckArea,
@@ -134,7 +134,7 @@ impl DoctorReport {
         self.0.push(CheckResult { check, status, subject: subject.to_owned(), message, hint });
     }
 
-    /// Whether nothing but what is well was said of this.
+    /// Whether all results of this check are good.
     pub(super) fn is_well(&self, check: CheckArea) -> bool {
         self.0.iter().filter(|entry| entry.check == check).all(|entry| entry.status == CheckStatus::Ok)
     }
@@ -143,7 +143,7 @@ impl DoctorReport {
         self.0.iter().filter(|entry| entry.status == status).count()
     }
 
-    /// How much does not work.
+    /// The number of errors.
     pub(super) fn errors(&self) -> usize {
         self.count(CheckStatus::Error)
     }
@@ -170,7 +170,7 @@ impl DoctorReport {
             ]);
         }
         if summed_up {
-            let message = format!("{} are well", self.0.iter().filter(well).count());
+            let message = format!("{} are healthy", self.0.iter().filter(well).count());
             sheet.row([
                 cell(CheckArea::Scenarios.as_str()),
                 CheckStatus::Ok.cell(),
@@ -193,7 +193,7 @@ impl DoctorReport {
             .map(|(count, word)| output::count(count, word))
             .collect::<Vec<_>>()
             .join(", ");
-        if counts.is_empty() { "nothing stands in the way".to_owned() } else { counts }
+        if counts.is_empty() { "no problems found".to_owned() } else { counts }
     }
 
     /// Prints one JSON object: `{"errors", "warnings", "checks": [{"check", "status", "subject", "message", "hint"}]}`.

@@ -1,5 +1,5 @@
-//! Each scenario: through the daemon when one runs, which knows all that were found too; else those of the configuration, asked as
-//! `callsheet check` asks them.
+//! Checks each scenario. With a running daemon: all that it knows, discovered ones included.
+//! Without one: those of the configuration, polled as `callsheet check` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::config::{Config, StaticScenario};
 use crate::model::{FindingCode, Severity};
 use crate::protocols::tool_discovery::Inspected;
 
-/// Scenarios that are asked at once.
+/// Scenarios polled at once.
 const AT_ONCE: usize = 16;
 
 /// How many errors and warnings there are about a scenario's manifest.
 type FindingCounts = (usize, usize);
 
-/// Looks at every scenario that can be known of.
+/// Checks every known scenario.
 pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report: &mut DoctorReport) {
     let Some(daemon) = daemon else { return check_directly(config, report).await };
     if let Err(failure) = check_through_daemon(daemon, config, report).await {
@@ -29,7 +29,7 @@ pub(super) async fn check(config: &Config, daemon: Option<&DaemonClient>, report
     }
 }
 
-/// What a running daemon knows.
+/// Checks the scenarios that a running daemon knows.
 async fn check_through_daemon(
     daemon: &DaemonClient,
     config: &Config,
@@ -47,7 +47,7 @@ async fn check_through_daemon(
     }
     let names: BTreeSet<&str> = scenarios.iter().filter_map(|scenario| scenario["name"].as_str()).collect();
     for missing in config.scenarios.iter().filter(|scenario| !names.contains(scenario.name.as_str())) {
-        let hint = "start the daemon with this configuration; `callsheet config show` tells which one that is";
+        let hint = "start the daemon with this configuration; `callsheet config show` prints it";
         report.warning(
             CheckArea::Scenarios,
             missing.name.as_str(),
@@ -61,7 +61,7 @@ async fn check_through_daemon(
     Ok(())
 }
 
-/// Tells what of the daemon as a whole stands in the way of its scenarios.
+/// Reports problems of the daemon as a whole that affect its scenarios.
 fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     if known.get("isolated").is_some() {
         let reason = output::first_line(known, "/isolated/reason");
@@ -69,7 +69,7 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
             CheckArea::Scenarios,
             daemon.address_text(),
             reason,
-            "look at the network of this machine; nothing is withdrawn meanwhile",
+            "check the network of this machine; no tool is withdrawn until then",
         );
     }
     let refused = known.pointer("/configuration/refused").map(|refused| output::list(refused, "problems"));
@@ -80,12 +80,13 @@ fn in_force(known: &Value, daemon: &DaemonClient, report: &mut DoctorReport) {
     let waiting = known.get("configuration").map(|state| output::list(state, "waiting_for_restart"));
     let waiting: Vec<_> = waiting.unwrap_or_default().iter().filter_map(Value::as_str).collect();
     if !waiting.is_empty() {
-        let message = format!("changed, and not yet in force: {}", waiting.join(", "));
+        let message = format!("changed, but not active before a restart: {}", waiting.join(", "));
         report.warning(CheckArea::Configuration, daemon.address_text(), message, "restart the daemon");
     }
 }
 
-/// Errors and warnings by scenario. What a format could not say, and what follows from a state, is not the scenario's doing.
+/// Errors and warnings by scenario. Findings about a format or a state are left out: the scenario
+/// does not cause them.
 fn counts(findings: &Value) -> BTreeMap<&str, FindingCounts> {
     let aside = [
         FindingCode::Lossy,
@@ -127,7 +128,7 @@ fn state(scenario: &Value, counts: FindingCounts, report: &mut DoctorReport) {
             CheckArea::Scenarios,
             &name,
             told,
-            format!("see whether it runs, then `callsheet refresh {name}`"),
+            format!("check that it runs, then `callsheet refresh {name}`"),
         ),
         "incompatible" => report.error(CheckArea::Scenarios, &name, told, UPDATE),
         "needs-authorization" => report.error(CheckArea::Scenarios, &name, told, AUTHORIZE),
@@ -140,13 +141,13 @@ const AUTHORIZE: &str =
 const UPDATE: &str = "update the scenario or this daemon, or widen `protocol.accept`";
 
 fn start(url: &str) -> String {
-    format!("start it, or mend its address {url}")
+    format!("start it, or fix its address {url}")
 }
 
-/// What is wrong with the manifest of a scenario that answers.
+/// Reports the manifest of a scenario that answers.
 fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts, report: &mut DoctorReport) {
     let tools = output::count(usize::try_from(tools).unwrap_or_default(), "tool");
-    let hint = || format!("`callsheet check {url}` tells what, and what to write instead");
+    let hint = || format!("`callsheet check {url}` shows the findings and how to fix them");
     match (errors, warnings) {
         (0, 0) => report.ok(CheckArea::Scenarios, name, format!("live, {tools}")),
         (0, warnings) => {
@@ -160,7 +161,7 @@ fn manifest(name: &str, url: &str, tools: i64, (errors, warnings): FindingCounts
     }
 }
 
-/// Asks those of the configuration.
+/// Polls the scenarios of the configuration.
 async fn check_directly(config: &Config, report: &mut DoctorReport) {
     if config.scenarios.is_empty() {
         return none(report);
@@ -175,12 +176,12 @@ async fn check_directly(config: &Config, report: &mut DoctorReport) {
     report.skipped(
         CheckArea::Scenarios,
         "others",
-        "no daemon runs, so only those of the configuration were asked",
-        "start one with `callsheet serve`, then look again",
+        "no daemon is running, so only scenarios of the configuration were checked",
+        "start one with `callsheet serve`, then run `callsheet doctor` again",
     );
 }
 
-/// One scenario that was asked directly.
+/// Reports one scenario that was polled directly.
 fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandError>, report: &mut DoctorReport) {
     let name = scenario.name.as_str();
     let (url, inspected) = match answer {
@@ -191,7 +192,7 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
                 CheckArea::Scenarios,
                 name,
                 message,
-                "start it, or mend its `url` in the configuration",
+                "start it, or fix its `url` in the configuration",
             );
         }
     };
@@ -201,8 +202,9 @@ fn judge(scenario: &StaticScenario, answer: Result<(String, Inspected), CommandE
     }
     let Some(manifest) = &inspected.manifest else {
         let what = inspected.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
-        let hint = format!("`callsheet check {url}` tells more; see that the Tool Discovery Protocol is spoken there");
-        return report.error(CheckArea::Scenarios, name, format!("what it answers is no list of tools: {what}"), hint);
+        let hint =
+            format!("`callsheet check {url}` shows details; make sure that it serves the Tool Discovery Protocol");
+        return report.error(CheckArea::Scenarios, name, format!("its answer is not a list of tools: {what}"), hint);
     };
     let of = |severity| inspected.findings.iter().filter(|finding| finding.severity() == severity).count();
     let tools = i64::try_from(manifest.tools.len()).unwrap_or(i64::MAX);
@@ -214,13 +216,13 @@ fn none(report: &mut DoctorReport) {
     report.warning(CheckArea::Scenarios, "", "there are no scenarios", hint);
 }
 
-/// What a failure says, and what to do.
+/// The message of a failure, and the next step.
 fn words(failure: &CommandError) -> (String, String) {
     match failure {
         CommandError::Refused { message, hint } => (message.clone(), hint.clone().unwrap_or_default()),
         CommandError::Usage { message, hint } | CommandError::Unreachable { message, hint } => {
             (message.clone(), hint.clone())
         }
-        _ => ("it cannot be asked".to_owned(), "see whether it runs".to_owned()),
+        _ => ("it cannot be polled".to_owned(), "check that it runs".to_owned()),
     }
 }

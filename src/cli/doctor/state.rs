@@ -1,4 +1,5 @@
-//! Where the state is kept: whether it is there or can be made, may be written to, has room, and is nobody else's at the moment.
+//! Checks the place of the database: whether it exists or can be created, is writable, has free
+//! space, and is not used by another process.
 
 use std::path::Path;
 
@@ -11,13 +12,14 @@ const FULL: u64 = 1 << 20;
 /// A fleet of a thousand scenarios has some 25 MB of manifests, which are written twice.
 const SCARCE: u64 = 100 << 20;
 
-/// Looks at the place of the database. `running` is whether a daemon answers at the configured address.
+/// Checks the place of the database. `running` is whether a daemon answers at the configured
+/// address.
 pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     let subject = shown(path);
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut notes = Vec::new();
     match check_file(path, folder) {
-        Ok(there) => notes.push(if there { "writable" } else { "made at the first start" }.to_owned()),
+        Ok(there) => notes.push(if there { "writable" } else { "created at the first start" }.to_owned()),
         Err((message, hint)) => report.error(CheckArea::State, &subject, message, hint),
     }
     check_disk_space(&subject, folder, &mut notes, report);
@@ -27,7 +29,7 @@ pub(super) fn check(path: &Path, running: bool, report: &mut DoctorReport) {
     }
 }
 
-/// Whether the file is there; else that it can be made. What stands in the way of both, and what to do.
+/// Whether the file exists; if not, it can be created. The error is the problem and the next step.
 fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)> {
     const ELSEWHERE: &str = "make it writable for this user, or set `state.path` to another file";
     if path.is_dir() {
@@ -36,7 +38,7 @@ fn check_file(path: &Path, folder: &Path) -> Result<bool, (String, &'static str)
     let (there, known) = (path.is_file(), folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()));
     let known = known.unwrap_or(folder);
     if !known.is_dir() {
-        let message = format!("`{}` is no folder", shown(known));
+        let message = format!("`{}` is not a folder", shown(known));
         return Err((message, "move it away, or set `state.path` to another file"));
     }
     writable(known, true).map_err(|error| (format!("`{}` cannot be written to: {error}", shown(known)), ELSEWHERE))?;
@@ -59,7 +61,7 @@ fn check_disk_space(subject: &str, folder: &Path, notes: &mut Vec<String>, repor
     }
 }
 
-/// Who uses it.
+/// Which process uses the database.
 fn check_lock(path: &Path, running: bool, notes: &mut Vec<String>, report: &mut DoctorReport) {
     let Some(holder) = sqlite::holder(path) else { return };
     let process = holder.process.map(|process| format!(" (process {process})")).unwrap_or_default();
