@@ -145,7 +145,7 @@ fn one_scenario_is_told_in_full() {
         line.unwrap_or_else(|| panic!("{key}: {out}")).split_once("  ").unwrap().1.trim().to_owned()
     };
     let shown = |key: &str| value(key).trim_start_matches(key).trim().to_owned();
-    assert_eq!(shown("state"), "live: its last answer is fresh");
+    assert_eq!(shown("state"), "live: up to date");
     assert_eq!(shown("description"), "Says what the test says");
     assert_eq!(shown("address"), format!("{}/", scenarios[0].url));
     assert_eq!(shown("tools"), "2 published, 1 off, 0 quarantined");

@@ -128,7 +128,7 @@ fn a_manager_that_is_gone_keeps_nobody_from_serving() {
     daemon.signal("TERM");
     let (code, log) = daemon.ended();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("the service manager cannot be told"), "{log}");
+    assert!(log.contains("notifying the service manager failed"), "{log}");
 }
 
 #[test]

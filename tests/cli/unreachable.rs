@@ -50,7 +50,7 @@ fn what_is_no_daemon_is_told_apart() {
 fn a_port_that_is_only_known_when_it_runs_has_to_be_named() {
     let home = Home::with("");
     let error = home.run(&["tools"]).failed(2);
-    assert!(error.starts_with("error: the configured address 127.0.0.1:0 does not tell the port"), "{error}");
+    assert!(error.starts_with("error: the configured address 127.0.0.1:0 does not name the port"), "{error}");
     let daemon = home.serve(&[]);
     let mut by_variable = home.command(&["tools"]);
     let out = command::run(by_variable.env("CALLSHEET_URL", &daemon.url)).ok();

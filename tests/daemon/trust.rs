@@ -411,7 +411,7 @@ async fn a_goodbye_is_a_hint() {
     let planned = daemon.health("pantry").next_attempt;
     assert!(planned.is_some(), "it is asked on as usual");
     daemon.hears([heard]);
-    let back = daemon.until_health("pantry", "is named again", |health| health.reason.contains("is fresh")).await;
+    let back = daemon.until_health("pantry", "is named again", |health| health.reason == "up to date").await;
     assert_eq!((back.state, back.restarts), (ScenarioState::Live, 0));
     daemon.stop().await;
 }

@@ -226,7 +226,7 @@ async fn scenarios_are_shown_with_their_state_in_words_and_what_can_be_done() {
     };
     let files = row("files");
     for part in
-        ["data-state=\"live\"", "> live</span>", "<strong>2</strong> published", "1 off", "1 quarantined", "7 ms"]
+        ["data-state=\"live\"", "> live</span>", "<strong>2</strong> published", "1 disabled", "1 quarantined", "7 ms"]
     {
         assert!(files.contains(part), "{part}: {files}");
     }

@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(view.scenarios.iter().map(ScenarioName::as_str).collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(view.categories, set(&["x", "y"]));
         assert_eq!(view.tags, set(&["t"]));
-        assert_eq!(view.q.as_deref(), Some("read file read"));
+        assert_eq!(view.q.as_deref(), Some("Read file read"));
         assert_eq!((view.max_tokens, view.defer, list.report), (Some(900), Some(Defer::Relevance), true));
         assert_eq!(view.sticky.unwrap().to_string(), "0123456789ab");
         assert_eq!(view.max_tools, Some(0));
