@@ -253,12 +253,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     route("/api/v1/operations/{id}", &[params::OPERATION_ID], &[
         operation(Get, Read, Calls, "getOperation", "one of them with its result", json::<call_json::OperationJson<'_>>("everything about it"), || get(operations::show))
             .refuses(&[NO_OPERATION]),
-        operation(Delete, Operate, Calls, "cancelOperation", "calls it off", json::<call_json::OperationJson<'_>>("it is called off, or not followed any more where it cannot be"), || delete(operations::cancel))
-            .also(&[json::<call_json::OperationJson<'_>>("the scenario was told, and has not said that it did").status(202)])
+        operation(Delete, Operate, Calls, "cancelOperation", "cancels it", json::<call_json::OperationJson<'_>>("it is cancelled, or no longer followed where its scenario cannot cancel it"), || delete(operations::cancel))
+            .also(&[json::<call_json::OperationJson<'_>>("the scenario was asked to cancel it and has not confirmed it").status(202)])
             .refuses(&[
                 NO_OPERATION,
                 refusal(409, "It is over already."),
-                refusal(502, "The scenario did not call it off; it is followed as before.")
+                refusal(502, "The scenario did not cancel it; it is followed as before.")
                     .with_example(|| CancelError::Refused("builds/stop_run".into(), "it answered 500".into()).into()),
             ]),
     ]),

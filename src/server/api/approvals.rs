@@ -20,8 +20,8 @@ use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
 use crate::server::{ServerState, SharedState};
 
-/// Who decided, when nobody says who he is.
-const UNNAMED_DECIDER: &str = "somebody over HTTP";
+/// The name of a decider that gives none.
+const UNNAMED_DECIDER: &str = "anonymous client";
 /// Characters of a name and of a reason.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;

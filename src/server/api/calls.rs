@@ -83,7 +83,7 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
         .with_example(|| example(|id| ExecuteError::NotTrusted { id, reason: "its scenario is blocked".into() })),
     refusal(404, "No tool is called so, or it is gone; `candidates` holds near names."),
     refusal(409, "The name could mean several tools (`candidates`), or the list with this `revision` is not remembered."),
-    refusal(429, "Called too often, too many calls under way, or too many that wait for a yes; `Retry-After` says when to try again.")
+    refusal(429, "Called too often, too many calls under way, or too many that wait for approval; `Retry-After` says when to try again.")
         .with_example(|| example(|id| ExecuteError::RateLimited { id, per_minute: 60, wait: Duration::from_secs(3) })),
     refusal(501, "Its scenario says of no way to call it.")
         .with_example(|| example(|id| failed(id, CallError::NotCallable("it offers no way to call its tools".into()), 0))),
