@@ -1,4 +1,6 @@
-//! Calls that wait for a yes, and operations that go on, as JSON.
+//! JSON shapes of approvals (calls that need the approval of a human) and of operations
+//! (long-running tools). Only converts the model's types; stores and decides no approval or
+//! operation.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -8,7 +10,7 @@ use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, Operatio
 use crate::server::api::shared_json::Time;
 use crate::server::http::error::Problem;
 
-/// Bytes of arguments that a list shows; those of one call are shown whole.
+/// Largest size in bytes of arguments that a list shows. The page of one approval always has them.
 const LISTED: usize = 16 * 1024;
 
 /// What is told of a call that needs a yes: everything but its arguments and its answer, which may be large, and are for those who ask.
@@ -151,7 +153,7 @@ fn operation_states(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": OperationState::ALL.map(OperationState::as_str)})
 }
 
-/// A call that needs a yes, as events tell it.
+/// An approval as events carry it: without arguments and answer.
 pub(in crate::server) fn approval_event(request: &ApprovalRequest) -> ApprovalEvent<'_> {
     let decided = request.decided.as_ref();
     ApprovalEvent {
@@ -172,12 +174,13 @@ pub(in crate::server) fn approval_event(request: &ApprovalRequest) -> ApprovalEv
     }
 }
 
-/// The same with what a list has beside it: the arguments, unless they are large, and the digest that a yes is bound to.
+/// An approval as lists show it: as in events, with the arguments unless they are larger than
+/// [`LISTED`], and with the digest that an approval is bound to.
 pub(in crate::server) fn approval_row(request: &ApprovalRequest) -> Result<ApprovalRow<'_>, Problem> {
     row(request, LISTED)
 }
 
-/// Everything about one, with what it came to.
+/// A whole approval, with the answer of the call if there is one.
 pub(in crate::server) fn approval(request: &ApprovalRequest) -> Result<ApprovalJson<'_>, Problem> {
     Ok(ApprovalJson {
         row: row(request, usize::MAX)?,
@@ -186,7 +189,7 @@ pub(in crate::server) fn approval(request: &ApprovalRequest) -> Result<ApprovalJ
     })
 }
 
-/// With arguments of at most so many bytes.
+/// An approval with its arguments if they have at most `most` bytes.
 fn row(request: &ApprovalRequest, most: usize) -> Result<ApprovalRow<'_>, Problem> {
     let bytes = request.arguments.get().len();
     Ok(ApprovalRow {
@@ -209,7 +212,7 @@ fn answer(answer: &StoredAnswer) -> Result<AnswerJson<'_>, Problem> {
     })
 }
 
-/// An operation, as events tell it.
+/// An operation as events carry it: without its result.
 pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEvent<'_> {
     OperationEvent {
         id: &operation.id,
@@ -232,7 +235,7 @@ pub(in crate::server) fn operation_event(operation: &Operation) -> OperationEven
     }
 }
 
-/// Everything about one.
+/// A whole operation, with its result.
 pub(in crate::server) fn operation(operation: &Operation) -> Result<OperationJson<'_>, Problem> {
     let result = operation.result.as_ref().map(value).transpose()?;
     Ok(OperationJson { told: operation_event(operation), result })

@@ -1,7 +1,9 @@
-//! `POST /api/v1/tools/execute`: calls a tool. The keys are those of the original agent-inbox, with more beside them.
+//! `POST /api/v1/tools/execute`: calls a tool. The members are those of the original agent-inbox,
+//! and some more.
 //!
-//! A tool's own failure is an answer (200 with `success: false`). What was not called, or came to nothing, is a problem, which also has
-//! `success`, `error` and `code`.
+//! A failure that the tool itself reports is a normal answer (200 with `success: false`). A call
+//! that is refused, or that gets no valid answer, is a problem document that also has `success`,
+//! `error` and `code`.
 
 use std::time::Duration;
 
@@ -28,11 +30,11 @@ use crate::transports::TransportError;
 
 type CallHttpResponse = Response<Full<Bytes>>;
 
-/// What is asked for. Members that nobody knows are ignored, as they always were.
+/// The body of a call. Unknown members are ignored, as in the original agent-inbox.
 #[derive(Deserialize)]
 struct ExecuteBody<'a> {
     tool_name: String,
-    /// Kept as it was written: numbers may be larger than any type of ours.
+    /// The JSON text as the client wrote it: numbers may be larger than any Rust number type.
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(default)]
@@ -47,9 +49,11 @@ struct ExecuteBody<'a> {
     revision: Option<String>,
 }
 
-/// `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?, "revision"?}`. Answers `{"success", "result", "error"?,
-/// "code"?, "status", "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?, "operation_id"?,
-/// "untracked"?}`; 202 with `approval_id` when a human has to say yes first.
+/// The body is `{"tool_name", "arguments", "scenario"?, "chat_id"?, "profile"?, "user_id"?,
+/// "revision"?}`. The answer is `{"success", "result", "error"?, "code"?, "status",
+/// "execution_time_ms", "scenario", "tool_name", "name", "url", "attempts", "is_async"?, "run_id"?,
+/// "operation_id"?, "untracked"?}`, or 202 with `approval_id` if the call needs the approval of a
+/// human first.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     _: NoQuery,
@@ -60,7 +64,7 @@ pub(in crate::server) async fn execute(
 
 async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Problem> {
     let request = parse_request(&body)?;
-    // The buffer it was read into may be used again while the call waits.
+    // Frees the buffer of the body for other requests while the call waits.
     drop(body);
     let place = CallScope { chat: request.chat.clone(), profile: request.profile.clone() };
     match shared.calls.execute(request).await {
@@ -70,13 +74,13 @@ async fn call(shared: &ServerState, body: Bytes) -> Result<CallHttpResponse, Pro
     }
 }
 
-/// Where a call was made.
+/// The chat and the profile in which a call was made.
 struct CallScope {
     chat: Option<String>,
     profile: Option<String>,
 }
 
-/// Why a call is refused, or comes to nothing.
+/// The statuses of calls that are refused or fail, for the `OpenAPI` document.
 pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(400, "The body is no call, or the arguments do not fit the tool's parameters: `violations` says where."),
     refusal(403, "Switched off, not trusted, or not for this profile; or asked for under a name that is not the daemon's, or by a web page of another site.")
@@ -94,10 +98,10 @@ pub(in crate::server) const REFUSALS: &[RefusalSpec] = &[
     refusal(504, "The scenario did not answer in time; the tool may have done its work.")
         .with_example(|| example(|id| failed(id, CallError::Unanswered(TransportError::Timeout { url: URL.into(), limit: Duration::from_secs(30) }), 1))),
 ];
-/// The scenario of the examples.
+/// The address of the scenario in the examples.
 const URL: &str = "http://127.0.0.1:9001/api/v1/tools/execute";
 
-/// What a client is told of a call of the tool that the examples speak of.
+/// The problem that a client gets when a call of the tool in the examples is refused or fails.
 fn example(refused: impl FnOnce(ToolId) -> ExecuteError) -> Problem {
     "files/read_text".parse().map_or_else(|_| Problem::internal_logged(), |id| problem_without_hints(&refused(id)))
 }
@@ -106,7 +110,7 @@ fn failed(id: ToolId, error: CallError, attempts: u32) -> ExecuteError {
     ExecuteError::Failed { id, error, attempts }
 }
 
-/// Reads what is asked for; an empty text is as good as none.
+/// Parses the body of a call. An empty text counts as left out.
 pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> {
     let asked: ExecuteBody<'_> = serde_json::from_slice(body).map_err(|error| {
         Problem::bad_request(format!(
@@ -116,7 +120,7 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let scope = |kind: &str, text: Option<String>| -> Result<Option<String>, Problem> {
         let Some(text) = given(text) else { return Ok(None) };
-        // The grammar of scopes is the model's.
+        // The model has the grammar of scopes.
         format!("{kind}:{text}").parse::<Scope>()?;
         Ok(Some(text))
     };
@@ -157,7 +161,7 @@ fn object(arguments: JsonText) -> Result<JsonText, Problem> {
     )))
 }
 
-/// The answer of a scenario, whose result goes on as it came.
+/// The answer of a scenario. Its result is passed on byte for byte.
 fn answer(answered: &CallResponse) -> CallHttpResponse {
     let outcome = &answered.outcome;
     let goes_on = !matches!(answered.going, FollowUp::Over);
@@ -198,10 +202,11 @@ fn answer(answered: &CallResponse) -> CallHttpResponse {
     json_answer(status, body.finish())
 }
 
-/// Bytes of an answer without its result, usually.
+/// Usual size in bytes of an answer without its result.
 const SMALL: usize = 320;
 
-/// A JSON object that is written member by member: a tree of values, with the result in it, would take longer than all else here.
+/// A JSON object that is written member by member. A tree of values with the result in it would
+/// take longer than all other work here.
 struct JsonMembers(Vec<u8>);
 
 impl JsonMembers {
@@ -211,17 +216,17 @@ impl JsonMembers {
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
         self.name(name);
-        // Texts, numbers and flags can be written, and a buffer takes all of them.
+        // Strings, numbers and booleans can always be written, and a buffer never fails.
         let _ = serde_json::to_writer(&mut self.0, value);
     }
 
-    /// A member whose value is JSON already.
+    /// Writes a member whose value is JSON text already.
     fn raw(&mut self, name: &str, value: &str) {
         self.name(name);
         self.0.extend_from_slice(value.as_bytes());
     }
 
-    /// The names are ours, without anything to escape.
+    /// Writes a name without escaping: all names are constants of this module.
     fn name(&mut self, name: &str) {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         for part in ["\"", name, "\":"] {
@@ -243,7 +248,7 @@ fn json_answer(status: StatusCode, body: impl Into<Bytes>) -> CallHttpResponse {
     answer
 }
 
-/// A call that waits for a human's yes: 202, with the id under which its answer will be.
+/// The answer for a call that waits for approval: 202 with the id of the approval.
 fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest) -> CallHttpResponse {
     let body = json!({
         "success": false,
@@ -259,7 +264,7 @@ fn waiting_answer(id: &ToolId, waiting: &ApprovalRequest) -> CallHttpResponse {
     json_answer(StatusCode::ACCEPTED, body.to_string())
 }
 
-/// What a client is told of a call that was refused or came to nothing.
+/// The problem of a call that was refused or failed, with hints from the active catalog.
 fn problem(shared: &ServerState, place: &CallScope, refused: &ExecuteError) -> Problem {
     let told = match refused {
         ExecuteError::Unknown(name) => lookup::unknown_tool(&shared.reader.snapshot().catalog, name),
@@ -277,12 +282,12 @@ fn problem(shared: &ServerState, place: &CallScope, refused: &ExecuteError) -> P
     with_reasons(told, refused)
 }
 
-/// What a client is told whatever is published.
+/// The problem without hints from the active catalog.
 fn problem_without_hints(refused: &ExecuteError) -> Problem {
     with_reasons(Problem::new(refused.status(), refused.to_string()), refused)
 }
 
-/// With what programs want to know of it.
+/// Adds the members that programs read: `success`, `code` and those of the particular error.
 fn with_reasons(told: Problem, refused: &ExecuteError) -> Problem {
     let mut told = told.with_member("success", false).with_member("code", refused.kind());
     match refused {

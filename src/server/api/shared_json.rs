@@ -1,4 +1,4 @@
-//! JSON shapes that several routes share. Times are RFC 3339 in UTC; what is not known is `null`.
+//! JSON shapes that several routes share. Times are RFC 3339 in UTC; an unknown value is `null`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::model::{
 use crate::server::http::error::Problem;
 pub(in crate::server) use crate::views::{FindingJson, finding};
 
-/// 200 with a JSON document that no cache may keep.
+/// A 200 answer with a JSON document that caches must not store (`no-store`).
 pub(in crate::server) fn json(document: &impl Serialize) -> Result<Response, Problem> {
     let body = serde_json::to_vec(document).map_err(|error| Problem::internal(&error))?;
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body).into_response())
 }
 
-/// A time as it is written.
+/// A time in JSON: RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct Time(pub(in crate::server) Timestamp);
 
@@ -46,12 +46,12 @@ impl JsonSchema for Time {
     }
 }
 
-/// The states of scenarios.
+/// The schema of a scenario's state.
 pub(in crate::server) fn states(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ScenarioState::ALL.map(ScenarioState::as_str)})
 }
 
-/// What approval a preference may ask for.
+/// The schema of the member `approval` of a preference.
 pub(in crate::server) fn approvals(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["require", "skip", null]})
 }
@@ -77,7 +77,7 @@ pub(in crate::server) struct PreferenceJson {
     pinned: Option<bool>,
 }
 
-/// A preference as it is written.
+/// A preference in JSON.
 pub(in crate::server) fn preference(scope: &Scope, target: &PreferenceTarget, settings: &Settings) -> PreferenceJson {
     PreferenceJson {
         scope: scope.to_string(),
@@ -179,7 +179,7 @@ pub(in crate::server) fn health(health: &Health, now: Timestamp) -> HealthJson<'
         generated_at: freshness.generated_at.map(Time),
         fresh_until: Time(freshness.fresh_until),
         received_at: Time(freshness.received_at),
-        // A clock that was set back must not make it negative.
+        // If the clock was set back, the age is 0 and not negative.
         age: u64::try_from(now.duration_since(freshness.received_at).as_secs()).unwrap_or(0),
     });
     let last_error = health.last_error.as_ref();
@@ -236,7 +236,7 @@ fn breakers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": known})
 }
 
-/// A circuit breaker as it is written.
+/// A circuit breaker in JSON.
 pub(in crate::server) fn breaker(breaker: &BreakerStatus) -> BreakerJson {
     BreakerJson { breaker: breaker.state.as_str(), since: Time(breaker.since), failures_in_a_row: breaker.failures }
 }
@@ -255,7 +255,7 @@ pub(in crate::server) struct IsolatedJson {
     reason: String,
 }
 
-/// That the daemon is isolated, as it is written.
+/// The isolation of the daemon in JSON.
 pub(in crate::server) fn isolated(isolated: &Isolated) -> IsolatedJson {
     IsolatedJson {
         since: Time(isolated.since),
@@ -311,7 +311,7 @@ struct ConfigProblemJson<'a> {
     hint: &'a str,
 }
 
-/// How the daemon stands to its configuration, as it is written.
+/// The state of the daemon's configuration in JSON.
 pub(in crate::server) fn configuration(state: &ConfigState) -> ConfigurationJson<'_> {
     let ScenarioChanges { added, removed, changed } = state.scenarios;
     let refused = state.refused.as_ref().map(|refused| {

@@ -1,8 +1,10 @@
 //! `GET /api/v1/ws`: the messages of `GET /api/v1/events` over a WebSocket (RFC 6455).
 //!
-//! Only carries what [`crate::events`] tells: one socket is one subscription, a message is one text frame. A client says nothing but
-//! pings, pongs and its goodbye; whoever wants to follow something else opens another socket. So nothing that a client sends is kept, and
-//! a frame of it is at most [`MAX_CLIENT_FRAME`] bytes. Browsers let pages of any site open sockets, so [`crate::server::http::guard`] looks at the `Origin` first.
+//! Only transports the messages of [`crate::events`]: one socket is one subscription, and each
+//! message is one text frame. A client may send only pings, pongs and a close frame; to follow
+//! other events it opens another socket. So no data of a client is stored, and its frames have at
+//! most [`MAX_CLIENT_FRAME`] bytes. Browsers let pages of any site open sockets, so
+//! [`crate::server::http::guard`] checks the `Origin` first.
 
 use std::time::Duration;
 
@@ -23,38 +25,41 @@ use crate::server::events;
 use crate::server::events::event_json as event_wire;
 use crate::server::http::error::Problem;
 
-/// The largest frame that a client may send: those of the protocol itself have at most 125 bytes.
+/// The largest frame that a client may send, in bytes. Control frames have at most 125 bytes (RFC
+/// 6455 section 5.5).
 const MAX_CLIENT_FRAME: usize = 1_024;
-/// Bytes that are read and gathered for writing at once. The library's own sizes would cost 256 KiB for each socket.
+/// Sizes of the read and the write buffer in bytes. The defaults of the library would cost 256 KiB
+/// for each socket.
 const BUFFERS: usize = 1_024;
-/// So many pings without any answer, and the client is gone.
+/// After so many pings without any frame from the client the connection is given up.
 const MAX_UNANSWERED_PINGS: u32 = 3;
-/// How long a client may take for the frame that says why its socket ends; then its connection is cut.
+/// How long a client may take to read the close frame and to answer it; then its connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// What a client is told that says something.
+/// The reason in the close frame for a client that sent a message.
 const CLIENT_MESSAGE_REFUSED: &str = "this socket only tells; to follow something else, open another one";
 
-/// A socket with what it tells.
+/// A socket with its subscription.
 struct EventSocket {
     socket: WebSocket,
     subscription: Subscription,
     clock: Clock,
     keep_alive: Duration,
-    /// Pings sent since anything was heard.
+    /// Pings sent since the last frame of the client.
     unanswered: u32,
 }
 
 /// Why a socket ends.
 enum SocketEnd {
-    /// It is told why, if it still reads.
+    /// The client gets a close frame with this code and reason, if it still reads.
     Close(u16, &'static str),
-    /// There is nobody any more to be told.
+    /// The connection is lost: no close frame can be sent.
     Gone,
 }
 
-/// `GET /api/v1/ws`: the parameters of `GET /api/v1/events`, and a first message that is a snapshot unless `cursor` is known. Closed with
-/// 1001 when the daemon stops, 1013 when the client does not keep up, 1008 when it says something. 426 without a handshake, 503
-/// when too many follow already.
+/// `GET /api/v1/ws`: takes the parameters of `GET /api/v1/events`. The first message is a snapshot
+/// unless `cursor` is known. Close codes: 1001 when the daemon stops, 1013 when the client does not
+/// keep up, 1008 when the client sends a message. 426 without a WebSocket handshake, 503 when there
+/// are too many subscriptions.
 pub(in crate::server) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -67,7 +72,7 @@ pub(in crate::server) async fn follow(
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let (opened, opening) = oneshot::channel();
     let (clock, keep_alive) = (shared.clock, shared.events.keep_alive());
-    // Among our own tasks, so that a stop waits until the client was told.
+    // Spawned among the daemon's own tasks, so that a stop waits until the close frame was sent.
     shared.tasks.spawn(async move {
         if let Ok(socket) = opening.await {
             EventSocket { socket, subscription, clock, keep_alive, unanswered: 0 }.run().await;
@@ -75,7 +80,7 @@ pub(in crate::server) async fn follow(
     });
     let upgrade = upgrade.read_buffer_size(BUFFERS).write_buffer_size(BUFFERS);
     Ok(upgrade.max_frame_size(MAX_CLIENT_FRAME).max_message_size(MAX_CLIENT_FRAME).on_upgrade(async |socket| {
-        // Fails only when the runtime is going down.
+        // Fails only when the runtime is shutting down.
         let _ = opened.send(socket);
     }))
 }
@@ -86,7 +91,8 @@ impl EventSocket {
         if let SocketEnd::Close(code, reason) = end {
             let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
             let farewell = async {
-                // The client answers with its own close; until then it may not have read ours.
+                // The client answers with its own close frame; before that it may not have read
+                // this one.
                 if self.socket.send(close).await.is_ok() {
                     while let Some(Ok(_)) = self.socket.recv().await {}
                 }
@@ -95,7 +101,7 @@ impl EventSocket {
         }
     }
 
-    /// Tells what happens until the socket has to end.
+    /// Sends the events of the subscription until the socket has to end.
     async fn send_events(&mut self) -> SocketEnd {
         let mut ping_at = self.clock.now() + self.keep_alive;
         loop {
@@ -105,14 +111,14 @@ impl EventSocket {
                         Next::Message(message) => message.written(Form::Frame, event_wire::frame),
                         Next::Ended(ending) => return close_for(ending),
                     };
-                    // What we write is JSON, so it is text.
+                    // All messages are JSON, so they are valid UTF-8.
                     let Ok(text) = Utf8Bytes::try_from(message) else { return SocketEnd::Gone };
                     if let Some(end) = self.send(Message::Text(text)).await {
                         return end;
                     }
                 }
                 heard = self.socket.recv() => match heard {
-                    // Pings are answered by the library.
+                    // The library answers pings.
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.unanswered = 0,
                     Some(Ok(Message::Text(_) | Message::Binary(_))) => {
                         return SocketEnd::Close(close_code::POLICY, CLIENT_MESSAGE_REFUSED);
@@ -133,7 +139,8 @@ impl EventSocket {
         }
     }
 
-    /// Sends one frame. What ends the socket if that cannot be, or if it has to be let go before it has taken it.
+    /// Sends one frame. Returns why the socket has to end if sending failed, or if the subscription
+    /// ended before the client took the frame.
     async fn send(&mut self, message: Message) -> Option<SocketEnd> {
         let watch: DisconnectWatch = self.subscription.watch();
         tokio::select! {
@@ -151,7 +158,7 @@ fn close_for(ending: Ending) -> SocketEnd {
     SocketEnd::Close(code, events::reason(ending))
 }
 
-/// After a long time in which nothing could be sent the pings of that time are not made up for.
+/// When the next ping is due. Pings that were missed while sending was blocked are not sent later.
 fn next_ping(last: Instant, keep_alive: Duration, clock: Clock) -> Instant {
     (last + keep_alive).max(clock.now())
 }
