@@ -176,8 +176,7 @@ async fn leaving_and_coming_back_is_no_restart_while_it_answers() {
     let left = sheet.until_health("files", "left", |health| health.reason.starts_with("answers, although")).await;
     assert_eq!((health(&left, "files").restarts, listed(&left)), (0, vec!["read".to_owned()]));
     processes.write_live("files", server.port());
-    let back =
-        sheet.until_health("files", "is named again", |health| health.reason == "up to date").await;
+    let back = sheet.until_health("files", "is named again", |health| health.reason == "up to date").await;
     assert_eq!(health(&back, "files").restarts, 0);
     assert_eq!(server.count(), 2, "asked once more when it left, and not again when it came back");
 }
