@@ -54,5 +54,5 @@ fn a_port_that_is_only_known_when_it_runs_has_to_be_named() {
     let daemon = home.serve(&[]);
     let mut by_variable = home.command(&["tools"]);
     let out = command::run(by_variable.env("CALLSHEET_URL", &daemon.url)).ok();
-    assert!(out.starts_with("no tools; `callsheet scenarios` tells"), "{out}");
+    assert!(out.starts_with("no tools; `callsheet scenarios` lists"), "{out}");
 }
