@@ -64,7 +64,8 @@ pub struct ServerParts {
 /// Why the server ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The listener does not know its own address, so the guard cannot know which requests are meant for it.
+    /// The listener does not know its own address, so the guard cannot know which requests are
+    /// meant for it.
     #[error("cannot tell the address of the listener")]
     Address(#[source] io::Error),
     /// After the stop, so many connections still had an answer to send when `server.stop_timeout`

@@ -111,7 +111,8 @@ impl ServerState {
     }
 }
 
-/// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
+/// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters:
+/// `scope`, `target`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,

@@ -297,7 +297,8 @@ fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Re
     })
 }
 
-/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
+/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits is kept as
+/// it is.
 fn percent_decode(rest: &str) -> Result<String, Problem> {
     percent_encoding::percent_decode_str(rest)
         .decode_utf8()

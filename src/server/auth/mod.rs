@@ -1,12 +1,13 @@
 //! Rights: what an operation needs, and what the caller of a request may do.
 //!
-//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in front
-//! of the handler: it refuses a caller without the right before the handler or the body is looked
-//! at, and gives the handler the caller's [`Access`]. Every caller has every right, unless
-//! `server.operator_token` is configured: then some need that token (see [`Right::reserved`]).
+//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in
+//! front of the handler: it refuses a caller without the right before the handler runs or the body
+//! is read, and gives the handler the caller's [`Access`]. Every caller has every right, unless
+//! `server.operator_token` is configured: then some rights need that token (see
+//! [`Right::reserved`]).
 //!
-//! Never done here: telling persons apart (all who know the token are one), logging or keeping what
-//! a caller shows.
+//! Never identifies persons (all who know the token have the same rights), and never logs or stores
+//! what a caller sends as a token.
 
 use std::sync::Arc;
 
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// These are answered in front of the router, where nothing is authorized.
+    /// These are answered in front of the router, where no right is checked.
     #[test]
     fn what_passes_by_the_router_is_open_to_every_caller() {
         let operations = ROUTES.iter().flat_map(|route| route.operations);

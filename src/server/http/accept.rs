@@ -233,7 +233,7 @@ mod tests {
     use tokio::sync::{Notify, watch};
     use tokio::task::JoinHandle;
 
-    /// A server that answers `/` at once, and `/slow` when `release` says so. `entered` counts requests.
+    /// A server that answers `/` at once, and `/slow` after a `release`. `entered` counts requests.
     struct Fake {
         address: SocketAddr,
         release: Arc<Notify>,
@@ -348,7 +348,7 @@ mod tests {
         let mut server = fake(ConnectionLimits { connections: 1, read_timeout, ..ConnectionLimits::default() }).await;
         let stuck = server.ask("/large").await;
         server.entered(1).await;
-        // Only one connection is let in, so this one is answered when the other was let go.
+        // Only one connection is accepted, so this one is answered once the other one was cut.
         let mut second = server.ask("/").await;
         let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
         assert!(answer.expect("the slot is free").ends_with("done"));
@@ -363,7 +363,8 @@ mod tests {
         let mut first = server.ask("/slow").await;
         server.entered(1).await;
         let mut second = server.ask("/").await;
-        // Nothing tells that a request is *not* taken up; without the bound it would be answered well within this.
+        // No signal says that a request is *not* accepted; without the limit it would be answered
+        // well within this time.
         let early = tokio::time::timeout(Duration::from_millis(100), second.read_u8()).await;
         assert!(early.is_err(), "the second came in beside the first");
         server.release.notify_one();
