@@ -1,8 +1,8 @@
-//! What every request passes before the router: the guard, counting, and the list's own short way.
+//! The service in front of the router: the guard, the counters, and a shorter way for the list.
 //!
-//! The list is what agents poll, and the router with its middleware halves the requests per second, so `GET` and `HEAD` of the list
-//! are answered here; a list that is kept as it was answered before needs not even a future. Every other route is in the router, and
-//! both use the same handlers.
+//! Agents poll the list, and the router with its middleware halves the requests per second, so
+//! `GET` and `HEAD` of the list are answered here; a cached answer does not even need a future. The
+//! router answers all other routes, with the same handlers.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -34,10 +34,10 @@ use crate::server::http::error::Problem;
 use crate::server::http::guard::{Guard, Pass};
 use crate::server::{SharedState, routes};
 
-/// Where the list is.
+/// The path of the list.
 const LIST: &str = "/api/v1/tools";
 
-/// A body that is at hand, or one of the router's.
+/// A body in memory, or one from the router.
 type ServiceBody = Either<Full<Bytes>, axum::body::Body>;
 type ServiceResponse = Response<ServiceBody>;
 
@@ -53,7 +53,7 @@ struct HttpServiceInner {
     counters: RequestCounters,
 }
 
-/// Where the requests are counted that the router does not see.
+/// The counters of the requests that the router does not get.
 #[derive(Debug)]
 struct RequestCounters {
     list: RouteIndex,
@@ -62,23 +62,24 @@ struct RequestCounters {
     failed: RouteIndex,
 }
 
-/// What is counted of a request beside its answer.
+/// What is counted of a request, beside its answer.
 struct Counted {
     begun: Instant,
     method: MethodIndex,
     head_only: bool,
 }
 
-/// A request after the guard.
+/// A request after the guard has checked it.
 enum Begun {
-    /// It is answered, and counted under this route.
+    /// It has an answer, which is counted under this route.
     Answered(ServiceResponse, RouteIndex),
-    /// It may pass, and its answer has to be waited for.
+    /// It may pass, and its answer is made by a future.
     Passed(Request<Incoming>, Pass),
 }
 
 impl HttpService {
-    /// The front before the router of all routes, whose bodies are at most `max_body` bytes.
+    /// The service in front of the router of all routes. Request bodies have at most `max_body`
+    /// bytes.
     pub(super) fn new(guard: Guard, shared: SharedState, max_body: usize) -> Self {
         let router = routes::router(Arc::clone(&shared), max_body);
         let place = |route| shared.requests.route(route);
@@ -91,7 +92,8 @@ impl HttpService {
         Self(Arc::new(HttpServiceInner { guard, shared, router, counters: places }))
     }
 
-    /// The service of one connection, which came to the address `local` and is ended by `let_go`.
+    /// The service of one connection, which came to the address `local`. `let_go` cuts the
+    /// connection.
     pub(super) fn connection(
         &self,
         local: IpAddr,
@@ -112,12 +114,12 @@ impl HttpServiceInner {
     ) -> impl Future<Output = Result<ServiceResponse, Infallible>> + Send + use<> {
         let (begun, method) = (self.shared.clock.now(), Requests::method(request.method()));
         let counted = Counted { begun, method, head_only: request.method() == Method::HEAD };
-        // A request that hits a bug of ours costs itself, not the others of its connection. What is shared is immutable or guards
-        // itself, so no half-changed state can be seen.
+        // A request that panics must not end the other requests of its connection. Shared state
+        // is immutable or protects itself, so no half-changed state can be seen.
         let answered = match catch_unwind(AssertUnwindSafe(|| self.at_once(local, request))) {
             Ok(Begun::Passed(request, pass)) => {
                 let (inner, let_go) = (Arc::clone(self), let_go.clone());
-                // In a box, because hyper moves the future of each request.
+                // Boxed, because hyper moves the future of each request.
                 return future::Either::Right(Box::pin(async move {
                     let answered = AssertUnwindSafe(inner.passed(request, pass, let_go)).catch_unwind().await;
                     Ok(inner.ended(&counted, answered))
@@ -141,7 +143,7 @@ impl HttpServiceInner {
         if counted.head_only { without_body(answer) } else { answer }
     }
 
-    /// The answer that needs no waiting, if there is one, and the route that it is counted under.
+    /// The answer if it can be made without waiting, and the route that it is counted under.
     fn at_once(&self, local: IpAddr, request: Request<Incoming>) -> Begun {
         let has_body = !request.body().is_end_stream();
         let (head, body) = request.into_parts();
@@ -173,7 +175,7 @@ impl HttpServiceInner {
         let_go: DisconnectTrigger,
     ) -> (ServiceResponse, RouteIndex) {
         let (answer, route) = if is_list(request.method(), request.uri().path()) {
-            // In a box, because it is large and other requests need no room for it.
+            // Boxed, because it is large and other requests do not need the space.
             let list = Box::pin(tools::list(&self.shared, request.uri().query(), request.headers()));
             (into_full_body(list.await), self.counters.list)
         } else {
@@ -182,7 +184,7 @@ impl HttpServiceInner {
         (self.add_cors_headers(pass, answer), route)
     }
 
-    /// The router's answer.
+    /// The answer of the router.
     async fn answer_by_router(
         &self,
         mut request: Request<Incoming>,
@@ -198,7 +200,8 @@ impl HttpServiceInner {
         (answer.map(Either::Right), route)
     }
 
-    /// Lets pages of a configured origin read the answer, and tells caches that it differs by origin.
+    /// Adds the headers that let pages of a configured origin read the answer, and that tell caches
+    /// that it differs by origin.
     fn add_cors_headers(&self, pass: Pass, mut answer: ServiceResponse) -> ServiceResponse {
         if self.guard.varies_by_origin() {
             allow_origin(pass.origin, answer.headers_mut());
@@ -207,7 +210,7 @@ impl HttpServiceInner {
     }
 }
 
-/// The answer to a request that hit a bug of ours.
+/// The answer to a request whose handler panicked.
 fn internal_error(panic: &(dyn Any + Send)) -> ServiceResponse {
     into_full_body(Problem::internal(&panic_text(panic)).into_full_response())
 }
@@ -220,7 +223,8 @@ fn into_full_body(answer: Response<Full<Bytes>>) -> ServiceResponse {
     answer.map(Either::Left)
 }
 
-/// What a GET would have been answered, without its content (RFC 9110 section 9.3.2). hyper does this for HTTP/1 only.
+/// The answer to a GET without its content (RFC 9110 section 9.3.2). hyper does this for HTTP/1
+/// only.
 fn without_body(mut answer: ServiceResponse) -> ServiceResponse {
     if let Either::Left(body) = answer.body() {
         let length = body.size_hint().exact().unwrap_or_default();
@@ -232,7 +236,8 @@ fn without_body(mut answer: ServiceResponse) -> ServiceResponse {
     answer
 }
 
-/// What a configured origin may send: everything that our routes take.
+/// The answer to a preflight request: a configured origin may send all methods and headers that the
+/// routes accept.
 fn preflight_answer() -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::NO_CONTENT;

@@ -1,11 +1,14 @@
-//! The HTTP face: what the daemon knows, for programs and people, and the actions that operators and users take.
+//! The HTTP server: shows the state of the daemon to programs and people, and takes the actions of
+//! operators and users.
 //!
-//! A request passes the [`guard`](http::guard) first. The list is then answered by [`http_service`], before the router; everything else
-//! goes through the table in [`routes`], where the right of its operation is checked ([`auth`]). Each
-//! request is answered from one snapshot. Nothing here decides anything about tools: reading goes to
-//! `catalog` and `views`, changing goes to the engine, calling to `calls`.
+//! A request passes the [`guard`](http::guard) first. The list is then answered by
+//! [`http_service`], before the router; all other requests go through the table in [`routes`],
+//! where the right of the operation is checked ([`auth`]). Each request is answered from one
+//! snapshot. All decisions about tools are made elsewhere: reads go to `catalog` and `views`,
+//! changes to the engine, calls to `calls`.
 //!
-//! Never done here: asking scenarios, keeping state, telling a client the details of an unexpected failure (those go to the log).
+//! Never polls scenarios, keeps state, or sends the details of an unexpected failure to a client
+//! (those go to the log).
 
 use std::io;
 use std::sync::Arc;
@@ -32,46 +35,49 @@ mod http_service;
 mod openapi;
 mod routes;
 
-/// What the HTTP face needs of the others.
+/// The other parts of the daemon that the server needs.
 #[derive(Debug)]
 pub struct ServerParts {
-    /// What is published.
+    /// The published snapshot.
     pub reader: CatalogReader,
     /// The prepared lists.
     pub views: ViewCache,
-    /// Where changes go.
+    /// Takes changes.
     pub engine: EngineHandle,
-    /// Where tools are called.
+    /// Calls tools.
     pub calls: Calls,
-    /// Where changes are heard.
+    /// Publishes events.
     pub events: Hub,
-    /// What `/readyz` tells.
+    /// The state for `/readyz`.
     pub readiness: Readiness,
-    /// The configuration in force.
+    /// The active configuration.
     pub config: watch::Receiver<Arc<Config>>,
-    /// Every value of the configuration with where it comes from, for the dashboard; empty when a program made it.
+    /// Every value of the configuration with its source, for the dashboard; empty if a program
+    /// built the configuration.
     pub settings: watch::Receiver<Vec<config::EffectiveValue>>,
     /// For ages and waits.
     pub clock: Clock,
-    /// Runs the connections.
+    /// Runs the tasks of connections.
     pub tasks: Tasks,
 }
 
-/// Why serving did not end by itself.
+/// Why the server ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The listener does not know its own address, so the guard cannot know which requests are meant for it.
+    /// The listener does not know its own address, so the guard cannot know which requests are
+    /// meant for it.
     #[error("cannot tell the address of the listener")]
     Address(#[source] io::Error),
-    /// The stop came, and these many connections still had an answer under way when `server.stop_timeout` was over.
+    /// After the stop, so many connections still had an answer to send when `server.stop_timeout`
+    /// was over.
     #[error("{connections} connection(s) were cut off at the end of `server.stop_timeout`")]
     Cut {
-        /// How many.
+        /// The number of connections.
         connections: usize,
     },
 }
 
-/// What every handler can reach. One per daemon.
+/// The state that every handler can reach. One per daemon.
 #[derive(Debug)]
 struct ServerState {
     reader: CatalogReader,
@@ -91,13 +97,13 @@ struct ServerState {
 /// The state of the axum routes.
 type SharedState = Arc<ServerState>;
 
-/// Serves until `stop`: then no connection is accepted any more, answers under way may finish within `server.stop_timeout`, and what
-/// is left is cut off.
+/// Serves until `stop`. Then no more connections are accepted, answers that have begun may finish
+/// within `server.stop_timeout`, and the remaining connections are cut.
 ///
 /// Speaks HTTP/1.1 and HTTP/2 with prior knowledge (RFC 9113 section 3.3), both without TLS.
 ///
 /// # Errors
-/// [`ServeError::Cut`] when something had to be cut off; `Ok` means that every answer was finished.
+/// [`ServeError::Cut`] if connections had to be cut; `Ok` means that every answer was finished.
 pub async fn run(listener: TcpListener, parts: ServerParts, stop: Stop) -> Result<(), ServeError> {
     let ServerParts { reader, views, engine, calls, events, readiness, config, settings, clock, tasks } = parts;
     let local = listener.local_addr().map_err(ServeError::Address)?;

@@ -1,6 +1,6 @@
-//! The table of routes, and the router made from it. To add a route: a function in `server/` and an
-//! entry here with the right that it needs, which also is all that `/openapi.json` and `/docs` need
-//! to describe it, but for its examples (`openapi/examples.json`).
+//! The table of routes, and the router made from it. To add a route, write a function in `server/`
+//! and an entry here with the right that it needs. `/openapi.json` and `/docs` describe the route
+//! from that entry; only its examples are elsewhere (`openapi/examples.json`).
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, RawQuery, Request, State};
@@ -39,20 +39,20 @@ use crate::server::openapi::{
 };
 use crate::server::{SharedState, dashboard, events};
 
-/// How requests are counted that the guard did not let pass.
+/// The label in metrics of requests that the guard refused.
 pub(super) const REFUSED: &str = "refused";
-/// How questions of browsers are counted before a request.
+/// The label in metrics of CORS preflight requests.
 pub(super) const PREFLIGHT: &str = "preflight";
-/// How requests are counted that no route answers.
+/// The label in metrics of requests that match no route.
 pub(super) const UNMATCHED: &str = "unmatched";
 
-/// One path and what it answers.
+/// One path and its operations.
 pub(super) struct RouteSpec {
-    /// In the router's notation: `{name}` is one segment, `{*name}` one or more.
+    /// In the notation of the router: `{name}` is one segment, `{*name}` one or more.
     pub(super) path: &'static str,
     /// The parameters in the path.
     pub(super) path_params: &'static [Param],
-    /// What its methods do. A test holds them equal to what the handlers take.
+    /// The operations of its methods. A test ensures that the handlers accept the same methods.
     pub(super) operations: &'static [OperationSpec],
 }
 
@@ -71,13 +71,13 @@ impl RouteSpec {
         methods.join(",")
     }
 
-    /// For people.
+    /// The summaries of its operations, for people.
     pub(super) fn answers(&self) -> String {
         let answers: Vec<String> = self.operations.iter().map(OperationSpec::answers).collect();
         answers.join("; ")
     }
 
-    /// The handlers of its methods, each behind its right.
+    /// The handlers of its methods, each with the check of its right.
     fn handler(&self, config: &ConfigWatch) -> MethodRouter<SharedState> {
         let handlers = self.operations.iter().filter_map(|operation| Some((operation.handler?, operation.right)));
         handlers.fold(MethodRouter::new(), |all, (handler, right)| all.merge(require_right(handler(), right, config)))
@@ -106,7 +106,7 @@ const ALREADY_DECIDED: RefusalSpec = refusal(
 const NO_OPERATION: RefusalSpec =
     refusal(404, "No such operation is followed, or it was forgotten.").with_example(|| CancelError::Unknown.into());
 
-/// Every route there is, but the pages of the dashboard. A line is one thing that is said of an operation.
+/// All routes except the pages of the dashboard. Each line is one property of an operation.
 #[rustfmt::skip]
 pub(super) const ROUTES: &[RouteSpec] = &[
     route("/", &[], &[
@@ -301,12 +301,12 @@ pub(super) const ROUTES: &[RouteSpec] = &[
     ]),
 ];
 
-/// `GET /`: the page of the scenarios for browsers, the table of routes for every other client.
+/// `GET /`: the page of the scenarios for browsers, the table of routes for all other clients.
 async fn root(state: State<SharedState>, query: RawQuery, asked: HeaderMap) -> Response {
     dashboard::home(state, query, &asked).unwrap_or_else(route_index)
 }
 
-/// Not async itself: the table holds [`root`], whose type would depend on itself.
+/// Not async: the table contains [`root`], whose type would then depend on itself.
 fn route_index() -> Response {
     let routes = ROUTES.iter().map(|route| (route.methods(), route.path, route.answers()));
     let mut answer = shared_json::json(&health::index(routes)).into_response();
@@ -327,19 +327,19 @@ pub(super) fn router(shared: SharedState, max_body: usize) -> Router {
         .with_state(shared)
 }
 
-/// Counters for every route there is.
+/// Counters for all routes.
 pub(super) fn request_counters() -> Requests {
     Requests::new(
         ROUTES.iter().map(|route| route.path).chain(dashboard::paths()).chain([REFUSED, PREFLIGHT, UNMATCHED]),
     )
 }
 
-/// The route that a request was counted under, from its answer.
+/// The route of an answer, for the counters.
 pub(super) fn route_of(answer: &http::response::Response<impl Sized>) -> &str {
     answer.extensions().get::<MatchedPath>().map_or(UNMATCHED, MatchedPath::as_str)
 }
 
-/// Leaves with the answer which route it came from.
+/// Stores in the answer which route it came from.
 async fn name_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut answer = next.run(request).await;
@@ -349,7 +349,7 @@ async fn name_route(request: Request, next: Next) -> Response {
     answer
 }
 
-/// 404 for a path that no route has.
+/// 404 for a path that matches no route.
 async fn unknown(uri: Uri) -> Problem {
     Problem::not_found(format!("there is no route `{}`; `GET /` lists all", excerpt(uri.path())))
 }

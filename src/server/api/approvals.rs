@@ -1,4 +1,6 @@
-//! Calls that wait for a human's yes: listed, read, decided.
+//! `/api/v1/approvals`: lists, shows and decides calls that need the approval of a human.
+//!
+//! Never runs a call itself: [`crate::calls`] does.
 
 use std::sync::Arc;
 
@@ -20,13 +22,13 @@ use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
 use crate::server::{ServerState, SharedState};
 
-/// The name of a decider that gives none.
+/// The decider of a decision whose request names none.
 const UNNAMED_DECIDER: &str = "anonymous client";
-/// Characters of a name and of a reason.
+/// Largest length of a name and of a reason, in characters.
 const BY_MAX: usize = 200;
 const REASON_MAX: usize = 2_000;
 
-/// What may be asked of all calls that need a yes.
+/// The filters of the list of approvals.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("state")
         .takes(ParamType::Word(|| ApprovalState::ALL.map(ApprovalState::as_str).to_vec()))
@@ -77,8 +79,8 @@ pub(in crate::server) struct RejectBody {
     reason: Option<String>,
 }
 
-/// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}` in the order in which they were asked for. Filters: `state` with several
-/// values, `scenario`, `chat_id`, `profile`.
+/// `GET /api/v1/approvals`: `{"approvals": [...], "waiting": n}`, in the order in which they were
+/// requested. Filters: `state` with several values, `scenario`, `chat_id`, `profile`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -98,7 +100,8 @@ pub(in crate::server) async fn list(
     shared_json::json(&ApprovalList { approvals: shown.collect::<Result<_, _>>()?, waiting, token_needed })
 }
 
-/// `GET /api/v1/approvals/{id}`: everything about one, with what it came to.
+/// `GET /api/v1/approvals/{id}`: one approval with all its members, and with the answer of its
+/// call.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
@@ -108,8 +111,9 @@ pub(in crate::server) async fn show(
     shared_json::json(&call_json::approval(&request)?)
 }
 
-/// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: runs exactly that, once. 200 with what came of it, 202 while it is under way. With
-/// `digest` only if that is what is asked for.
+/// `POST /api/v1/approvals/{id}/approve` `{by?, digest?}`: approves the call and runs it once. 200
+/// with the answer of the call, 202 while it is running. With `digest`, 409 unless that is the
+/// digest of the waiting call.
 pub(in crate::server) async fn approve(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
@@ -133,7 +137,8 @@ pub(in crate::server) async fn approve(
     Ok(answer)
 }
 
-/// `POST /api/v1/approvals/{id}/reject` `{by?, reason?}`: it is never run.
+/// `POST /api/v1/approvals/{id}/reject` `{by?, reason?}`: rejects the call, which is then never
+/// run.
 pub(in crate::server) async fn reject(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
@@ -150,7 +155,7 @@ fn find(shared: &ServerState, id: &str) -> Option<Arc<ApprovalRequest>> {
     shared.calls.approvals()?.get(id)
 }
 
-/// A text that may be left out.
+/// An optional text of at most `most` characters. An empty text counts as left out.
 fn text<'b>(body: &'b JsonBody, name: &str, most: usize) -> Result<Option<&'b str>, Problem> {
     match body.0.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -10,7 +10,7 @@ use crate::model::{ApprovalRequest, ApprovalState, JsonText, Operation, Operatio
 use crate::server::api::shared_json::Time;
 use crate::server::http::error::Problem;
 
-/// Largest size in bytes of arguments that a list shows. The page of one approval always has them.
+/// Largest size in bytes of arguments that a list shows. One approval by its id shows all.
 const LISTED: usize = 16 * 1024;
 
 /// What is told of a call that needs a yes: everything but its arguments and its answer, which may be large, and are for those who ask.

@@ -1,5 +1,5 @@
-//! What is written by hand when tools are called, as types for the description: results go on as they came. Tests hold real answers against
-//! them.
+//! Types that describe the JSON of calls, which is written by hand because results are passed on
+//! byte for byte. Tests compare real answers with their schemas.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;

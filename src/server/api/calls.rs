@@ -138,7 +138,8 @@ pub(in crate::server) fn parse_request(body: &[u8]) -> Result<Request, Problem> 
     })
 }
 
-/// An object; none when left out or `null`. Some LLM vendors hand them over as a text that holds the object.
+/// Parses the arguments: an object, which is empty if they are left out or `null`. Some LLM vendors
+/// send them as a text that holds the object.
 fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
     let unreadable = |error: serde_json::Error| Problem::bad_request(format!("`arguments` cannot be read: {error}"));
     let text = given.map_or("{}", RawValue::get);
@@ -147,7 +148,7 @@ fn arguments(given: Option<&RawValue>) -> Result<JsonText, Problem> {
         let inner = if inner.trim().is_empty() { "{}" } else { &inner };
         return object(JsonText::parse(inner).map_err(unreadable)?);
     }
-    // It was read with the body, and stands there without blanks around it.
+    // The text was validated together with the body, and has no blanks around it.
     object(JsonText::known(text))
 }
 

@@ -1,4 +1,4 @@
-//! Every open finding.
+//! `/api/v1/findings`: lists the open findings.
 
 use std::sync::Arc;
 
@@ -17,8 +17,10 @@ use crate::server::http::query::{Param, QueryParams, bad_value, many, once};
 use crate::server::{ServerState, SharedState};
 use crate::views::Coding;
 
-/// `GET /api/v1/findings`: those of sources, manifests and the store, of the merge, what the authors of scenarios got wrong, and of
-/// the plain list in each format for LLMs (what its limit left out, what it could not say). Filters: `severity`, `code` (both with several values) and `scenario`.
+/// `GET /api/v1/findings`: the findings of sources, manifests, the store and the merge, of the
+/// checks for authors of scenarios, and of the plain list in each format for LLMs (tools that a
+/// limit left out, or that the format cannot express). Filters: `severity`, `code` (both with
+/// several values) and `scenario`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -32,7 +34,7 @@ pub(in crate::server) async fn list(
     shared_json::json(&Findings { findings: findings.iter().map(shared_json::finding).collect() })
 }
 
-/// What may be asked with.
+/// The filters of the list of findings.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("severity")
         .takes(ParamType::Word(|| Severity::ALL.map(Severity::as_str).to_vec()))
@@ -49,12 +51,12 @@ pub(in crate::server) struct Findings<'a> {
     findings: Vec<shared_json::FindingJson<'a>>,
 }
 
-/// Every finding there is, in order, each once.
+/// All open findings, in order, each once.
 pub(in crate::server) async fn all_open(shared: &ServerState, snapshot: &Arc<Snapshot>) -> Vec<Finding> {
     open_findings(shared, snapshot, &FindingFilter { severities: Vec::new(), codes: Vec::new(), scenario: None }).await
 }
 
-/// What was asked for; an empty list asks for all.
+/// The parsed filters; an empty list matches all.
 #[derive(Clone)]
 struct FindingFilter {
     severities: Vec<Severity>,
@@ -73,8 +75,8 @@ impl FindingFilter {
     }
 }
 
-/// Every finding that is wanted, in order, each once. A crowd of colliding or switched off tools has very many, so what is not wanted is
-/// left out before it is made or copied.
+/// The findings that match the filters, in order, each once. Many colliding or disabled tools have
+/// very many findings, so the others are dropped before they are made or copied.
 async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_where(wanted.scenario.as_ref(), |code| wanted.matches_code(code));
     findings.extend(snapshot.findings.iter().filter(|finding| wanted.matches(finding)).cloned());
@@ -89,7 +91,7 @@ async fn open_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &
     findings
 }
 
-/// What the authors of published scenarios got wrong, judged beside the async threads.
+/// The findings of the checks for authors of published scenarios, made off the async threads.
 async fn lint_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &FindingFilter) -> Vec<Finding> {
     let all = snapshot.catalog.entries().filter(|entry| entry.is_published());
     let entries = all.filter(|entry| wanted.scenario.as_ref().is_none_or(|name| *name == entry.name));
@@ -102,7 +104,7 @@ async fn lint_findings(shared: &ServerState, snapshot: &Arc<Snapshot>, wanted: &
     shared.tasks.off_thread(judge).await
 }
 
-/// The values of a parameter, each one of `known`.
+/// The values of a parameter, each of them one of `known`.
 pub(in crate::server) fn parse_values<T: Copy>(
     query: &QueryParams,
     name: &str,

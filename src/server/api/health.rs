@@ -1,4 +1,4 @@
-//! Whether the daemon lives, whether it is ready, and what it answers to.
+//! Whether the daemon is alive, whether it is ready, and which routes it has.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -53,15 +53,18 @@ struct IndexedRoute {
     answers: String,
 }
 
-/// `GET /healthz`: 200 as long as requests are answered at all. `tasks` are those that are alive: a number that only ever grows is a leak.
+/// `GET /healthz`: 200 as long as the daemon answers requests. `tasks` is the number of live tasks:
+/// a number that only ever grows is a leak.
 pub(in crate::server) async fn live() -> Result<Response, Problem> {
     shared_json::json(&Live { status: "ok", tasks: tasks::alive() })
 }
 
-/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names what is. While the daemon takes itself to be cut off,
-/// `isolated` says since when and why: the list is served all the same, so it stays ready. `configuration` tells of a daemon that follows
-/// its file since when what is in force is so, what the last reload changed, which keys wait for a restart, and what is wrong with
-/// what is written now, if that cannot be used: the one before is in force then, so it stays ready too.
+/// `GET /readyz`: 200 when nothing is awaited any more, else 503; `awaited` names it. While the
+/// daemon assumes that it is cut off, `isolated` says since when and why; it stays ready, because
+/// the list is still served. If the daemon follows its configuration file, `configuration` says
+/// since when the active configuration is used, what the last reload changed, which keys wait for a
+/// restart, and what is wrong with the file if it cannot be used. The daemon stays ready then, too,
+/// with the configuration before it.
 pub(in crate::server) async fn ready(State(shared): State<SharedState>) -> Result<Response, Problem> {
     let awaited = shared.readiness.awaited();
     let (status, text) =
@@ -76,7 +79,7 @@ pub(in crate::server) async fn ready(State(shared): State<SharedState>) -> Resul
     Ok((status, shared_json::json(&answer)?).into_response())
 }
 
-/// `GET /`: what can be asked, from the table of routes itself: methods, path, and what it answers.
+/// `GET /`: the table of routes: methods, path and answer of each.
 pub(in crate::server) fn index(routes: impl Iterator<Item = (String, &'static str, String)>) -> Index {
     let shown = routes.map(|(methods, path, answers)| IndexedRoute { methods, path, answers });
     Index { name: "callsheet", version: env!("CARGO_PKG_VERSION"), routes: shown.collect() }

@@ -1,4 +1,4 @@
-//! From what an asker wrote to one tool, or to a refusal that says what to write instead.
+//! Finds the tool that a client named, or makes a refusal that suggests names.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use crate::catalog::{Catalog, NameLookup, ViewQuery, Visibility, find_in_scope, 
 use crate::model::{NameRef, ViewTool};
 use crate::server::http::error::{Problem, excerpt};
 
-/// How many near names a refusal offers.
+/// Largest number of similar names in a refusal.
 const CANDIDATES: usize = 5;
-/// How many names are compared at most: a few milliseconds' work, since anybody can ask for what is not there as often as they like.
+/// Largest number of names that are compared. That takes a few milliseconds; any client can request
+/// unknown names as often as it likes.
 const COMPARED: usize = 10_000;
 
-/// The tool that `name` stands for in the scope of `query`, in the list or not. 404 offers near names, 409 those it could mean.
+/// Finds the tool `name` in the scope of `query`, even if the list leaves it out. 404 suggests
+/// similar names, 409 has the names of all tools that it could mean.
 pub(in crate::server) fn resolve_tool(
     catalog: &Catalog,
     query: &ViewQuery,
@@ -31,8 +33,8 @@ pub(in crate::server) fn resolve_tool(
     }
 }
 
-/// Refuses an asker whose profile nobody configured where others are, with the names of those: a slip must not look like a profile that may
-/// see little, or everything.
+/// Refuses a profile that is not configured if other profiles are, and names those. A typing error
+/// must not look like a profile that may see few tools, or all.
 pub(in crate::server) fn check_profile(catalog: &Catalog, query: &ViewQuery) -> Result<(), Problem> {
     catalog.unknown_profile(query).map_or(Ok(()), |unknown| {
         let told = Problem::new(StatusCode::FORBIDDEN, unknown.to_string()).with_member("code", "unknown_profile");
@@ -40,12 +42,12 @@ pub(in crate::server) fn check_profile(catalog: &Catalog, query: &ViewQuery) -> 
     })
 }
 
-/// Whether a tool of this name exists in the scope, whatever its standing.
+/// Whether a tool of this name exists in the scope, even if it is not listed.
 pub(in crate::server) fn exists(catalog: &Catalog, query: &ViewQuery, name: &str) -> bool {
     matches!(find_in_scope(catalog, query, &NameRef::parse(name)), NameLookup::One(_))
 }
 
-/// Refuses a tool whose scenario is not published, or that the asker's profile may not see, with the reason.
+/// Refuses a tool that is not published or that the client's profile may not see, with the reason.
 pub(in crate::server) fn check_visible(catalog: &Catalog, query: &ViewQuery, tool: &ViewTool) -> Result<(), Problem> {
     if let Some(step) = out_of_bounds(catalog, query, tool) {
         return Err(Problem::not_found(format!("`{}` is not for this profile: {}", tool.id, step.outcome)));
@@ -60,7 +62,7 @@ pub(in crate::server) fn check_visible(catalog: &Catalog, query: &ViewQuery, too
     }
 }
 
-/// 404 for a name that no tool has, with near names.
+/// 404 for a name that no tool has, with similar names.
 pub(in crate::server) fn unknown_tool(catalog: &Catalog, name: &str) -> Problem {
     let candidates = match NameRef::parse(name) {
         NameRef::Id(id) if catalog.entry(&id.scenario).is_some() => {
@@ -88,7 +90,8 @@ fn all(catalog: &Catalog) -> impl Iterator<Item = &Arc<ViewTool>> {
     catalog.entries().filter(|entry| entry.is_published()).flat_map(|entry| entry.tools.iter())
 }
 
-/// What is shown of the names that are nearest to `wanted`, nearest first. Of many names only the first are compared.
+/// The names that are nearest to `wanted`, nearest first. Of many names only the first are
+/// compared.
 pub(in crate::server) fn nearest<'a>(
     wanted: &str,
     names: impl Iterator<Item = (&'a str, impl Display)>,
@@ -102,7 +105,8 @@ pub(in crate::server) fn nearest<'a>(
     near.into_iter().take(CANDIDATES).map(|(_, text)| text).collect()
 }
 
-/// How far apart two names are; nothing when too far to be meant. A name within the other is as good as one typing error.
+/// The distance between two names; `None` if they are too different. A name that contains the other
+/// one counts as one typing error.
 fn distance(a: &str, b: &str) -> Option<usize> {
     const LONGEST: usize = 100;
     if a.len() > LONGEST || b.len() > LONGEST {
@@ -114,7 +118,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     if a.len() >= 3 && b.contains(a) || b.len() >= 3 && a.contains(b) {
         return Some(1);
     }
-    // Two letters swapped are two edits; a short name with two edits is another name.
+    // Two swapped letters are two edits; a short name with two edits is another name.
     let limit = if a.len() < 4 { 1 } else { (a.len() / 4).clamp(2, 3) };
     if a.len().abs_diff(b.len()) > limit {
         return None;

@@ -1,7 +1,7 @@
-//! `GET /metrics`: what was counted, and what the latest snapshot shows, for Prometheus.
+//! `GET /metrics`: counters and the state of the latest snapshot, for Prometheus.
 //!
-//! The counts come from those who count; everything else is derived from one snapshot when somebody asks, so that nobody keeps gauges up
-//! to date that nobody reads.
+//! The counters belong to the parts of the daemon that count. All gauges are derived from one
+//! snapshot at each scrape, so nothing has to be kept up to date between scrapes.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,10 +16,11 @@ use crate::model::{Finding, FindingCode, Health, ScenarioState, Severity, ToolId
 use crate::server::http::error::Problem;
 use crate::server::{ServerState, SharedState};
 
-/// Tools that are told apart at most.
+/// Largest number of tools that get series of their own.
 const TOOLS: usize = 200;
 
-/// `GET /metrics`: `OpenMetrics`, or the older format of Prometheus for who would rather have `text/plain`.
+/// `GET /metrics` in the format `OpenMetrics`, or in the older text format of Prometheus for
+/// clients that prefer `text/plain`.
 pub(in crate::server) async fn scrape(
     State(shared): State<SharedState>,
     headers: HeaderMap,
@@ -27,14 +28,14 @@ pub(in crate::server) async fn scrape(
     let style = style(&headers);
     let tasks = shared.tasks.clone();
     let bodies = shared.views.kept().await;
-    // Reads `/proc`, and looks at each scenario.
+    // Off the main threads, because it reads `/proc` and visits each scenario.
     let text = tasks.off_thread(move || metrics::write(families(&shared, bodies), style)).await;
     let text = text.map_err(|error| Problem::internal(&error))?;
     let headers = [(CONTENT_TYPE, style.media_type()), (CACHE_CONTROL, "no-store"), (VARY, "accept")];
     Ok((headers, text).into_response())
 }
 
-/// Every metric there is. `bodies` are those that are kept prepared, and their bytes.
+/// All metrics. `bodies` is the number of prepared bodies in memory, `bytes` their size.
 fn families(shared: &ServerState, (bodies, bytes): (u64, u64)) -> Vec<Family> {
     let snapshot = shared.reader.snapshot();
     let counts = shared.engine.counts();
@@ -65,8 +66,10 @@ fn build() -> Family {
     )
 }
 
-/// By state, and one by one. Those that wait for approval or were blocked are only counted: what announces itself on the network chooses
-/// its name, and would choose names of series. Those that were removed are only counted too, so that they raise no alarm.
+/// The number of scenarios by state, and series for each scenario. Scenarios that wait for approval
+/// or are blocked are only counted: a program on the network chooses the name it announces, and so
+/// would choose the names of series. Removed scenarios are only counted too, so that they raise no
+/// alarm.
 fn scenarios(snapshot: &Snapshot) -> [Family; 5] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let mut states = gauge("callsheet_scenarios", "Scenarios that are known, by state.");
@@ -136,7 +139,8 @@ fn catalog(snapshot: &Snapshot) -> [Family; 4] {
     ]
 }
 
-/// The tools of the list that are called most. A name that is in no list, because its scenario is gone or not let in, is not told.
+/// The published tools that are called most. Tools that are not published, because their scenario
+/// is removed or not trusted, are left out.
 fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
     let counter = |name, help| Family::new(MetricKind::Counter, name, help);
     let mut counts = counter("callsheet_tool_calls", "Calls of the tools that are called most.");
@@ -160,7 +164,7 @@ fn tools(calls: &Calls, snapshot: &Snapshot) -> [Family; 3] {
     [counts, failures, times]
 }
 
-/// How many tools are not in the plain list, by why.
+/// The number of tools that are not in the plain list, by reason.
 #[derive(Debug, Default)]
 struct Withheld {
     disabled: usize,
@@ -171,7 +175,7 @@ struct Withheld {
 }
 
 impl Withheld {
-    /// Takes a scenario's tools in, and answers how many of them are in the list.
+    /// Adds the tools of a scenario. Returns how many of them are in the list.
     fn count_entry(&mut self, entry: &CatalogEntry) -> usize {
         let all = entry.tools.len();
         match entry.visibility {
@@ -191,7 +195,7 @@ impl Withheld {
     }
 }
 
-/// How the daemon itself fares.
+/// The state of the daemon itself.
 fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
     let gauge = |name, help| Family::new(MetricKind::Gauge, name, help);
     let ready = gauge("callsheet_ready", "Whether every scenario that is configured was asked since the start.");
@@ -216,7 +220,8 @@ fn daemon(shared: &ServerState, snapshot: &Snapshot) -> [Family; 4] {
     ]
 }
 
-/// Of one scenario it only means that too many waited to be stored; the next good answer mends that.
+/// Whether the finding says that the state store cannot be written. For a single scenario this code
+/// only means that too many writes were waiting; the next good answer of the scenario fixes that.
 fn is_of_the_store(finding: &Finding) -> bool {
     finding.code == FindingCode::StateFailed && finding.scenario.is_none()
 }
@@ -234,13 +239,14 @@ fn seconds(at: Timestamp) -> f64 {
     at.as_duration().as_secs_f64()
 }
 
-/// `OpenMetrics`, unless `text/plain` is liked better (RFC 9110 section 12.5.1).
+/// `OpenMetrics`, unless the client prefers `text/plain` (RFC 9110 section 12.5.1).
 fn style(headers: &HeaderMap) -> Style {
     let (open, plain) = (weight(headers, "application", "openmetrics-text"), weight(headers, "text", "plain"));
     if plain > open { Style::Plain } else { Style::OpenMetrics }
 }
 
-/// How much a media type is liked, in thousandths, by the most specific range that covers it. 1000 when nothing is said at all.
+/// The weight of a media type in thousandths, from the most specific range that covers it; 0 if
+/// none does. 1000 without an `Accept` header.
 fn weight(headers: &HeaderMap, kind: &str, subtype: &str) -> u16 {
     if !headers.contains_key(ACCEPT) {
         return 1_000;
@@ -256,7 +262,7 @@ fn weight(headers: &HeaderMap, kind: &str, subtype: &str) -> u16 {
             _ => return None,
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        // What cannot be read counts as not said.
+        // A weight that cannot be parsed counts as left out.
         let weight = weight.and_then(crate::server::http::content_coding::parse_qvalue).unwrap_or(1_000);
         Some((exact, weight))
     });

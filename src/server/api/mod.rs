@@ -1,4 +1,5 @@
-//! The resources of `/api/v1` and of the daemon itself: one file each with its handlers and what they answer. Decides about no tool.
+//! The resources of `/api/v1` and of the daemon itself: one file each with its handlers and its
+//! answers. Makes no decisions about tools.
 
 pub(super) mod approvals;
 pub(super) mod call_json;

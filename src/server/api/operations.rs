@@ -1,4 +1,5 @@
-//! Long-running operations: listed, read, called off.
+//! `/api/v1/operations`: lists, shows and cancels long-running operations. Never polls an
+//! operation.
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
@@ -16,7 +17,7 @@ use crate::server::http::error::Problem;
 use crate::server::http::params::{Param, ParamType, grammar};
 use crate::server::http::query::{NoQuery, QueryParams, many, once};
 
-/// What may be asked of all operations.
+/// The filters of the list of operations.
 pub(in crate::server) const FILTERS: &[Param] = &[
     many("state")
         .takes(ParamType::Word(|| OperationState::ALL.map(OperationState::as_str).to_vec()))
@@ -36,8 +37,8 @@ pub(in crate::server) struct Operations<'a> {
     operations: Vec<call_json::OperationEvent<'a>>,
 }
 
-/// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started, without their results. Filters: `state` with
-/// several values, `scenario`, `chat_id`, `profile`.
+/// `GET /api/v1/operations`: `{"operations": [...]}` in the order in which they were started,
+/// without their results. Filters: `state` with several values, `scenario`, `chat_id`, `profile`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -55,7 +56,7 @@ pub(in crate::server) async fn list(
     shared_json::json(&Operations { operations: shown.collect() })
 }
 
-/// `GET /api/v1/operations/{id}`: everything about one, with its result.
+/// `GET /api/v1/operations/{id}`: one operation with all its members and its result.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
     Path(id): Path<String>,
@@ -66,7 +67,8 @@ pub(in crate::server) async fn show(
     shared_json::json(&call_json::operation(&operation)?)
 }
 
-/// `DELETE /api/v1/operations/{id}`: calls it off. 200 when that is done, 202 while the scenario has not said so.
+/// `DELETE /api/v1/operations/{id}`: cancels it. 200 once it is cancelled, 202 while the scenario
+/// has not confirmed it.
 pub(in crate::server) async fn cancel(
     State(shared): State<SharedState>,
     Path(id): Path<String>,

@@ -1,4 +1,5 @@
-//! Preferences by scope and target. Each setting is three-valued: absent leaves it, `null` makes it inherit, a value sets it.
+//! Preferences by scope and target. Each setting has three values in a change: absent keeps it,
+//! `null` makes it inherit, any other value sets it.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -27,9 +28,9 @@ const TARGET: Param = once("target").takes(ParamType::Matching(grammar::TARGET))
     "What it speaks of: `scenario:NAME`, `category:ID`, `tag:TAG` or `tool:SCENARIO/TOOL`.",
     "tool:files/read_text",
 );
-/// What may be asked of all preferences.
+/// The filters of the list of preferences.
 pub(in crate::server) const FILTERS: &[Param] = &[SCOPE, TARGET];
-/// What a reset is asked with.
+/// The parameters of a reset.
 pub(in crate::server) const RESET: &[Param] = &[
     SCOPE.required(),
     TARGET.required(),
@@ -85,8 +86,9 @@ pub(in crate::server) struct ChangedPreference {
 pub(in crate::server) type ScopedPatch = (Scope, PreferenceTarget, SettingsPatch);
 
 impl ServerState {
-    /// Changes preferences, all of them or none. Every request that changes one comes through here:
-    /// a caller who may not loosen is refused. The settings after it, in the order of the changes.
+    /// Changes preferences, all of them or none. Every request that changes one uses this function:
+    /// it refuses a caller who may not loosen preferences. Returns the settings after the change,
+    /// in the order of the changes.
     pub(in crate::server) async fn set_preferences(
         &self,
         access: Access,
@@ -96,7 +98,7 @@ impl ServerState {
         Ok(self.engine.prefer_all(changes).await?)
     }
 
-    /// The same for one change.
+    /// Like [`Self::set_preferences`], for one change.
     pub(in crate::server) async fn set_preference(
         &self,
         access: Access,
@@ -109,7 +111,8 @@ impl ServerState {
     }
 }
 
-/// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters: `scope`, `target`.
+/// `GET /api/v1/preferences`: `{"preferences": [...]}`, ordered by scope and target. Filters:
+/// `scope`, `target`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -126,8 +129,8 @@ pub(in crate::server) async fn list(
     shared_json::json(&Preferences { preferences: shown.collect() })
 }
 
-/// `PUT /api/v1/preferences`: changes the settings that the body speaks of; answers `{"preference": {...}}` when that is durable and
-/// published. The tool or scenario need not exist now.
+/// `PUT /api/v1/preferences`: changes the settings that are in the body. Answers `{"preference":
+/// {...}}` when the change is durable and published. The tool or scenario need not exist now.
 pub(in crate::server) async fn change(
     State(shared): State<SharedState>,
     access: Access,
@@ -139,7 +142,8 @@ pub(in crate::server) async fn change(
     shared_json::json(&ChangedPreference { preference: shared_json::preference(&scope, &target, &settings) })
 }
 
-/// `DELETE /api/v1/preferences?scope=&target=`: every setting inherits again, or with `setting=` only those named.
+/// `DELETE /api/v1/preferences?scope=&target=`: makes every setting inherit again, or with
+/// `setting=` only the named ones.
 pub(in crate::server) async fn reset(
     State(shared): State<SharedState>,
     access: Access,
@@ -173,7 +177,7 @@ fn parse_reset(raw: Option<&str>) -> Result<(Scope, PreferenceTarget, SettingsPa
     Ok((scope, target, patch))
 }
 
-/// What the body of a change asks for.
+/// The change that the body describes.
 pub(in crate::server) fn parse_change(body: &JsonBody) -> Result<(Scope, PreferenceTarget, SettingsPatch), Problem> {
     body.refuse_unknown(&MEMBERS)?;
     let scope: Scope = body.text("scope")?.parse()?;
@@ -192,7 +196,7 @@ pub(in crate::server) fn parse_change(body: &JsonBody) -> Result<(Scope, Prefere
     Ok((scope, target, patch))
 }
 
-/// A whole number of 32 bits. For JSON Schema `7.0` is one, too.
+/// A whole number of 32 bits. For JSON Schema `7.0` is a whole number, too.
 fn parse_i32(value: &Value) -> Option<i32> {
     if let Some(number) = value.as_i64() {
         return i32::try_from(number).ok();
@@ -203,7 +207,7 @@ fn parse_i32(value: &Value) -> Option<i32> {
     fits.then_some(number as i32)
 }
 
-/// A three-valued setting of the body, as [`SettingsPatch`] has it.
+/// A setting in the body with its three values, as in [`SettingsPatch`].
 #[expect(clippy::option_option, reason = "absent, null and a value are three things here, as in the patch")]
 fn setting<T>(
     body: &JsonBody,
@@ -237,7 +241,7 @@ fn alias(body: &JsonBody, target: &PreferenceTarget) -> Result<Option<Option<Pub
     }
 }
 
-/// The approval as the original agent-inbox writes it: empty inherits.
+/// The approval in the notation of the original agent-inbox: an empty text inherits.
 pub(in crate::server) fn approval_override(text: &str) -> Result<Option<ApprovalPolicy>, InvalidPreference> {
     if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
 }

@@ -1,4 +1,5 @@
-//! The health of scenarios, and what operators do about them.
+//! `/api/v1/scenarios`: shows the health of scenarios, and takes the decisions of operators about
+//! them. Never judges health itself; the engine does.
 
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ use crate::server::http::query::{NoQuery, Param, QueryParams, many, once};
 use crate::server::{ServerState, SharedState};
 use crate::state::Decision;
 
-/// What may be asked of all scenarios.
+/// The filter of the list of scenarios.
 pub(in crate::server) const STATES: &[Param] = &[many("state")
     .takes(ParamType::Word(|| ScenarioState::ALL.map(ScenarioState::as_str).to_vec()))
     .about("Only scenarios in these states.", "live")];
-/// What trust may be given with.
+/// The parameter of a decision to trust.
 pub(in crate::server) const ORIGIN: &[Param] = &[once("origin").about(
     "Only if it is there: what was looked at may have made room for something else meanwhile.",
     "http://127.0.0.1:9001",
@@ -63,9 +64,10 @@ pub(in crate::server) struct ExaminedScenario<'a> {
     findings: Vec<shared_json::FindingJson<'a>>,
 }
 
-/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`, with several values. While the daemon
-/// takes itself to be cut off, `isolated` says since when, until when at most, and why. While the configuration in force is not what is
-/// written, `configuration` says so, as in `/readyz`.
+/// `GET /api/v1/scenarios`: `{"scenarios": [health]}`, in order of their names. Filter: `state`,
+/// with several values. While the daemon assumes that it is cut off, `isolated` says since when,
+/// until when at most, and why. While the active configuration differs from the written one,
+/// `configuration` says so, as in `/readyz`.
 pub(in crate::server) async fn list(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -86,7 +88,7 @@ pub(in crate::server) async fn list(
     })
 }
 
-/// `GET /api/v1/scenarios/{name}`: its health, with its `findings`. 404 offers near names.
+/// `GET /api/v1/scenarios/{name}`: its health with its `findings`. 404 suggests similar names.
 pub(in crate::server) async fn show(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -102,7 +104,8 @@ pub(in crate::server) async fn show(
     })
 }
 
-/// `POST /api/v1/scenarios/{name}/refresh`: asks it now and answers its health after that, whatever came of it.
+/// `POST /api/v1/scenarios/{name}/refresh`: polls the scenario now and answers its health after the
+/// poll, even if the poll failed.
 pub(in crate::server) async fn refresh(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -116,8 +119,9 @@ pub(in crate::server) async fn refresh(
     }
 }
 
-/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not vouch for it. Lifts a block. With
-/// `origin` only if that is where it is (409): what was looked at may have made room for something else meanwhile.
+/// `POST /api/v1/scenarios/{name}/trust`: its address may be used although its source does not
+/// vouch for it. Lifts a block. With `origin`, 409 unless the scenario is there: another one may
+/// have taken its place since the operator looked.
 pub(in crate::server) async fn trust(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -135,7 +139,7 @@ pub(in crate::server) async fn trust(
     decide(&shared, &name, Some(Decision::Trusted)).await
 }
 
-/// `POST /api/v1/scenarios/{name}/block`: it is neither asked nor published.
+/// `POST /api/v1/scenarios/{name}/block`: the scenario is neither polled nor published.
 pub(in crate::server) async fn block(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -144,7 +148,8 @@ pub(in crate::server) async fn block(
     decide(&shared, &name, Some(Decision::Blocked)).await
 }
 
-/// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked, since that would lift the block.
+/// `DELETE /api/v1/scenarios/{name}/trust`: takes an operator's trust back. 409 when it is blocked,
+/// since that would lift the block.
 pub(in crate::server) async fn untrust(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -157,7 +162,8 @@ pub(in crate::server) async fn untrust(
     decide(&shared, &name, None).await
 }
 
-/// `DELETE /api/v1/scenarios/{name}/block`: takes a block back. Changes nothing when it is not blocked, not even its trust.
+/// `DELETE /api/v1/scenarios/{name}/block`: lifts a block. Changes nothing if the scenario is not
+/// blocked, not even its trust.
 pub(in crate::server) async fn unblock(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -201,7 +207,8 @@ impl<'a> ForgottenJson<'a> {
     }
 }
 
-/// `POST /api/v1/scenarios/{name}/forget`: ends what is known of a scenario that is removed or down. 409 for any other.
+/// `POST /api/v1/scenarios/{name}/forget`: deletes a scenario that is removed or down. 409 in any
+/// other state.
 pub(in crate::server) async fn forget(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -211,7 +218,7 @@ pub(in crate::server) async fn forget(
     shared_json::json(&ForgottenJson::new(&shared.engine.forget(name).await?))
 }
 
-/// Whether the scenario is known is the engine's to judge: an operator may decide before it appears.
+/// The engine checks whether the scenario is known: an operator may decide before it appears.
 async fn decide(shared: &ServerState, name: &str, decision: Option<Decision>) -> Result<Response, Problem> {
     let health = shared.engine.decide(name.parse()?, decision).await?;
     shared_json::json(&shared_json::health(&health, shared.clock.wall()))
@@ -221,7 +228,7 @@ fn current_health(shared: &ServerState, name: &str) -> Result<Response, Problem>
     shared_json::json(&shared_json::health(find(&shared.reader.snapshot(), name)?, shared.clock.wall()))
 }
 
-/// The health of a scenario; 404 offers near names.
+/// The health of a scenario; 404 suggests similar names.
 pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Arc<Health>, Problem> {
     let parsed: ScenarioName = name.parse()?;
     snapshot.health.get(&parsed).ok_or_else(|| {
@@ -234,7 +241,8 @@ pub(in crate::server) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<
     })
 }
 
-/// What sources, manifests, the store and the merge found about one scenario, in order, each once.
+/// The findings of sources, manifests, the store and the merge about one scenario, in order, each
+/// once.
 pub(in crate::server) fn findings_of(snapshot: &Snapshot, name: &ScenarioName) -> Vec<Finding> {
     let mut findings = snapshot.catalog.findings_of(name);
     findings.extend(snapshot.findings.iter().filter(|finding| finding.scenario.as_ref() == Some(name)).cloned());

@@ -1,4 +1,4 @@
-//! `GET /api/v1/tools/search`: the tools that fit a text best, and why.
+//! `GET /api/v1/tools/search`: the tools that match a text best, and the reasons.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,14 @@ use crate::server::http::params;
 use crate::server::http::params::ParamType;
 use crate::server::http::query::{Param, QueryParams, bad_value, many, once, question};
 
-/// Answers when `limit` is not given.
+/// The number of results if `limit` is left out.
 const DEFAULT_LIMIT: usize = 20;
-/// Answers at most.
+/// Largest number of results.
 const MAX_LIMIT: u32 = 1_000;
-/// Tools in `recent` at most.
+/// Largest number of tools in `recent`.
 const MOST_RECENT: usize = 100;
 
-/// What may be asked with.
+/// The parameters of a search.
 pub(in crate::server) const PARAMS: &[Param] = &[
     once("q").about(
         "What the tool is to do, or in `mode=palette` what was typed; only there it may be empty. What follows the first 4,000 characters \
@@ -52,14 +52,14 @@ pub(in crate::server) const PARAMS: &[Param] = &[
     params::INCLUDE_DISABLED,
 ];
 
-/// What is asked for.
+/// The parsed query.
 #[derive(Clone)]
 struct SearchRequest {
     text: String,
     palette: bool,
     limit: usize,
     recent: Vec<ToolId>,
-    /// The shape of each tool; without one only what a person wants to read.
+    /// The format of each tool; `None` gives only what people want to read.
     format: Option<&'static dyn Format>,
     view: ViewQuery,
 }
@@ -117,7 +117,7 @@ pub(in crate::server) async fn search(
     let asked = SearchRequest::parse(uri.query())?;
     let snapshot = shared.reader.snapshot();
     lookup::check_profile(&snapshot.catalog, &asked.view)?;
-    // An index that nobody needed yet is made now, which may take longer than an async thread may be held up.
+    // If there is no index yet, it is built now, which may take too long for an async thread.
     let answer = shared.tasks.off_thread(move || asked.answer(&snapshot)).await?;
     let etag = format!("\"{:032x}\"", xxh3_128(answer.as_bytes()));
     if conditional::is_known(&headers, &etag) {
@@ -163,7 +163,7 @@ impl SearchRequest {
         Ok(Self { text: text.to_owned(), palette, limit: limit(&query)?, recent, format, view })
     }
 
-    /// The body, as JSON.
+    /// The JSON text of the answer.
     fn answer(&self, snapshot: &Snapshot) -> Result<String, Problem> {
         let view = View::select(&snapshot.catalog, &self.view);
         let hits = if self.palette {
@@ -195,7 +195,7 @@ impl SearchRequest {
             description: &tool.tool.description,
             enabled: tool.effective.enabled,
             requires_approval: tool.effective.requires_approval,
-            // Four digits: more would only show how it was added up.
+            // Four decimals: more would only show details of the computation.
             score: (f64::from(hit.score) * 1e4).round() / 1e4,
             fields: hit.fields.iter().map(Field::as_str).collect(),
             tier: hit.tier.map(crate::catalog::Tier::as_str),
@@ -204,7 +204,7 @@ impl SearchRequest {
     }
 }
 
-/// 1 to [`MAX_LIMIT`].
+/// A number from 1 to [`MAX_LIMIT`].
 fn limit(query: &QueryParams) -> Result<usize, Problem> {
     let Some(text) = query.optional("limit") else { return Ok(DEFAULT_LIMIT) };
     let limit = text.parse::<u32>().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
@@ -212,7 +212,7 @@ fn limit(query: &QueryParams) -> Result<usize, Problem> {
     limit.ok_or_else(|| bad_value("limit", text, &format!("a whole number from 1 to {MAX_LIMIT}")))
 }
 
-/// The tools used before, the latest first.
+/// The tools that were used last, the latest first.
 fn recent(query: &QueryParams, palette: bool) -> Result<Vec<ToolId>, Problem> {
     let given = query.list("recent")?;
     if !given.is_empty() && !palette {

@@ -1,4 +1,4 @@
-//! The published list, single tools, and why a tool is or is not in the list.
+//! The published list, single tools, and the explanation why a tool is or is not in the list.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,28 +25,30 @@ use crate::server::http::response_cache::CachedResponse;
 use crate::server::{ServerState, SharedState};
 use crate::views::{Coding, Prepared};
 
-/// The catalog's revision, as the asker's scope sees it.
+/// The catalog's revision, as the client's scope sees it.
 const REVISION: HeaderName = HeaderName::from_static("callsheet-revision");
-/// How many tools the list has.
+/// The number of tools in the list.
 const TOOLS: HeaderName = HeaderName::from_static("callsheet-tools");
-/// How many tools a limit or the format left out; absent when none.
+/// The number of tools that a limit or the format left out; absent if 0.
 const LEFT_OUT: HeaderName = HeaderName::from_static("callsheet-left-out");
-/// How many of the tools in the list are deferred; absent when none.
+/// The number of deferred tools in the list; absent if 0.
 const DEFERRED: HeaderName = HeaderName::from_static("callsheet-deferred");
-/// Estimated tokens of those that are not.
+/// Estimated tokens of the tools that are not deferred.
 const TOKENS: HeaderName = HeaderName::from_static("callsheet-tokens");
-/// What a conversation hands back as `sticky`. Only in answers to who asked for a choice of tools.
+/// The value that a conversation sends back as `sticky`. Only sent to clients that requested a
+/// selection of tools.
 const SELECTION: HeaderName = HeaderName::from_static("callsheet-selection");
-/// What to know of the choice, by short names with commas between; absent when there is nothing.
+/// Notes about the selection, as short names with commas between; absent if there are none.
 const NOTES: HeaderName = HeaderName::from_static("callsheet-notes");
-/// May be kept by the client, and is asked for again each time: a 304 is cheap, an old list is not.
+/// The client may store the answer, but has to revalidate it each time: a 304 costs little, and an
+/// outdated list does harm.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// What one tool may be asked with.
+/// The parameters of one tool.
 pub(in crate::server) const ONE: &[Param] = &[params::FORMAT, params::PROFILE, params::CHAT];
-/// What an explanation may be asked with.
+/// The parameters of an explanation.
 pub(in crate::server) const EXPLAIN: &[Param] = &[params::PROFILE, params::CHAT];
-/// The headers of a list beside those that every answer has, with what they say.
+/// The names and descriptions of the list's headers, beside those that every answer has.
 pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
     ("callsheet-revision", "Identity of the content, as the asker's scope sees it."),
     ("callsheet-tools", "How many tools the list has."),
@@ -61,7 +63,7 @@ pub(in crate::server) const HEADERS: &[(&str, &str)] = &[
 ];
 /// The headers of one tool.
 pub(in crate::server) const ONE_HEADERS: &[(&str, &str)] = &[HEADERS[0]];
-/// Below this path live the tools.
+/// The beginning of the path of every tool.
 const TOOLS_PREFIX: &str = "/api/v1/tools/";
 
 /// Every decision about a tool, with its source.
@@ -97,9 +99,11 @@ struct ExplainedStep<'a> {
 
 type ToolHttpResponse = http::Response<Full<Bytes>>;
 
-/// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`, `Callsheet-Revision`, `Callsheet-Tools`
-/// `Callsheet-Tokens` and, when a limit or the format left tools out, `Callsheet-Left-Out`. Filters that match nothing give an empty
-/// list. With `report=true` the body is `{"tools": ..., "report": ...}`; see [`crate::views::ViewCache::prepare_report`].
+/// `GET /api/v1/tools`: the list. Parameters: see [`ListQuery`]. 200 or 304, with `ETag`,
+/// `Callsheet-Revision`, `Callsheet-Tools`, `Callsheet-Tokens` and, if a limit or the format left
+/// tools out, `Callsheet-Left-Out`. Filters that match no tool give an empty list. With
+/// `report=true` the body is `{"tools": ..., "report": ...}`; see
+/// [`crate::views::ViewCache::prepare_report`].
 pub(in crate::server) async fn list(
     shared: &ServerState,
     query: Option<&str>,
@@ -118,7 +122,7 @@ pub(in crate::server) async fn list(
     ready.answer(headers)
 }
 
-/// The same answer from those that are kept, if it was given before and no snapshot has been published since.
+/// The same answer from the cache, if it is there and no snapshot has been published since.
 pub(in crate::server) fn list_again(
     shared: &ServerState,
     query: Option<&str>,
@@ -130,7 +134,7 @@ pub(in crate::server) fn list_again(
     Some(answer)
 }
 
-/// The list of a snapshot, ready to be sent.
+/// The list of a snapshot as a whole answer.
 async fn prepare_list(
     shared: &ServerState,
     snapshot: &Arc<Snapshot>,
@@ -158,7 +162,7 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
     }
     let notes = (!prepared.notes.is_empty()).then(|| prepared.notes.join(", "));
     for (name, text) in [(SELECTION, prepared.selection.as_deref()), (NOTES, notes.as_deref())] {
-        // Hexadecimal digits and short names always are header values.
+        // Hexadecimal digits and short names are always valid header values.
         if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
             known.insert(name, value);
         }
@@ -176,18 +180,19 @@ fn prepare_response(prepared: &Prepared, revision: Revision) -> CachedResponse {
     }
 }
 
-/// What identifies the content for the asker's scope. The plain list, asked for most, has it ready.
+/// The revision of the content in the client's scope. That of the plain list, the most frequent
+/// one, is computed already.
 fn revision(snapshot: &Snapshot, query: &ViewQuery) -> Revision {
     let scoped = query.profile.is_some() || query.chat.is_some();
     if scoped { snapshot.catalog.revision_for(query) } else { snapshot.catalog.revision() }
 }
 
-/// What a 200 and a 304 have in common.
+/// The headers that a 200 and a 304 share.
 fn caching_headers(etag: &HeaderValue, revision: Revision) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ETAG, etag.clone());
     headers.insert(CACHE_CONTROL, REVALIDATE);
-    // Hexadecimal digits are always a header value.
+    // Hexadecimal digits are always a valid header value.
     if let Ok(revision) = HeaderValue::try_from(revision.to_string()) {
         headers.insert(REVISION, revision);
     }
@@ -214,12 +219,12 @@ fn tool_answer(
     Ok(CachedResponse { body, etag, ok_headers: found, not_modified_headers: known }.answer(headers))
 }
 
-/// The same scope, with tools that lists leave out.
+/// The same scope, including disabled tools.
 fn including_disabled(scope: ViewQuery) -> ViewQuery {
     ViewQuery { include_disabled: true, include_internal: true, ..scope }
 }
 
-/// The tool in a format. What a format for LLMs never lists is not given out one by one either.
+/// The tool in a format. A tool that a format for LLMs never lists is refused here, too.
 fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     let refused = |why: &str| {
         let detail = format!("`{}` is not offered as `format={}`: {why}", tool.id, format.id());
@@ -238,19 +243,20 @@ fn encoded(tool: &ViewTool, format: &dyn Format) -> Result<Vec<u8>, Problem> {
     })
 }
 
-/// [`list`] as the router's handler, from which the description of the API takes the route.
+/// [`list`] as a handler of the router. The description of the API takes the route from it.
 pub(in crate::server) async fn list_route(State(shared): State<SharedState>, uri: Uri, headers: HeaderMap) -> Response {
     list(&shared, uri.query(), &headers).await.map(axum::body::Body::new)
 }
 
 /// `GET /api/v1/tools/{name}` and `GET /api/v1/tools/{name}/explain`.
 ///
-/// One tool is named by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by an original name that only one
-/// has. Parameters: `format`, `profile`, `chat_id`. A disabled tool is shown as such; one that is not published now is 404 with the
-/// reason, a name that could mean several is 409 with `candidates`.
+/// A tool is found by its published name, by `scenario/tool` (the slash plain or as `%2F`), or by
+/// an original name that only one tool has. Parameters: `format`, `profile`, `chat_id`. A disabled
+/// tool is shown as disabled. A tool that is not published now is 404 with the reason; a name that
+/// could mean several tools is 409 with `candidates`.
 ///
-/// `a/explain` explains the tool `a`; when no tool is called `a`, it is the tool `explain` of scenario `a`, which is always reached as
-/// `a%2Fexplain`.
+/// `a/explain` explains the tool `a`. If there is no tool `a`, it is the tool `explain` of the
+/// scenario `a`, which can always be reached as `a%2Fexplain`.
 pub(in crate::server) async fn one_route(
     State(shared): State<SharedState>,
     uri: Uri,
@@ -272,7 +278,7 @@ pub(in crate::server) async fn one_route(
     Ok(answer?.map(axum::body::Body::new))
 }
 
-/// Explains a tool. Tools that are not published are explained too.
+/// Explains a tool, even if it is not published.
 fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Result<Response, Problem> {
     let tool = lookup::resolve_tool(&snapshot.catalog, scope, name)?;
     let explanation = explain(&snapshot.catalog, scope, &tool);
@@ -291,7 +297,8 @@ fn explain_answer(snapshot: &Arc<Snapshot>, scope: &ViewQuery, name: &str) -> Re
     })
 }
 
-/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits stands for itself.
+/// Decodes percent-encoding (RFC 3986 section 2.1). A `%` without two hexadecimal digits is kept as
+/// it is.
 fn percent_decode(rest: &str) -> Result<String, Problem> {
     percent_encoding::percent_decode_str(rest)
         .decode_utf8()

@@ -1,12 +1,13 @@
 //! Rights: what an operation needs, and what the caller of a request may do.
 //!
-//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in front
-//! of the handler: it refuses a caller without the right before the handler or the body is looked
-//! at, and gives the handler the caller's [`Access`]. Every caller has every right, unless
-//! `server.operator_token` is configured: then some need that token (see [`Right::reserved`]).
+//! Every row of the tables of routes names its [`Right`]. [`require_right`] puts one middleware in
+//! front of the handler: it refuses a caller without the right before the handler runs or the body
+//! is read, and gives the handler the caller's [`Access`]. Every caller has every right, unless
+//! `server.operator_token` is configured: then some rights need that token (see
+//! [`Right::reserved`]).
 //!
-//! Never done here: telling persons apart (all who know the token are one), logging or keeping what
-//! a caller shows.
+//! Never identifies persons (all who know the token have the same rights), and never logs or stores
+//! what a caller sends as a token.
 
 use std::sync::Arc;
 
@@ -25,11 +26,11 @@ use crate::server::http::error::Problem;
 
 mod token;
 
-/// How a caller shows the token.
+/// The ways to send the token, for error messages.
 const HOW_TO_SEND_TOKEN: &str = "the command line takes it from its configuration or from `CALLSHEET_SERVER__OPERATOR_TOKEN`, the dashboard on its page \
                     Calls, and other clients send it as `Authorization: Bearer TOKEN`";
 
-/// The configuration in force: a reload may bring another token.
+/// The active configuration: a reload may bring another token.
 pub(super) type ConfigWatch = watch::Receiver<Arc<Config>>;
 
 /// What a caller needs for an operation.
@@ -48,8 +49,8 @@ pub(super) enum Right {
 }
 
 impl Right {
-    /// What of it needs the token where one is configured, as the subject of a sentence; `None` if
-    /// every caller has all of it.
+    /// What of this right needs the token if one is configured, as the subject of a sentence;
+    /// `None` if every caller has all of it.
     pub(super) fn reserved(self) -> Option<&'static str> {
         match self {
             Self::Read | Self::Call => None,
@@ -69,11 +70,11 @@ impl Right {
 /// What the caller of one request may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Everything: no token is configured, or the caller has shown it.
+    /// Everything: no token is configured, or the request has the right one.
     Full,
-    /// What needs no token, because the caller has shown none.
+    /// Only what needs no token, because the request has none.
     WithoutToken,
-    /// What needs no token, because the caller has shown something else.
+    /// Only what needs no token, because the request has a wrong or malformed one.
     WrongToken,
 }
 
@@ -91,8 +92,8 @@ impl Access {
         if right.is_reserved() { self.check_reserved(right) } else { Ok(()) }
     }
 
-    /// Refuses a caller who may not make this change of preferences: 401 if it loosens and the token
-    /// was not shown.
+    /// Refuses a caller who may not make this change of preferences: 401 if the change loosens a
+    /// preference and the request has no valid token.
     pub(super) fn check_change(self, patch: &SettingsPatch) -> Result<(), Problem> {
         if loosens(patch) { self.check_reserved(Right::Prefer) } else { Ok(()) }
     }
@@ -113,23 +114,23 @@ impl Access {
     }
 }
 
-/// What a caller without the token is answered, as an example.
+/// The problem that a caller without the token gets, as an example.
 pub(super) fn example(right: Right) -> Problem {
     Access::WithoutToken.check_reserved(right).err().unwrap_or_else(Problem::internal_logged)
 }
 
 /// Whether a change may let callers do more than before. A reset counts like the loosest value that
-/// may be inherited, because that may change later. An alias changes which tool a name means, also when it is taken away: another
-/// tool may have that name from then on.
+/// may be inherited, because that may change later. An alias changes which tool a name means. So
+/// does its removal: another tool may get that name from then on.
 fn loosens(patch: &SettingsPatch) -> bool {
-    // Named one by one, so that a new setting is judged, too.
+    // All settings are named, so that a new one has to be considered here, too.
     let SettingsPatch { enabled, approval, alias, priority: _, pinned: _ } = patch;
     matches!(enabled, Some(None | Some(true)))
         || matches!(approval, Some(None | Some(ApprovalPolicy::Skip)))
         || alias.is_some()
 }
 
-/// A handler that only callers with this right reach.
+/// Wraps a handler so that only callers with this right reach it.
 pub(super) fn require_right<S>(handler: MethodRouter<S>, right: Right, config: &ConfigWatch) -> MethodRouter<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -137,7 +138,8 @@ where
     handler.route_layer(from_fn_with_state((right, config.clone()), authorize))
 }
 
-/// Refuses a request without the right of its operation; tells its handler what the caller may do.
+/// Refuses a request without the right of its operation. Passes the caller's [`Access`] to the
+/// handler.
 async fn authorize(State((right, config)): State<(Right, ConfigWatch)>, mut request: Request, next: Next) -> Response {
     let access = Access::new(&config.borrow(), request.headers());
     match access.check(right) {
@@ -152,7 +154,7 @@ async fn authorize(State((right, config)): State<(Right, ConfigWatch)>, mut requ
 impl<S: Sync> FromRequestParts<S> for Access {
     type Rejection = Problem;
 
-    /// Fails for a handler that is in no table: what its caller may do is not known.
+    /// Fails for a handler that is in no table of routes: the access of its caller is not known.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let access = parts.extensions.get::<Self>().copied();
         access.ok_or_else(|| Problem::internal(&"a handler without a right asks what its caller may do"))
@@ -310,7 +312,7 @@ mod tests {
         }
     }
 
-    /// These are answered in front of the router, where nothing is authorized.
+    /// These are answered in front of the router, where no right is checked.
     #[test]
     fn what_passes_by_the_router_is_open_to_every_caller() {
         let operations = ROUTES.iter().flat_map(|route| route.operations);

@@ -1,7 +1,7 @@
 //! Reads one bearer token from a request (RFC 6750 section 2.1) and compares it with the configured
-//! one, in the same time whatever was shown.
+//! one, in a time that does not depend on the value sent.
 //!
-//! Never done here: deciding what the token is for, logging or keeping it.
+//! Never decides what the token is for, and never logs or stores it.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -10,18 +10,18 @@ use subtle::ConstantTimeEq as _;
 
 use crate::model::Secret;
 
-/// What a request shows in place of a token.
+/// The result of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenCheck {
-    /// The token.
+    /// The configured token.
     Valid,
     /// Another token, more than one, or something that is no bearer token.
     Invalid,
-    /// No `Authorization` at all.
+    /// No `Authorization` header.
     Missing,
 }
 
-/// Compares what a request shows with the token.
+/// Compares the token of a request with the configured one.
 pub(super) fn check_token(headers: &HeaderMap, token: &Secret) -> TokenCheck {
     match bearer(headers) {
         None => TokenCheck::Missing,
@@ -30,8 +30,8 @@ pub(super) fn check_token(headers: &HeaderMap, token: &Secret) -> TokenCheck {
     }
 }
 
-/// The bearer token of a request; an empty one, which is never the token, if it is malformed or
-/// there are several.
+/// The bearer token of a request. `None` without `Authorization`; an empty one, which is never
+/// valid, if it is malformed or there are several.
 fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let line = lines.next()?;

@@ -1,7 +1,9 @@
-//! The routes of the original agent-inbox, with the same keys, so that its UI and its callers can move over.
+//! The routes of the original agent-inbox with the same members, so that its UI and its callers can
+//! move over.
 //!
-//! What differs is on purpose: lists are never `null`, resetting works, setting one thing leaves the others, `last_checked` is true, and
-//! a dead scenario stays in the list as not available. Members that a body has beyond those named are ignored, as they always were.
+//! Some differences are intended: lists are never `null`, resetting works, setting one value keeps
+//! the others, `last_checked` is correct, and a scenario that is down stays in the list as not
+//! available. Unknown members of a body are ignored, as in the original.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +26,13 @@ use crate::server::http::error::Problem;
 use crate::server::http::params::{ParamType, grammar};
 use crate::server::http::query::{NoQuery, Param, QueryParams, bad_value, once};
 
-/// Whose settings are asked for; empty is global, as in the original.
+/// The chat whose settings are meant; empty is global, as in the original.
 const CHAT_ID: Param = once("chat_id")
     .takes(ParamType::Matching(r"^[^\u0000-\u001f\u007f-\u009f]{0,200}$"))
     .about("The conversation; the global settings without it.", "42");
-/// What the set is asked with.
+/// The parameters of the tool set.
 pub(in crate::server) const CHAT: &[Param] = &[CHAT_ID];
-/// What a reset is asked with.
+/// The parameters of a reset.
 pub(in crate::server) const RESET: &[Param] = &[
     once("scenario").takes(ParamType::Matching(grammar::SCENARIO)).about("The scenario.", "files").required(),
     once("tool_name")
@@ -84,8 +86,8 @@ fn approval_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["require", "skip", ""]})
 }
 
-/// `GET /api/v1/tools/set?chat_id=`: the scenarios, every tool of them whether enabled or not, and the categories. Without `chat_id`
-/// (or with an empty one) the global settings hold.
+/// `GET /api/v1/tools/set?chat_id=`: the scenarios, all their tools (enabled or not), and the
+/// categories. Without `chat_id`, or with an empty one, the global settings apply.
 pub(in crate::server) async fn tool_set(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -99,7 +101,8 @@ pub(in crate::server) async fn tool_set(
     let wanted = ViewQuery { chat, include_disabled: true, include_internal: true, ..ViewQuery::default() };
     let view = View::select(&snapshot.catalog, &wanted);
     let published = || snapshot.catalog.entries().filter(|entry| entry.is_published());
-    // Ids are the scenarios' own; of two categories with one id the first scenario's stays, as the order is fixed.
+    // Each scenario chooses its category ids. If two scenarios use one id, the category of the
+    // first one is shown; the order is fixed.
     let mut ids = BTreeSet::new();
     let categories = published().flat_map(|entry| &*entry.manifest.categories);
     shared_json::json(&ToolSet {
@@ -110,7 +113,8 @@ pub(in crate::server) async fn tool_set(
     })
 }
 
-/// `GET /api/v1/tools/scenarios`: a bare array of every known scenario, dead ones too.
+/// `GET /api/v1/tools/scenarios`: a bare array of every known scenario, also of those that are
+/// down.
 pub(in crate::server) async fn statuses(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let snapshot = shared.reader.snapshot();
     let entry = |name| snapshot.catalog.entry(name).map(AsRef::as_ref);
@@ -118,7 +122,8 @@ pub(in crate::server) async fn statuses(State(shared): State<SharedState>, _: No
     shared_json::json(&shown)
 }
 
-/// `POST /api/v1/tools/config` with `{chat_id?, scenario, tool_name, enabled}`: switches a tool on or off.
+/// `POST /api/v1/tools/config` with `{chat_id?, scenario, tool_name, enabled}`: enables or disables
+/// a tool.
 pub(in crate::server) async fn set_enabled(
     State(shared): State<SharedState>,
     access: Access,
@@ -136,8 +141,8 @@ pub(in crate::server) async fn set_enabled(
     shared_json::json(&InboxChangeJson { enabled: Some(enabled), ..subject.done })
 }
 
-/// `DELETE /api/v1/tools/config?scenario=&tool_name=&chat_id=`: resets whether the tool is enabled and its approval, the two that the
-/// original keeps; an alias or a priority stays.
+/// `DELETE /api/v1/tools/config?scenario=&tool_name=&chat_id=`: resets whether the tool is enabled
+/// and its approval, the two settings of the original; an alias or a priority stays.
 pub(in crate::server) async fn reset(
     State(shared): State<SharedState>,
     access: Access,
@@ -151,8 +156,8 @@ pub(in crate::server) async fn reset(
     shared_json::json(&InboxChangeJson { reset: Some(true), ..subject.done })
 }
 
-/// `POST /api/v1/tools/config/approval` with `{chat_id?, scenario, tool_name, approval_override}`, which is `require`, `skip`, or empty
-/// to inherit.
+/// `POST /api/v1/tools/config/approval` with `{chat_id?, scenario, tool_name, approval_override}`,
+/// where `approval_override` is `require`, `skip`, or empty to inherit.
 pub(in crate::server) async fn set_approval(
     State(shared): State<SharedState>,
     access: Access,
@@ -173,8 +178,9 @@ pub(in crate::server) async fn set_approval(
 
 const APPROVALS: &str = "`require`, `skip` or the empty text";
 
-/// `POST /api/v1/tools/sync`: asks every scenario now. `{scenarios_with_tools, new_scenarios, removed_scenarios, total_tools}`, new and
-/// removed as against the scenarios with tools before.
+/// `POST /api/v1/tools/sync`: polls every scenario now. Answers `{scenarios_with_tools,
+/// new_scenarios, removed_scenarios, total_tools}`; new and removed are compared with the scenarios
+/// that had tools before.
 pub(in crate::server) async fn sync(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let (before, _) = with_tools(&shared.reader.snapshot());
     shared.engine.refresh(Vec::new()).await?;
@@ -187,7 +193,7 @@ pub(in crate::server) async fn sync(State(shared): State<SharedState>, _: NoQuer
     })
 }
 
-/// The published scenarios that have tools, and how many tools they have.
+/// The published scenarios that have tools, and the number of these tools.
 fn with_tools(snapshot: &Snapshot) -> (BTreeSet<String>, usize) {
     let entries = snapshot.catalog.entries().filter(|entry| entry.is_published());
     let mut total = 0;
@@ -198,12 +204,12 @@ fn with_tools(snapshot: &Snapshot) -> (BTreeSet<String>, usize) {
     (names.collect(), total)
 }
 
-/// Which tool a change speaks of, and where it holds.
+/// The tool and the scope of a change.
 #[derive(Debug)]
 struct ToolSetting {
     scope: Scope,
     target: PreferenceTarget,
-    /// The beginning of each answer.
+    /// The first members of the answer.
     done: InboxChangeJson,
 }
 

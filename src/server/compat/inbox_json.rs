@@ -1,5 +1,6 @@
-//! The JSON shapes of the original agent-inbox. Tools are in the protocol's own spelling, with their original names; schemas and
-//! metadata go through as the text they came in. Lists are never `null`.
+//! The JSON shapes of the original agent-inbox. Tools have the spelling of the Tool Discovery
+//! Protocol and their original names; schemas and metadata are passed on as the text they came in.
+//! Lists are never `null`.
 
 use std::borrow::Cow;
 
@@ -69,7 +70,8 @@ impl<'a> EffectiveTool<'a> {
     }
 }
 
-/// The words of the original: empty is the manifest. It knows no profiles, and its routes ask for none.
+/// The source in the words of the original: empty is the manifest. The original has no profiles,
+/// and its routes take none.
 fn source(provenance: &Provenance) -> &'static str {
     match provenance {
         Provenance::Manifest => "",
@@ -189,7 +191,7 @@ pub(in crate::server) struct Synced {
     pub(in crate::server) total_tools: usize,
 }
 
-/// The parts of a manifest, whose unknown members are passed on as they came.
+/// The parts of a manifest. Their unknown members are passed on unchanged.
 macro_rules! part {
     ($written:ident, $name:literal, $schema:tt) => {
         impl JsonSchema for $written<'_> {

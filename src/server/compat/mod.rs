@@ -1,4 +1,5 @@
-//! Routes of programs that were there before: the original agent-inbox's, and those of modules. They translate and decide about no tool.
+//! Routes for clients of earlier programs: of the original agent-inbox, and of modules. They only
+//! translate, and make no decisions about tools.
 
 pub(super) mod agent_inbox;
 pub(super) mod inbox_json;

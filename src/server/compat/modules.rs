@@ -1,6 +1,7 @@
-//! The routes that the modules' first consumer speaks of: which modules there are, asking them all again, calling one directly.
+//! The routes that the first client of modules uses: list the modules, poll them all, call one
+//! directly.
 //!
-//! A module is a scenario that speaks the module protocol, wherever it was found.
+//! A module is a scenario that speaks the module protocol; its source does not matter.
 
 use std::sync::Arc;
 
@@ -77,8 +78,9 @@ pub(in crate::server) struct ModuleAnswer {
     error: Option<String>,
 }
 
-/// `GET /api/modules`: `{"modules": [...]}` in order of their names: the health of each as in `/api/v1/scenarios`, and its tools as
-/// `offers`, by their own names, with the names they are published under and the permission they ask.
+/// `GET /api/modules`: `{"modules": [...]}` in order of their names. Each has its health as in
+/// `/api/v1/scenarios`, and its tools in `offers`: their original names, their published names and
+/// the permissions they require.
 pub(in crate::server) async fn list(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let (snapshot, now) = (shared.reader.snapshot(), shared.clock.wall());
     let all = modules(&snapshot).map(|health| {
@@ -89,7 +91,8 @@ pub(in crate::server) async fn list(State(shared): State<SharedState>, _: NoQuer
     shared_json::json(&ModuleList { modules: all.collect() })
 }
 
-/// `POST /refresh-tools`: asks every module now. `{"status": "ok", "modules": [names of those whose tools are known]}`.
+/// `POST /refresh-tools`: polls every module now. Answers `{"status": "ok", "modules": [names of
+/// those whose tools are known]}`.
 pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQuery) -> Result<Response, Problem> {
     let may_be_asked = |health: &&Arc<Health>| {
         !matches!(health.state, ScenarioState::Blocked | ScenarioState::Pending | ScenarioState::Removed)
@@ -97,7 +100,7 @@ pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQ
     let before = shared.reader.snapshot();
     let names: Vec<_> = modules(&before).filter(may_be_asked).map(|health| health.name.clone()).collect();
     if !names.is_empty() {
-        // Without names everybody would be asked.
+        // An empty list of names would poll all scenarios.
         shared.engine.refresh(names).await?;
     }
     let after = shared.reader.snapshot();
@@ -106,9 +109,11 @@ pub(in crate::server) async fn refresh(State(shared): State<SharedState>, _: NoQ
     shared_json::json(&RefreshedModules { status: "ok", modules: known.map(ToString::to_string).collect() })
 }
 
-/// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?, "chat_id"?}`: calls a tool of this module by
-/// the way of every call. Answers `{"tool_name", "success", "result", "error"}` with 200 whatever came of it, as modules do, and 202 for
-/// what goes on or waits for a human's yes. Only a body that is no call is a problem.
+/// `POST /api/modules/{module}/execute` with `{"tool_name", "arguments", "user_id"?, "profile"?,
+/// "chat_id"?}`: calls a tool of this module in the same way as every other call. Answers
+/// `{"tool_name", "success", "result", "error"}`: 200 for success and for failure, as modules do,
+/// and 202 while an operation is running or the call waits for approval. Only an invalid body is a
+/// problem.
 pub(in crate::server) async fn execute(
     State(shared): State<SharedState>,
     Path(name): Path<String>,
@@ -144,7 +149,8 @@ pub(in crate::server) async fn execute(
     }
 }
 
-/// Why a profile may not call a tool, in the words of the modules' first consumer where it has any for that.
+/// The reason why a profile may not call a tool, with the texts of the first client of modules
+/// where it has one.
 fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &str) -> String {
     let profile = scope.profile.as_ref().and_then(|name| snapshot.catalog.profile(name));
     let asked = required_permission(snapshot, id);
@@ -156,14 +162,14 @@ fn denial_message(snapshot: &Snapshot, scope: &ViewQuery, id: &ToolId, reason: &
     }
 }
 
-/// What a tool asks.
+/// The permission that a tool requires.
 fn required_permission(snapshot: &Snapshot, id: &ToolId) -> Permission {
     let entry = snapshot.catalog.entry(&id.scenario);
     let tool = entry.and_then(|entry| entry.tools.iter().find(|tool| tool.id == *id));
     tool.map(|tool| tool.tool.facts.required_permission).unwrap_or_default()
 }
 
-/// What a module would answer. The result goes on as it came.
+/// An answer in the shape of a module's answer. The result is passed on byte for byte.
 fn tool_result(status: StatusCode, tool: &str, success: bool, result: Option<&str>, error: Option<&str>) -> Response {
     let (tool, error, result) = (json!(tool), json!(error), result.unwrap_or("null"));
     let body = format!(r#"{{"tool_name":{tool},"success":{success},"result":{result},"error":{error}}}"#);

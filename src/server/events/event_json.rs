@@ -1,4 +1,5 @@
-//! Events as they are written: the JSON of each message, and its frame in a stream of server-sent events or over a WebSocket.
+//! The JSON of events: each message, and its frame in a stream of server-sent events or over a
+//! WebSocket.
 
 use std::collections::BTreeMap;
 
@@ -121,29 +122,30 @@ struct FindingChangeJson<'a> {
     finding: shared_json::FindingJson<'a>,
 }
 
-/// A message as a server-sent event. JSON texts have no line ends, so its data is one line.
+/// A message as a server-sent event. Its JSON has no line ends, so its data is one line.
 pub(in crate::server) fn event(message: &Message) -> Bytes {
     let (name, data) = (message.event.name(), text(&data(&message.event)));
     format!("id: {}\nevent: {name}\ndata: {data}\n\n", message.id).into()
 }
 
-/// A message as a text of its own.
+/// A message as the text of a WebSocket frame.
 pub(in crate::server) fn frame(message: &Message) -> Bytes {
     let frame = EventJson { id: message.id.to_string(), event: message.event.name(), data: data(&message.event) };
     text(&frame).into()
 }
 
-/// The last event of a stream, which says why it ends. It has no id: it is no place to resume from.
+/// The last event of a stream, which says why it ends. It has no id, because no stream can resume
+/// after it.
 pub(in crate::server) fn end(reason: &str) -> Bytes {
     format!("event: end\ndata: {}\n\n", text(&BTreeMap::from([("reason", reason)]))).into()
 }
 
-/// Texts, numbers and maps of texts always can be written.
+/// Strings, numbers and maps of strings can always be written.
 fn text(document: &impl Serialize) -> String {
     serde_json::to_string(document).unwrap_or_default()
 }
 
-/// What a message says.
+/// The content of a message.
 fn data(event: &Event) -> EventData<'_> {
     match event {
         Event::Snapshot(all) => EventData::Snapshot(snapshot(all)),

@@ -1,6 +1,7 @@
 //! `GET /api/v1/events`: changes as server-sent events (WHATWG HTML, section 9.2).
 //!
-//! Only carries what [`crate::events`] tells: one stream is one subscription. A client that does not read is let go.
+//! Only transports the messages of [`crate::events`]: one stream is one subscription. A client that
+//! does not read is disconnected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -28,16 +29,17 @@ use crate::views;
 pub(super) mod event_json;
 pub(super) mod socket;
 
-/// Where a client was that reconnects by itself.
+/// The last event that a client has that reconnects by itself.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How long a client may take for the last event of a stream, which says why it ends; then its connection is cut.
+/// How long a client may take to read the last event of a stream, which says why it ends; then its
+/// connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Ends the connection that a request came over, whatever it is doing.
+/// Cuts the connection that a request came over, even while it is in use.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct DisconnectTrigger(pub(in crate::server) Arc<StopTrigger>);
 
-/// What may be asked with: what may be asked of a list, and what to be told of.
+/// The parameters: those of a list that can be followed, and the kinds of events.
 pub(in crate::server) const PARAMS: [Param; 14] = {
     let mut all = [KIND; 14];
     let mut at = 0;
@@ -53,23 +55,23 @@ const KIND: Param = many("kind")
     .about("Only events of these kinds; all when not given.", "catalog");
 const CURSOR: Param = once("cursor")
     .about("The `id` of the last message that the client has. One that is not known gets a snapshot.", "");
-/// What a client that reconnects by itself says.
+/// The header that a client sends when it reconnects by itself.
 pub(in crate::server) const RESUME_HEADERS: &[Param] =
     &[once("Last-Event-ID").about("The `id` of the last message that the client has, before `cursor`.", "")];
 
-/// One stream.
+/// The body of one answer: a stream of events.
 struct SseStream {
     subscription: Subscription,
     clock: Clock,
     keep_alive: Duration,
     begun: bool,
-    /// Its only owner: who holds a weak one learns when the stream is dropped.
+    /// The only strong reference: a weak one shows when the stream is dropped.
     _open: Arc<()>,
 }
 
-/// `GET /api/v1/events`: the parameters of the list, `kind` (`catalog`, `scenario`, `finding`, `approval`,
-/// `operation`; all by default) and, for clients that
-/// cannot set `Last-Event-ID`, `cursor`. 503 when too many follow already.
+/// `GET /api/v1/events`: takes the parameters of the list, `kind` (`catalog`, `scenario`,
+/// `finding`, `approval`, `operation`; all by default) and, for clients that cannot set
+/// `Last-Event-ID`, `cursor`. 503 when there are too many subscriptions.
 pub(in crate::server) async fn follow(
     State(shared): State<SharedState>,
     RawQuery(raw): RawQuery,
@@ -82,14 +84,15 @@ pub(in crate::server) async fn follow(
     let subscription = shared.events.subscribe(ask).await.map_err(|full| Problem::busy(full.to_string()))?;
     let open = Arc::new(());
     let (watch, clock) = (subscription.watch(), shared.clock);
-    // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream still hangs.
+    // Over HTTP/2 a connection carries other requests too, so it is cut only if this stream is
+    // still open.
     let hangs = (version >= Version::HTTP_2).then(|| Arc::downgrade(&open));
     shared.tasks.spawn(disconnect_when_overrun(watch, connection, clock, hangs));
     let stream = SseStream { subscription, clock, keep_alive: shared.events.keep_alive(), begun: false, _open: open };
     Ok(sse::response(unfold(Some(stream), next), version))
 }
 
-/// What is asked for by the query, and where the client was.
+/// Parses the query and the client's last position.
 pub(in crate::server) fn parse_subscription(
     raw: Option<&str>,
     headers: &HeaderMap,
@@ -98,13 +101,14 @@ pub(in crate::server) fn parse_subscription(
     let list = ListQuery::from_params(&query)?;
     let kinds: BTreeSet<EventType> =
         parse_values(&query, "kind", &EventType::ALL, EventType::as_str)?.into_iter().collect();
-    // A client that reconnects by itself repeats the address with the cursor it began with.
+    // A client that reconnects by itself repeats the address with the cursor it began with, so the
+    // header has precedence.
     let known_to = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let cursor = known_to.or_else(|| query.optional("cursor"));
     Ok(SubscribeRequest {
         query: views::effective(&list.view, list.format),
         kinds: if kinds.is_empty() { EventType::ALL.into() } else { kinds },
-        // What is no cursor of ours is one that is not known: the client gets a snapshot.
+        // An invalid cursor counts as an unknown one: the client gets a snapshot.
         cursor: cursor.and_then(|text| text.parse::<Cursor>().ok()),
     })
 }
@@ -127,7 +131,7 @@ async fn next(stream: Option<SseStream>) -> Option<(Result<Bytes, Infallible>, O
     })
 }
 
-/// Why a stream ends, for its client.
+/// The reason why a stream ends, as its client gets it.
 pub(in crate::server) fn reason(ending: Ending) -> &'static str {
     match ending {
         Ending::Stopping => "the daemon is stopping",
@@ -135,8 +139,9 @@ pub(in crate::server) fn reason(ending: Ending) -> &'static str {
     }
 }
 
-/// Cuts the connection of a client that has to be let go and does not even read why. `hangs` is alive while its stream is; without it
-/// the connection carries nothing else.
+/// Cuts the connection of a client that is disconnected for not reading and does not read the last
+/// event either. `hangs` is alive while its stream is; without it the connection carries no other
+/// request.
 async fn disconnect_when_overrun(
     watch: DisconnectWatch,
     connection: DisconnectTrigger,

@@ -1,7 +1,8 @@
-//! Connections: accepting them, bounding them, ending them. Knows nothing of routes.
+//! Accepts, limits and closes connections. Knows no routes.
 //!
-//! hyper-util tells HTTP/1 from HTTP/2 and speaks both. Added here are a bound on their number, a deadline for a client that sends
-//! no request or reads no answer, and a graceful stop with a deadline.
+//! hyper-util detects HTTP/1 and HTTP/2 and speaks both. This module adds a limit on the number of
+//! connections, a deadline for clients that send no request or read no answer, and a graceful stop
+//! with a deadline.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,21 +23,23 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::runtime::{Clock, Stop, StopTrigger, Tasks};
 
-/// The first and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`): retrying at once would only spin.
+/// The shortest and the longest wait after the system refused to accept (`EMFILE`, `ENOBUFS`). A
+/// retry without a wait would only use CPU.
 const ACCEPT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 
-/// What bounds the connections.
+/// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct ConnectionLimits {
-    /// Connections at once; further ones wait in the kernel's queue. Where the system allows fewer open files, that bound is met
-    /// first and waited out.
+    /// Connections at once; further ones wait in the queue of the kernel. If the system allows
+    /// fewer open files, that limit is reached first, and accepting waits until files are free.
     pub(in crate::server) connections: usize,
-    /// How long a client may take for a request's head, and may keep a connection without any request. 30 s is what proxies and
-    /// client pools reckon with.
+    /// How long a client may take for the head of a request, and may keep a connection without any
+    /// request. 30 s is what proxies and client pools expect.
     pub(in crate::server) head_timeout: Duration,
-    /// How long a client may read nothing of its answer. As long as for a head: a client on a bad network is still there then.
+    /// How long a client may read no byte of its answer. The same as for a head: a client on a bad
+    /// network may still be there after that time.
     pub(in crate::server) read_timeout: Duration,
-    /// How long answers under way may take after the stop.
+    /// How long answers that are being sent may take after the stop.
     pub(in crate::server) stop_timeout: Duration,
 }
 
@@ -51,7 +54,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Runs the tasks that HTTP/2 streams need where all tasks run.
+/// Spawns the tasks of HTTP/2 streams among the daemon's own tasks.
 #[derive(Debug, Clone)]
 struct TaskExecutor(Tasks);
 
@@ -64,8 +67,9 @@ where
     }
 }
 
-/// Accepts connections until `stop`, answers each with the service that `service` makes for it, and returns how many had to be cut
-/// off. `service` also gets what ends its connection at once, whatever the client does.
+/// Accepts connections until `stop`, and answers each with the service that `service` makes for it.
+/// Returns how many connections had to be cut. `service` also gets a trigger that cuts its
+/// connection at once, even while the client is sending or reading.
 pub(in crate::server) async fn serve<M, S, B>(
     listener: TcpListener,
     service: M,
@@ -90,11 +94,11 @@ where
         let connection = serve_connection(builder.clone(), stream, service, limits, disconnected, stop.clone());
         tasks.spawn(async move {
             connection.await;
-            // Held until the connection ends.
+            // The slot is held until the connection ends.
             drop(slot);
         });
     }
-    // The port is free from here on: a successor may bind it while we finish.
+    // The port is free from here on: another process may bind it while this one finishes.
     drop(listener);
     drain(limits, clock, &cut_trigger, &slots).await
 }
@@ -102,13 +106,14 @@ where
 fn builder(limits: ConnectionLimits, tasks: &Tasks) -> auto::Builder<TaskExecutor> {
     let mut builder = auto::Builder::new(TaskExecutor(tasks.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
-    // A peer that vanished without a word is found out by pings.
+    // Pings detect a peer that disappeared without closing the connection.
     let pings = limits.head_timeout;
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(pings).keep_alive_timeout(pings);
     builder
 }
 
-/// Answers one client until its connection ends, or has to. After `stop` only answers under way are finished.
+/// Answers one client until its connection ends or has to end. After `stop` only requests that have
+/// begun are finished.
 async fn serve_connection<S, B>(
     builder: auto::Builder<TaskExecutor>,
     stream: TcpStream,
@@ -153,7 +158,7 @@ async fn serve_connection<S, B>(
     }
 }
 
-/// The next connection with its slot; `None` when stopping.
+/// The next connection with its slot; `None` after the stop.
 async fn next_connection(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
@@ -177,7 +182,8 @@ async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Answers are written whole; waiting to fill a packet only delays them. A failure costs nothing but that.
+                // Answers are written whole; waiting to fill a packet only delays them. If this
+                // fails, only that delay remains.
                 let _ = stream.set_nodelay(true);
                 return stream;
             }
@@ -191,16 +197,19 @@ async fn accept(listener: &TcpListener, clock: Clock) -> TcpStream {
     }
 }
 
-/// Whether the error tells of a client that left before it was accepted, not of ourselves.
+/// Whether the error means that a client left before it was accepted, and not that this process has
+/// a problem.
 fn is_client_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Lets answers under way finish, and cuts what is left at the deadline. Returns how many connections that were.
+/// Lets answers finish that are being sent, and cuts the rest at the deadline. Returns how many
+/// connections were cut.
 async fn drain(limits: ConnectionLimits, clock: Clock, cut: &StopTrigger, slots: &Semaphore) -> usize {
     let deadline = clock.now() + limits.stop_timeout;
-    // Every connection gives its slot back when it ends; having them all means that none still writes.
+    // Every connection returns its slot when it ends; if all slots are free, no connection still
+    // writes.
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
     tokio::select! {
         biased;
@@ -224,7 +233,7 @@ mod tests {
     use tokio::sync::{Notify, watch};
     use tokio::task::JoinHandle;
 
-    /// A server that answers `/` at once, and `/slow` when `release` says so. `entered` counts requests.
+    /// A server that answers `/` at once, and `/slow` after a `release`. `entered` counts requests.
     struct Fake {
         address: SocketAddr,
         release: Arc<Notify>,
@@ -339,7 +348,7 @@ mod tests {
         let mut server = fake(ConnectionLimits { connections: 1, read_timeout, ..ConnectionLimits::default() }).await;
         let stuck = server.ask("/large").await;
         server.entered(1).await;
-        // Only one connection is let in, so this one is answered when the other was let go.
+        // Only one connection is accepted, so this one is answered once the other one was cut.
         let mut second = server.ask("/").await;
         let answer = tokio::time::timeout(Duration::from_secs(30), read_until(&mut second, "done")).await;
         assert!(answer.expect("the slot is free").ends_with("done"));
@@ -354,7 +363,8 @@ mod tests {
         let mut first = server.ask("/slow").await;
         server.entered(1).await;
         let mut second = server.ask("/").await;
-        // Nothing tells that a request is *not* taken up; without the bound it would be answered well within this.
+        // No signal says that a request is *not* accepted; without the limit it would be answered
+        // well within this time.
         let early = tokio::time::timeout(Duration::from_millis(100), second.read_u8()).await;
         assert!(early.is_err(), "the second came in beside the first");
         server.release.notify_one();

@@ -1,4 +1,4 @@
-//! Bodies of requests: one JSON object each, bounded in size and time.
+//! Request bodies: one JSON object each, limited in size and time.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::server::http::error::{Problem, excerpt};
 /// How long a client may take to send a body of at most `server.max_body` bytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The members of the body.
+/// The members of a body that is one JSON object.
 #[derive(Debug)]
 pub(in crate::server) struct JsonBody(pub(in crate::server) Map<String, Value>);
 
-/// The body as it came, within the same limits.
+/// The body as the client sent it, within the same limits.
 #[derive(Debug)]
 pub(in crate::server) struct RawBody(pub(in crate::server) Bytes);
 
@@ -24,7 +24,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // The limit in bytes is a layer of the router.
+        // A layer of the router limits the size.
         let read = Bytes::from_request(request, state);
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, read).await {
             Ok(Ok(bytes)) => bytes,
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
-/// 413: the body turned out to be larger than it said.
+/// 413: the body exceeded `server.max_body` while it was read.
 fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than `server.max_body` allows")
 }
@@ -59,7 +59,7 @@ pub(in crate::server) fn body_timeout() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
 }
 
-/// Reads a body as one JSON object.
+/// Parses a body as one JSON object.
 fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => Ok(members),
@@ -78,7 +78,7 @@ impl JsonBody {
         })
     }
 
-    /// A member that must be a text and not empty.
+    /// A member that must be a text that is not empty.
     pub(in crate::server) fn text(&self, name: &str) -> Result<&str, Problem> {
         match self.0.get(name) {
             Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -88,7 +88,7 @@ impl JsonBody {
     }
 }
 
-/// 400 for a value that a member cannot have.
+/// 400 for an invalid value of a member.
 pub(in crate::server) fn bad_member(name: &str, value: &Value, allowed: &str) -> Problem {
     Problem::bad_request(format!("`{name}` cannot be {}: allowed is {allowed}", shown(value)))
 }

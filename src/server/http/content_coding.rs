@@ -1,17 +1,19 @@
-//! Which content coding a client gets (RFC 9110 section 12.5.3). Pure.
+//! Chooses the content coding of an answer (RFC 9110 section 12.5.3). Pure: compresses no body.
 
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
 use crate::views::Coding;
 
-/// By size of the result; each is prepared once, so the time to make it does not count.
+/// The smallest result first. Each body is compressed once, so the time for it does not count.
 const PREFERENCE: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-/// The coding that the client likes best; of equals the smallest result. Identity when the client says nothing or nothing fits (a
-/// server may answer 406 then, but a readable answer helps more).
+/// The coding with the highest weight; among equals the one with the smallest result. Identity if
+/// there is no header or no coding fits: a server may answer 406 then, but a readable answer helps
+/// more.
 ///
-/// Only codings named by the client are used: `*` allows any, but who writes it seldom means Zstandard.
+/// Only codings that the client names are used: `*` allows any, but a client that sends it seldom
+/// supports Zstandard.
 pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
     let mut lines = headers.get_all(ACCEPT_ENCODING).iter();
     let Some(first) = lines.next() else { return Coding::Identity };
@@ -21,7 +23,8 @@ pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
         return alone;
     }
     let mut weights = [0_u16; PREFERENCE.len()];
-    // Identity is acceptable unless refused, but only as a last resort unless it is named.
+    // Identity is acceptable unless refused (RFC 9110 section 12.5.3), but only as a last resort
+    // unless it is named.
     let mut identity = 0_u16;
     for line in headers.get_all(ACCEPT_ENCODING) {
         let Ok(line) = line.to_str() else { continue };
@@ -36,7 +39,7 @@ pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
         }
     }
     let mut best = (Coding::Identity, identity);
-    // From the least preferred, so that of equal weights the most preferred stays.
+    // From the least preferred, so that among equal weights the most preferred wins.
     for (coding, weight) in PREFERENCE.iter().zip(weights).rev() {
         if weight > 0 && weight >= best.1 {
             best = (*coding, weight);
@@ -45,12 +48,12 @@ pub(in crate::server) fn choose(headers: &HeaderMap) -> Coding {
     best.0
 }
 
-/// The coding, when a header names one and nothing else.
+/// The coding if the header names exactly one, without a weight.
 fn single_coding(line: &[u8]) -> Option<Coding> {
     PREFERENCE.into_iter().chain([Coding::Identity]).find(|coding| coding.as_str().as_bytes() == line)
 }
 
-/// A coding and its weight in thousandths; nothing when the element is malformed.
+/// A coding and its weight in thousandths; `None` if the element is malformed.
 fn parse_weighted(element: &str) -> Option<(&str, u16)> {
     let (coding, parameter) = element.split_once(';').map_or((element, None), |(coding, rest)| (coding, Some(rest)));
     let coding = coding.trim();
@@ -65,7 +68,7 @@ fn parse_weighted(element: &str) -> Option<(&str, u16)> {
     Some((coding, parse_qvalue(value.trim())?))
 }
 
-/// Reads a `qvalue`: `0` or `1` with up to three decimals, at most one.
+/// Parses a `qvalue`: `0` or `1` with up to three decimals, at most 1. In thousandths.
 pub(in crate::server) fn parse_qvalue(text: &str) -> Option<u16> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let whole: u16 = match whole {

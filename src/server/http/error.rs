@@ -1,7 +1,8 @@
-//! The only mapping from what went wrong to what a client is told: problem details (RFC 9457) with an extra `error`, which the
+//! The only mapping from errors to answers: problem details (RFC 9457) with an extra `error`, which
 //! clients of the original agent-inbox read.
 //!
-//! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the details go to the log.
+//! Texts of 4xx answers name the thing, the place and the next step. Those of 5xx are constant; the
+//! details go to the log.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,11 +20,11 @@ use crate::engine::EngineError;
 use crate::model::{InvalidName, InvalidPreference, ScenarioState};
 use crate::state::StateErrorKind;
 
-/// An answer that is not what was asked for.
+/// An error answer.
 #[derive(Debug)]
 pub(in crate::server) struct Problem(Box<ProblemDetails>);
 
-/// In a box: results that hold a problem are handed up through many functions.
+/// Boxed, because results with a problem are returned through many functions.
 #[derive(Debug)]
 struct ProblemDetails {
     status: StatusCode,
@@ -57,19 +58,19 @@ impl Problem {
         Self(Box::new(ProblemDetails { status, detail: detail.into(), extras: Map::new(), header: None }))
     }
 
-    /// 400: what the client wrote cannot be.
+    /// 400: the request is invalid.
     pub(in crate::server) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// 401: what is asked for takes a token (RFC 9110 section 11.6.1). `challenge` is a header value.
+    /// 401: the operation needs a token (RFC 9110 section 11.6.1). `challenge` is a header value.
     pub(in crate::server) fn unauthorized(detail: impl Into<String>, challenge: &'static str) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, detail).with_member("code", "token_needed");
         problem.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
         problem
     }
 
-    /// 404: there is no such thing.
+    /// 404: the resource does not exist.
     pub(in crate::server) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
@@ -80,7 +81,8 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
-    /// 426: this is only answered over a WebSocket (RFC 9110 section 15.5.22). `why` is what the handshake lacks.
+    /// 426: this route needs a WebSocket (RFC 9110 section 15.5.22). `why` says what the handshake
+    /// lacks.
     pub(in crate::server) fn upgrade_required(why: &str) -> Self {
         let detail =
             format!("this is a WebSocket (RFC 6455): {why}; `GET /api/v1/events` tells the same over plain HTTP");
@@ -89,32 +91,33 @@ impl Problem {
         problem
     }
 
-    /// 503: too much is asked of us now; the client may come back soon.
+    /// 503: the daemon has too much to do now; the client may try again soon.
     pub(in crate::server) fn busy(detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
         problem
     }
 
-    /// 500: something unexpected; `cause` goes to the log only.
+    /// 500: an unexpected failure; `cause` goes to the log only.
     pub(in crate::server) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "a request failed");
         Self::internal_logged()
     }
 
-    /// 500, once the log knows why.
+    /// 500, after the cause was logged.
     pub(in crate::server) fn internal_logged() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "this failed unexpectedly; the daemon's log says why")
     }
 
-    /// With the time after which it may be tried again, in whole seconds and at least one (RFC 9110 section 10.2.3).
+    /// Adds the time after which the client may try again, in whole seconds and at least one (RFC
+    /// 9110 section 10.2.3).
     pub(in crate::server) fn retry_after(mut self, wait: Duration) -> Self {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         self.0.header = HeaderValue::from_str(&seconds.to_string()).ok().map(|seconds| (RETRY_AFTER, seconds));
         self
     }
 
-    /// A change could not be stored; the log knows why.
+    /// A change could not be stored; the cause was logged.
     pub(in crate::server) fn storage_failed(trouble: StateErrorKind) -> Self {
         let (status, why) = match trouble {
             StateErrorKind::Full => (StatusCode::INSUFFICIENT_STORAGE, " because there is no room on the disk"),
@@ -129,7 +132,7 @@ impl Problem {
         )
     }
 
-    /// With a further member.
+    /// Adds a member.
     pub(in crate::server) fn with_member(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.0.extras.insert(member.to_owned(), value.into());
         self
@@ -140,16 +143,16 @@ impl Problem {
         (self.0.status, &self.0.detail)
     }
 
-    /// What a client is told.
+    /// The JSON document for the client.
     pub(in crate::server) fn document(&self) -> ProblemJson<'_> {
         let ProblemDetails { status, detail, extras, .. } = &*self.0;
         let title = status.canonical_reason().unwrap_or_default();
         ProblemJson { kind: "about:blank", title, status: status.as_u16(), detail, error: detail, extras }
     }
 
-    /// The answer.
+    /// The whole answer.
     pub(in crate::server) fn into_full_response(self) -> http::Response<Full<Bytes>> {
-        // Texts, numbers and values always can be written.
+        // Strings, numbers and JSON values can always be written.
         let body = serde_json::to_vec(&self.document()).unwrap_or_default();
         let ProblemDetails { status, header, .. } = *self.0;
         let mut answer = http::Response::new(Full::new(Bytes::from(body)));
@@ -213,7 +216,7 @@ impl From<EngineError> for Problem {
     }
 }
 
-/// At most 120 characters of what a client wrote, for repeating it in an error.
+/// At most 120 characters of a client's text, to quote it in an error.
 pub(in crate::server) fn excerpt(text: &str) -> String {
     text.chars().take(120).collect()
 }

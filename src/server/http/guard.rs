@@ -1,12 +1,15 @@
-//! Who may ask: keeps web pages out of a daemon that listens on the user's own machine.
+//! Keeps web pages out of a daemon that listens on the user's own machine.
 //!
-//! - `Host` must be meant for us. A page that points its own name at 127.0.0.1 (DNS rebinding) still sends its own name.
-//! - What changes state must not come from another site: `Origin` (RFC 6454 section 7) and `Sec-Fetch-Site` (W3C Fetch Metadata).
-//! - So must a WebSocket, which a page of any site may open and read.
-//! - A body that changes state must be JSON: the simple forms that a page may post without asking first cannot say that.
-//! - No CORS header is sent, so a page cannot read answers, except to `server.allowed_origins`.
+//! - `Host` must name this daemon. A page that points its own name at 127.0.0.1 (DNS rebinding)
+//!   still sends its own name.
+//! - A request that changes state must not come from another site: `Origin` (RFC 6454 section 7)
+//!   and `Sec-Fetch-Site` (W3C Fetch Metadata).
+//! - The same holds for a WebSocket, which a page of any site may open and read.
+//! - A body that changes state must be JSON: the simple forms that a page may post without a
+//!   preflight request cannot have that content type.
+//! - No CORS header is sent, so a page cannot read answers, except for `server.allowed_origins`.
 //!
-//! Pure: judges heads of requests, reads no body. Never tells who a user is; that needs tokens.
+//! Pure: checks the heads of requests, reads no body. Never identifies a user; that needs tokens.
 
 use std::net::IpAddr;
 
@@ -20,7 +23,7 @@ use crate::server::http::error::{Problem, excerpt};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What the configuration allows beyond ourselves.
+/// The hosts and origins that the configuration allows, beside those of this machine.
 #[derive(Debug)]
 pub(in crate::server) struct Guard {
     hosts: Vec<String>,
@@ -28,19 +31,20 @@ pub(in crate::server) struct Guard {
     max_body: usize,
 }
 
-/// A request that may pass.
+/// The result for a request that may pass.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::server) struct Pass {
-    /// The configured origin it came from, to be named in the CORS headers of the answer.
+    /// The configured origin of the request, for the CORS headers of the answer.
     pub(in crate::server) origin: Option<HeaderValue>,
 }
 
-/// The lines of a head that are judged, found in one look: looking each of them up took as long as all the rest.
+/// The headers that are checked, found in one pass: one lookup for each took as long as all the
+/// rest.
 #[derive(Debug, Default)]
 struct GuardHeaders<'a> {
     /// The first `Host`.
     host: Option<&'a HeaderValue>,
-    /// There is a second one.
+    /// Whether there is more than one `Host`.
     several_hosts: bool,
     origin: Option<&'a HeaderValue>,
     length: Option<&'a HeaderValue>,
@@ -56,7 +60,7 @@ struct WebOrigin {
 }
 
 impl Guard {
-    /// The rules of `[server]`. An origin in it that is none is logged and never matches.
+    /// The rules of `[server]`. An invalid origin in it is logged and never matches.
     pub(in crate::server) fn new(config: &config::ServerConfig) -> Self {
         let origin = |text: &String| {
             let origin = WebOrigin::parse(text);
@@ -70,16 +74,19 @@ impl Guard {
         Self { hosts, origins, max_body: config.max_body }
     }
 
-    /// Whether answers differ by `Origin`, which caches must know (`Vary`).
+    /// Whether answers differ by `Origin`, which caches have to know (`Vary`).
     pub(in crate::server) fn varies_by_origin(&self) -> bool {
         !self.origins.is_empty()
     }
 
-    /// Judges the head of a request that came to the address `local`. `has_body` is whether a body follows.
+    /// Checks the head of a request that came to the address `local`. `has_body` is whether a body
+    /// follows.
     pub(in crate::server) fn check(&self, head: &Parts, local: IpAddr, has_body: bool) -> Result<Pass, Problem> {
         let lines = GuardHeaders::from_headers(&head.headers);
-        // A page of another site gains nothing by the request: it changes nothing, and its answer is kept from the page. A WebSocket is not
-        // kept: browsers let any page open one and read it, and leave it to the server to look at the `Origin` (RFC 6455 section 10.2).
+        // A safe request from another site is harmless: it changes no state, and the browser keeps
+        // its answer from the page. This does not hold for a WebSocket: browsers let any page open
+        // one and read it, and leave it to the server to check the `Origin` (RFC 6455 section
+        // 10.2).
         let harmless = is_safe(&head.method) && !lines.upgrade;
         let host = self.host(head, &lines, local, harmless)?;
         let origin = self.origin(head, lines.origin, host.as_ref(), harmless)?;
@@ -93,7 +100,7 @@ impl Guard {
         Ok(Pass { origin })
     }
 
-    /// The host that the client believes to speak to, when that is us. HTTP/1.0 clients need not say it.
+    /// The host that the client addresses, if it names this daemon. HTTP/1.0 clients may omit it.
     fn host(
         &self,
         head: &Parts,
@@ -102,11 +109,12 @@ impl Guard {
         harmless: bool,
     ) -> Result<Option<Authority>, Problem> {
         let line = lines.host;
-        // RFC 9112 section 3.2: exactly one, also when the target itself names the host.
+        // RFC 9112 section 3.2: exactly one, even if the target names the host, too.
         if lines.several_hosts || (line.is_none() && head.version == Version::HTTP_11) {
             return Err(Problem::bad_request("an HTTP/1.1 request needs exactly one `Host` header"));
         }
-        // What nearly every client sends needs no closer look, and the name is only needed where an `Origin` is compared with it.
+        // The header of nearly every client needs no further check, and the name is only needed
+        // where an `Origin` is compared with it.
         if harmless && head.uri.authority().is_none() && line.is_some_and(is_plainly_loopback) {
             return Ok(None);
         }
@@ -130,7 +138,8 @@ impl Guard {
         host == "localhost" || host.ends_with(".localhost") || self.hosts.contains(&host)
     }
 
-    /// The configured origin that the request comes from, if one; refuses foreign origins on whatever changes state.
+    /// The configured origin that the request comes from, if any. Refuses other origins on requests
+    /// that change state.
     fn origin(
         &self,
         head: &Parts,
@@ -180,7 +189,7 @@ impl<'a> GuardHeaders<'a> {
 }
 
 impl WebOrigin {
-    /// Nothing for `null` and for whatever is no web origin.
+    /// `None` for `null` and for a text that is no web origin.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
@@ -196,8 +205,8 @@ impl WebOrigin {
         })
     }
 
-    /// Whether this is the origin of what is served at `host`. Behind a proxy that ends TLS the scheme is not ours, so it only tells
-    /// the port that was left out.
+    /// Whether this is the origin of the server at `host`. Behind a proxy that ends TLS the scheme
+    /// is that of the proxy, so it only determines the default port.
     fn matches_host(&self, host: &Authority) -> bool {
         let default_port = if self.scheme == "https" { 443 } else { 80 };
         self.host == normalize_host(host.host()) && self.port == host.port_u16().unwrap_or(default_port)
@@ -209,7 +218,7 @@ fn normalize_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Whether the header is `localhost` or `127.0.0.1`, with or without a port.
+/// Whether the header is exactly `localhost` or `127.0.0.1`, with or without a port.
 fn is_plainly_loopback(line: &HeaderValue) -> bool {
     let line = line.as_bytes();
     let rest = line.strip_prefix(b"localhost").or_else(|| line.strip_prefix(b"127.0.0.1"));
@@ -220,20 +229,21 @@ fn is_plainly_loopback(line: &HeaderValue) -> bool {
     }
 }
 
-/// Whether this is a port as it stands in an address: digits of a number up to 65535, or no digit at all (RFC 3986 section 3.2.3).
+/// Whether this is a port as in an address: the digits of a number up to 65535, or no digit at all
+/// (RFC 3986 section 3.2.3).
 fn is_port(text: &[u8]) -> bool {
     let digits = text.iter().all(u8::is_ascii_digit);
     digits && (text.is_empty() || std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()))
 }
 
-/// `host[:port]`; user names are refused (RFC 9110 section 7.2).
+/// Parses `host[:port]`; user names are refused (RFC 9110 section 7.2).
 fn parse_authority(text: &[u8]) -> Result<Authority, Problem> {
     let authority = Authority::try_from(text).ok().filter(|authority| !authority.as_str().contains('@'));
     let refused = || {
         let text = excerpt(&String::from_utf8_lossy(text));
         Problem::bad_request(format!("the `Host` header is `{text}`, which is not `host[:port]`"))
     };
-    // `Authority` takes any text for a port, and text behind the bracket of an IPv6 address.
+    // `Authority` accepts any text as a port, and text behind the bracket of an IPv6 address.
     let is_exact = |authority: &Authority| match authority.as_str().as_bytes().get(authority.host().len()..) {
         Some([]) => true,
         Some([b':', port @ ..]) => is_port(port),
@@ -242,7 +252,7 @@ fn parse_authority(text: &[u8]) -> Result<Authority, Problem> {
     authority.filter(|authority| !authority.host().is_empty() && is_exact(authority)).ok_or_else(refused)
 }
 
-/// Whether the method promises not to change state (RFC 9110 section 9.2.1).
+/// Whether the method is safe: it changes no state (RFC 9110 section 9.2.1).
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -257,7 +267,7 @@ fn require_json(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
     }
 }
 
-/// 415: `written` is the content type of the body, if it says one.
+/// 415: `written` is the `Content-Type` of the body, if it has one.
 pub(in crate::server) fn not_json(written: Option<&str>) -> Problem {
     let got = written.map_or_else(|| "none".to_owned(), |written| format!("`{}`", excerpt(written)));
     let detail = format!("bodies of requests that change something need `Content-Type: application/json`, got {got}");

@@ -1,4 +1,5 @@
-//! HTTP itself: accepting connections, the guard, bodies, queries, content codings and errors. Knows no resource and no route.
+//! HTTP itself: connections, the guard, bodies, queries, content codings and errors. Knows no
+//! resource and no route.
 
 pub(super) mod accept;
 pub(super) mod body;

@@ -1,4 +1,5 @@
-//! The parameters that routes take: what reads a query and what describes it look at the same tables.
+//! The parameters of routes, as tables. The parser of queries and the `OpenAPI` document use the
+//! same tables.
 
 use serde_json::{Value, json};
 
@@ -7,34 +8,34 @@ use crate::model::SCENARIO_NAME_MAX;
 /// A parameter that a route knows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct Param {
-    /// As it is written.
+    /// The name as in a query.
     pub(in crate::server) name: &'static str,
-    /// May be given several times, and hold several values with commas between.
+    /// Whether it may be repeated, and hold several values with commas between.
     pub(in crate::server) many: bool,
-    /// Must be given.
+    /// Whether it must be given.
     pub(in crate::server) required: bool,
-    /// What a value may be.
+    /// The type of a value.
     pub(in crate::server) takes: ParamType,
-    /// For people.
+    /// A description for people.
     pub(in crate::server) about: &'static str,
-    /// A value that shows what is meant.
+    /// An example of a value.
     pub(in crate::server) example: &'static str,
 }
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) enum ParamType {
     /// Any text.
     Any,
     /// A text of at most so many characters.
     Text(usize),
-    /// What a regular expression matches (ECMA-262).
+    /// A text that matches a regular expression (ECMA-262).
     Matching(&'static str),
     /// `true` or `false`.
     Flag,
-    /// A whole number from the one to the other.
+    /// A whole number from the first to the second, both included.
     Count(u32, u32),
-    /// One of some words.
+    /// One of these words.
     Word(fn() -> Vec<&'static str>),
 }
 
@@ -49,17 +50,17 @@ pub(in crate::server) const fn many(name: &'static str) -> Param {
 }
 
 impl Param {
-    /// With what a value may be.
+    /// Sets the type of a value.
     pub(in crate::server) const fn takes(self, takes: ParamType) -> Self {
         Self { takes, ..self }
     }
 
-    /// With what it is for, and a value that shows it.
+    /// Sets the description and an example.
     pub(in crate::server) const fn about(self, about: &'static str, example: &'static str) -> Self {
         Self { about, example, ..self }
     }
 
-    /// To be given always.
+    /// Makes the parameter required.
     pub(in crate::server) const fn required(self) -> Self {
         Self { required: true, ..self }
     }
@@ -67,7 +68,7 @@ impl Param {
     /// The schema of its value.
     pub(in crate::server) fn schema(&self) -> Value {
         let one = match self.takes {
-            // A value of a list ends at a comma, and is nothing without its spaces.
+            // A value of a list ends at a comma, and is not empty without its spaces.
             ParamType::Any if self.many => json!({"type": "string", "pattern": LISTED}),
             ParamType::Any => json!({"type": "string"}),
             ParamType::Text(most) => json!({"type": "string", "maxLength": most}),
@@ -79,7 +80,7 @@ impl Param {
         if self.many { json!({"type": "array", "items": one}) } else { one }
     }
 
-    /// The example as the schema has it.
+    /// The example as the schema requires it.
     pub(in crate::server) fn example(&self) -> Value {
         let one = match self.takes {
             ParamType::Flag => json!(self.example == "true"),
@@ -90,12 +91,14 @@ impl Param {
     }
 }
 
-/// Something other than spaces and commas. U+0085 is a space in Unicode, and none in ECMA-262.
+/// A text that neither begins nor ends with a space, and has no comma. U+0085 is a space in
+/// Unicode, but not in ECMA-262.
 const LISTED: &str = r"^[^,\s\u0085]([^,]*[^,\s\u0085])?$";
 
-/// The grammars of the model's texts, as regular expressions. Tests compare each with what the model reads.
+/// The grammars of the model's texts as regular expressions. Tests compare each with the model's
+/// parser.
 pub(in crate::server) mod grammar {
-    /// The name that a scenario is filed under.
+    /// The registered name of a scenario.
     pub(in crate::server) const SCENARIO: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$";
     /// `scenario/tool`.
     pub(in crate::server) const TOOL: &str = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}/[^,\s]+$";
@@ -103,7 +106,7 @@ pub(in crate::server) mod grammar {
     pub(in crate::server) const FREE: &str = r"^[^\u0000-\u001f\u007f-\u009f]{1,200}$";
     /// A scope.
     pub(in crate::server) const SCOPE: &str = r"^(global|(profile|chat):[^\u0000-\u001f\u007f-\u009f]{1,200})$";
-    /// What a preference speaks of.
+    /// The target of a preference.
     pub(in crate::server) const TARGET: &str = r"^(scenario:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}|(category|tag):[^\u0000-\u001f\u007f-\u009f]{1,200}|tool:[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}/[\s\S]{1,256})$";
     /// A published name.
     pub(in crate::server) const PUBLISHED: &str = "^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$";
@@ -115,11 +118,11 @@ const _: () = assert!(SCENARIO_NAME_MAX == 100, "`grammar` says how long a scena
 pub(in crate::server) const FORMAT: Param = once("format")
     .takes(ParamType::Word(|| crate::formats::FORMATS.iter().map(|format| format.id()).collect()))
     .about("The shape of the tools: `native` is a Tool Discovery Protocol manifest, every other is what that vendor takes.", "anthropic");
-/// The asker's profile.
+/// The client's profile.
 pub(in crate::server) const PROFILE: Param = once("profile")
     .takes(ParamType::Matching(grammar::FREE))
     .about("The asker's profile, whose preferences hold and whose bounds apply.", "reviewer");
-/// The asker's conversation.
+/// The client's conversation.
 pub(in crate::server) const CHAT: Param =
     once("chat_id").takes(ParamType::Matching(grammar::FREE)).about("The conversation, whose preferences hold.", "42");
 /// Only tools of some scenarios.
@@ -129,7 +132,7 @@ pub(in crate::server) const SCENARIOS: Param =
 pub(in crate::server) const CATEGORIES: Param = many("category").about("Only tools of these categories.", "disk");
 /// Only tools with some tags.
 pub(in crate::server) const TAGS: Param = many("tag").about("Only tools with one of these tags.", "read");
-/// With what lists leave out because it is switched off.
+/// Adds the tools that are left out because they are disabled.
 pub(in crate::server) const INCLUDE_DISABLED: Param = once("include_disabled")
     .takes(ParamType::Flag)
     .about("Also tools that are switched off. With `format=native` only.", "false");
@@ -139,7 +142,7 @@ pub(in crate::server) const SCENARIO_NAME: Param = once("name")
     .takes(ParamType::Matching(grammar::SCENARIO))
     .about("The name that the scenario is filed under.", "files")
     .required();
-/// A call that needs a yes, in a path.
+/// The id of an approval, in a path.
 pub(in crate::server) const APPROVAL_ID: Param =
     once("id").about("The `approval_id` that the caller got.", "8d3f5a0e-4c1b-4f7e-9a26-c5d7e8f90a1b").required();
 /// An operation in a path.
@@ -161,7 +164,7 @@ mod tests {
     use super::*;
     use crate::model::{PreferenceTarget, PublishedName, ScenarioName, Scope, ToolId};
 
-    /// Whether a text matches, as `jsonschema` judges the patterns of the document.
+    /// Whether a text matches, as `jsonschema` applies the patterns of the document.
     fn matches(pattern: &str, text: &str) -> bool {
         let schema = json!({"type": "string", "pattern": pattern});
         jsonschema::validator_for(&schema).unwrap().is_valid(&json!(text))
@@ -209,7 +212,8 @@ mod tests {
             assert_eq!(matches(grammar::TARGET, text), text.parse::<PreferenceTarget>().is_ok(), "target {text:?}");
             assert_eq!(matches(grammar::FREE, text), format!("chat:{text}").parse::<Scope>().is_ok(), "{text:?}");
             assert_eq!(matches(grammar::PUBLISHED, text), PublishedName::alias(text).is_ok(), "alias {text:?}");
-            // In lists a value has no spaces around it, so a name with spaces within is only written elsewhere.
+            // In lists a value has no spaces around it, so a name with spaces within is only
+            // possible elsewhere.
             if !text.contains(' ') && !text.ends_with('\n') {
                 assert_eq!(matches(grammar::TOOL, text), text.parse::<ToolId>().is_ok(), "tool {text:?}");
             }

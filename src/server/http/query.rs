@@ -1,4 +1,5 @@
-//! Query parameters, read strictly: an unknown, repeated or unreadable one is refused, and the refusal names what is allowed.
+//! Parses query parameters strictly: an unknown, repeated or invalid parameter is refused, and the
+//! refusal names the allowed ones.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::server::http::params;
 use crate::server::http::params::ParamType;
 pub(in crate::server) use crate::server::http::params::{Param, many, once};
 
-/// For routes that take no parameters: refuses any.
+/// For routes without parameters: refuses any parameter.
 #[derive(Debug)]
 pub(in crate::server) struct NoQuery;
 
@@ -31,7 +32,7 @@ impl<S: Sync> FromRequestParts<S> for NoQuery {
 pub(in crate::server) struct QueryParams(Vec<(String, String)>);
 
 impl QueryParams {
-    /// Reads the part of the target after `?`.
+    /// Parses the part of the target after `?`.
     pub(in crate::server) fn parse(raw: Option<&str>, known: &[Param]) -> Result<Self, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
@@ -57,14 +58,15 @@ impl QueryParams {
         self.optional(name).filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
-    /// The values of a parameter that may be repeated. An empty one is refused: it is nearly always a variable that was not set.
+    /// The values of a parameter that may be repeated. An empty value is refused: usually it comes
+    /// from a variable that was not set.
     pub(in crate::server) fn list(&self, name: &str) -> Result<Vec<&str>, Problem> {
         let given = self.0.iter().filter(|(given, _)| given == name).flat_map(|(_, value)| value.split(','));
         let values: Vec<&str> = given.map(str::trim).collect();
         if values.contains(&"") { Err(bad_value(name, "", "at least one character")) } else { Ok(values) }
     }
 
-    /// `true` or `false`; `false` when not given.
+    /// `true` or `false`; `false` if left out.
     pub(in crate::server) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.optional(name) {
             None | Some("false") => Ok(false),
@@ -73,16 +75,16 @@ impl QueryParams {
         }
     }
 
-    /// A scenario name; nothing when not given.
+    /// A scenario name; `None` if left out.
     pub(in crate::server) fn scenario(&self, name: &str) -> Result<Option<ScenarioName>, Problem> {
         self.optional(name).map(|value| scenario(name, value)).transpose()
     }
 
-    /// The asker's scope in `profile` and `chat_id`, as a query for all tools in it.
+    /// The client's scope from `profile` and `chat_id`, as a query for all tools in it.
     pub(in crate::server) fn scope(&self) -> Result<ViewQuery, Problem> {
         let text = |name: &str, kind: &str| {
             let value = self.optional(name)?;
-            // The grammar of scopes is the model's; it is only asked here.
+            // The model has the grammar of scopes; here it is only used.
             let checked = format!("{kind}:{value}").parse::<Scope>();
             Some(checked.map(|_| value.to_owned()).map_err(|_| bad_value(name, value, FREE_TEXT)))
         };
@@ -91,7 +93,7 @@ impl QueryParams {
         Ok(ViewQuery { profile, chat, ..ViewQuery::default() })
     }
 
-    /// The format in `format`; the first of the table when not given.
+    /// The format in `format`; the first of the table if left out.
     pub(in crate::server) fn format(&self) -> Result<&'static dyn Format, Problem> {
         let known: Vec<&str> = formats::FORMATS.iter().map(|format| format.id()).collect();
         let id = self.optional("format").unwrap_or(known[0]);
@@ -103,9 +105,9 @@ impl QueryParams {
 }
 
 const FREE_TEXT: &str = "1 to 200 characters without control characters";
-/// Characters of `q` that count, about a page of text: each word is looked for in every tool.
+/// How many characters of `q` count, about a page of text: each word is searched for in every tool.
 const QUESTION_LENGTH: usize = 4_000;
-/// Characters of `sticky`: nothing that was handed out is as long.
+/// Largest length of `sticky` in characters: the daemon never sends a longer one.
 const LONGEST_STICKY: usize = 8_000;
 
 const MAX_TOKENS: Param = once("max_tokens")
@@ -121,18 +123,18 @@ const REPORT: Param = once("report")
     .takes(ParamType::Flag)
     .about("The answer is `{\"tools\", \"report\"}`: the list, and why each tool is or is not in it.", "true");
 
-/// What `GET /api/v1/tools` asks for.
+/// The query of `GET /api/v1/tools`.
 pub(in crate::server) struct ListQuery {
-    /// Which shape.
+    /// The shape of the list.
     pub(in crate::server) format: &'static dyn Format,
-    /// Which tools.
+    /// The choice of the tools.
     pub(in crate::server) view: ViewQuery,
-    /// Whether the answer says of each tool why it is or is not in the list.
+    /// Whether the answer explains for each tool why it is or is not in the list.
     pub(in crate::server) report: bool,
 }
 
 impl ListQuery {
-    /// What may be asked of a list that is followed, too.
+    /// The parameters that the event routes take, too.
     pub(in crate::server) const FOLLOWED: [Param; 12] = [
         params::FORMAT,
         params::PROFILE,
@@ -158,7 +160,7 @@ impl ListQuery {
             .takes(ParamType::Flag)
             .about("With a mark for the vendor's prompt cache, where the format has it.", "true"),
     ];
-    /// All its parameters.
+    /// All parameters of the list.
     pub(in crate::server) const KNOWN: [Param; 16] = {
         let mut all = [MAX_TOKENS; 16];
         let mut at = 0;
@@ -170,13 +172,13 @@ impl ListQuery {
         all
     };
 
-    /// Reads the part of the target after `?`. A filter that names an unknown scenario, category or tag is no error: the list is
-    /// empty then, as it will be when that scenario has gone.
+    /// Parses the part of the target after `?`. A filter that names an unknown scenario, category
+    /// or tag is no error: the list is empty then, as it is when a scenario is removed.
     pub(in crate::server) fn parse(raw: Option<&str>) -> Result<Self, Problem> {
         Self::from_params(&QueryParams::parse(raw, &Self::KNOWN)?)
     }
 
-    /// The same, of a query that may have further parameters.
+    /// Like [`Self::parse`], for a query that may have further parameters.
     pub(in crate::server) fn from_params(query: &QueryParams) -> Result<Self, Problem> {
         let format = query.format()?;
         let texts = |name: &str| -> Result<BTreeSet<String>, Problem> {
@@ -205,8 +207,9 @@ impl ListQuery {
     }
 }
 
-/// The format with what else is asked of it. What it does not have is refused: a list that ignores it would look as if it did. Only
-/// deferring has a meaning for every format: where it cannot be said, the list is shorter.
+/// The format with its options. An option that the format does not have is refused, because
+/// ignoring it would hide the mistake. Only deferring works with every format: if the format cannot
+/// express it, the list is shorter.
 fn with_options(
     query: &QueryParams,
     format: &'static dyn Format,
@@ -225,14 +228,15 @@ fn with_options(
     })
 }
 
-/// The part of a question that counts: its first [`QUESTION_LENGTH`] characters. A longer one is cut and not refused, because clients
-/// send what their users wrote.
+/// The first [`QUESTION_LENGTH`] characters of a question. A longer one is cut and not refused,
+/// because clients send what their users wrote.
 pub(in crate::server) fn question(text: &str) -> &str {
     text.char_indices().nth(QUESTION_LENGTH).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The text of a search with single blanks, so that equal ones share a prepared answer; `None` when it has no words. Letters keep their
-/// case: `createDirectory` is two words only as it is written.
+/// The text of a search with single blanks, so that equal searches share a prepared answer; `None`
+/// if it has no words. Letters keep their case, because `createDirectory` counts as two words only
+/// in that spelling.
 fn search(text: Option<&str>) -> Option<String> {
     let words: Vec<&str> = question(text.unwrap_or_default()).split_whitespace().collect();
     (!words.is_empty()).then(|| words.join(" "))
@@ -263,7 +267,8 @@ fn defer(query: &QueryParams) -> Result<Option<Defer>, Problem> {
     }
 }
 
-/// An empty one begins a conversation. One that cannot be read must not break it, so that is told in the answer only.
+/// Parses `sticky`. An empty text begins a conversation. A text that cannot be parsed must not
+/// break the conversation, so only the answer says so.
 fn sticky(text: Option<&str>) -> Result<Option<StickyTools>, Problem> {
     if let Some(long) = text.filter(|text| text.chars().nth(LONGEST_STICKY).is_some()) {
         return Err(bad_value("sticky", long, "the `Callsheet-Selection` of an earlier list, or nothing"));
@@ -271,7 +276,7 @@ fn sticky(text: Option<&str>) -> Result<Option<StickyTools>, Problem> {
     Ok(text.map(StickyTools::parse))
 }
 
-/// 0 is passed on: it lifts the format's own cap.
+/// Parses `max_tools`. 0 is passed on: it lifts the cap of the format.
 fn max_tools(text: Option<&str>) -> Result<Option<usize>, Problem> {
     let read = |text: &str| count(text).ok_or_else(|| bad_value("max_tools", text, "a whole number, 0 for no limit"));
     text.map(read).transpose()

@@ -1,9 +1,10 @@
-//! Answers that are asked for again: between two changes, the same list goes to everyone who asks in the same words.
+//! A cache of whole answers: between two changes, equal queries for the list get equal answers.
 //!
-//! Reading the query, looking the list up and writing its headers took longer than sending a 304 or a small list. So the latest answers
-//! are kept as they are sent, by the query as it was written, and last exactly as long as the snapshot that they were made from. Of an
-//! answer with a long body only the headers are kept: they are all that a 304 needs. Nothing is decided here: what is not kept is made
-//! by [`crate::server::api::tools`], which also checks the query.
+//! Parsing the query, finding the list and writing its headers took longer than sending a 304 or a
+//! small list. So the latest answers are cached by the text of the query, for as long as the
+//! snapshot that they were made from. Of an answer with a long body only the headers are cached,
+//! which is all that a 304 needs. This module never makes an answer: [`crate::server::api::tools`]
+//! does that, and also checks the query.
 
 use std::sync::{Arc, Weak};
 
@@ -16,41 +17,43 @@ use http_body_util::Full;
 use crate::catalog::Snapshot;
 use crate::views::Coding;
 
-/// Answers kept at most: those of a few agents, formats and codings. They are looked through one by one.
+/// Largest number of cached answers: enough for a few agents, formats and codings. They are
+/// searched one by one.
 const MAX_RESPONSES: usize = 16;
-/// Bytes of all their bodies at most; a longer body is not kept.
+/// Largest size of all cached bodies in bytes; a longer body is not cached.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// A longer query is not kept.
+/// Longest query in bytes that is cached.
 const MAX_QUERY_LENGTH: usize = 256;
 
-/// The kept answers.
+/// The cached answers.
 #[derive(Debug, Default)]
 pub(in crate::server) struct ResponseCache(ArcSwap<CachedResponses>);
 
 /// The answers of one snapshot, oldest first.
 #[derive(Debug, Default)]
 struct CachedResponses {
-    /// Weak: it must not outlive its successor. While this stands, no other snapshot can have its address.
+    /// Weak, so that the old snapshot is freed when a new one is published. While this reference
+    /// exists, no other snapshot can have its address.
     snapshot: Weak<Snapshot>,
     answers: Vec<Kept>,
 }
 
-/// One of them.
+/// One cached answer.
 #[derive(Debug, Clone)]
 struct Kept {
     query: Box<str>,
     coding: Coding,
     ready: Arc<CachedResponse>,
-    /// `false` where the body was too long to be kept: then this answers only clients that have it.
+    /// `false` if the body was too long to be cached: then only clients that have it are answered.
     with_body: bool,
 }
 
-/// An answer with its headers, for those who have it and for those who do not.
+/// An answer with its headers, for clients that have the content and for those that do not.
 #[derive(Debug)]
 pub(in crate::server) struct CachedResponse {
     /// The body of the 200.
     pub(in crate::server) body: Bytes,
-    /// What identifies it.
+    /// The entity tag of the body.
     pub(in crate::server) etag: HeaderValue,
     /// The headers of the 200.
     pub(in crate::server) ok_headers: HeaderMap,
@@ -59,7 +62,7 @@ pub(in crate::server) struct CachedResponse {
 }
 
 impl CachedResponse {
-    /// 200 with the body, or 304 without when the client has it already (RFC 9110 section 15.4.5).
+    /// 200 with the body, or 304 without it if the client already has it (RFC 9110 section 15.4.5).
     pub(in crate::server) fn answer(&self, asked: &HeaderMap) -> Response<Full<Bytes>> {
         let (status, headers, body) = if conditional::is_known(asked, &self.etag) {
             (StatusCode::NOT_MODIFIED, &self.not_modified_headers, Bytes::new())
@@ -72,7 +75,7 @@ impl CachedResponse {
         answer
     }
 
-    /// What a 304 needs of it.
+    /// A copy with all that a 304 needs.
     fn without_body(&self) -> Self {
         let Self { body: _, etag, ok_headers: found, not_modified_headers: known } = self;
         Self { body: Bytes::new(), etag: etag.clone(), ok_headers: found.clone(), not_modified_headers: known.clone() }
@@ -80,7 +83,7 @@ impl CachedResponse {
 }
 
 impl ResponseCache {
-    /// The answer for this query, as it was written, from this very snapshot, if it was given before.
+    /// The cached answer for exactly this text of a query, made from exactly this snapshot.
     pub(in crate::server) fn answer(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -94,7 +97,7 @@ impl ResponseCache {
         suffices.then(|| kept.ready.answer(asked))
     }
 
-    /// Keeps an answer in place of those of other snapshots, and of the oldest when there are too many.
+    /// Caches an answer. Drops those of other snapshots, and the oldest if there are too many.
     pub(in crate::server) fn insert(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -102,7 +105,7 @@ impl ResponseCache {
         coding: Coding,
         ready: &Arc<CachedResponse>,
     ) {
-        // Two at once cost one of them, which is kept the next time.
+        // If two requests do this at once, one answer is lost; it is cached the next time.
         let before = self.0.load();
         let mut answers = before.of(snapshot).map_or_else(Vec::new, <[_]>::to_vec);
         if query.len() > MAX_QUERY_LENGTH || answers.iter().any(|kept| kept.is_for(query, coding)) {
@@ -163,7 +166,7 @@ mod tests {
         })
     }
 
-    /// The status and the length of the body that a client with these headers is answered.
+    /// The status and the length of the body that a client with these headers gets.
     fn answered(
         repeats: &ResponseCache,
         of: &Arc<Snapshot>,

@@ -1,5 +1,5 @@
-//! Answers that are streams of server-sent events (WHATWG HTML, section 9.2): their headers, and what each of them needs besides events.
-//! Knows no event.
+//! Answers that are streams of server-sent events (WHATWG HTML, section 9.2): their headers and
+//! their fixed lines. Knows no events.
 
 use std::convert::Infallible;
 
@@ -10,14 +10,15 @@ use futures_util::Stream;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Version};
 
-/// Begins every stream: clients that reconnect by themselves wait a second.
+/// The beginning of every stream: clients that reconnect by themselves wait one second.
 pub(in crate::server) const FIRST: Bytes = Bytes::from_static(b"retry: 1000\n\n");
-/// Shows that a stream lives.
+/// A comment line that keeps a stream alive.
 pub(in crate::server) const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
-/// Makes reverse proxies pass events on as they come.
+/// Makes reverse proxies pass events on without buffering.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The answer to a request of this version whose body is this stream. Over HTTP/1 its connection ends with it.
+/// The answer to a request of this HTTP version whose body is this stream. Over HTTP/1 the
+/// connection ends with the stream.
 pub(in crate::server) fn response(
     events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
     version: Version,

@@ -1,4 +1,4 @@
-//! The description of the API (`OpenAPI` 3.1.0), made from the table of routes. Pure.
+//! Builds the description of the API (`OpenAPI` 3.1.0) from the table of routes. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::server::routes::RouteSpec;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
-/// The operator's token among the parts of the document, under the name that it had first:
-/// generated clients use it.
+/// The name of the operator's token in the document. It is the first name that the token had, which
+/// generated clients use.
 const TOKEN: &str = "approvalToken";
 const ABOUT: &str = "One always-current list of every tool that AI agents may call.\n\n\
     Whatever is refused is answered with problem details (RFC 9457) that name the thing, the place and the next step. A query parameter \
@@ -28,11 +28,12 @@ const ABOUT: &str = "One always-current list of every tool that AI agents may ca
     `br`, `zstd` or `gzip` to who accepts that. Nobody needs to log in; web pages of other sites are kept out. \
     Where `server.operator_token` is configured, operations that approve, operate or loosen need that token; they name it in `security`.";
 
-/// The whole description of these routes.
+/// The whole document for these routes.
 pub(in crate::server) fn document(routes: &[RouteSpec]) -> Value {
     let mut making = DocumentBuilder { schemas: generator(), examples: examples::parse_examples() };
     let problem = making.schemas.subschema_for::<error::ProblemJson<'_>>();
-    // Not referred to by an operation: a stream is no document, but what its messages hold is.
+    // No operation refers to it, because a stream is no JSON document, but its messages have this
+    // shape.
     making.schemas.subschema_for::<event_wire::EventJson<'_>>();
     let paths = making.paths(routes);
     let responses: Map<String, Value> = COMMON
@@ -74,7 +75,8 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// The path of an operation as the document writes it: `{*name}` is `{name}`, since a value may hold slashes anyway.
+/// The path of an operation in the document: `{*name}` becomes `{name}`, since a value may hold
+/// slashes anyway.
 pub(super) fn written_path(route: &RouteSpec, operation: &OperationSpec) -> String {
     format!("{}{}", route.path.replace("{*", "{"), operation.path_suffix)
 }
@@ -113,8 +115,8 @@ impl DocumentBuilder {
             "parameters": parameters,
         });
         if operation.right.reserved().is_some() {
-            // Either none or this one: whether it is needed is a matter of the configuration and,
-            // for preferences, of the change.
+            // Without a token or with it: the configuration decides whether it is needed, and for
+            // preferences also the change.
             described["security"] = json!([{}, {TOKEN: []}]);
         }
         if let Some(body) = operation.body {
@@ -127,7 +129,7 @@ impl DocumentBuilder {
         described
     }
 
-    /// Every status that it can answer, in order.
+    /// The answers by status, in order.
     fn responses(&mut self, operation: &OperationSpec) -> Map<String, Value> {
         let mut by_status = BTreeMap::new();
         for common in COMMON.iter().filter(|common| (common.applies_to)(operation)) {
@@ -209,7 +211,7 @@ fn headers(operation: &OperationSpec, answer: &ResponseSpec) -> Map<String, Valu
     headers
 }
 
-/// With a capital at the beginning, as a sentence of its own.
+/// The text with a capital first letter.
 fn capitalised(text: &str) -> String {
     let mut text = text.to_owned();
     if let Some(first) = text.get_mut(..1) {
@@ -310,7 +312,7 @@ mod tests {
                     let examples = content.get("examples").and_then(Value::as_object).into_iter().flatten();
                     let mut examples: Vec<&Value> = examples.map(|(_, example)| &example["value"]).collect();
                     examples.extend(content.get("example"));
-                    // An answer of the same shape as the first one is shown by that one's example.
+                    // An answer of the same shape as the first one has the same example.
                     let same = |(other, told): (&String, &Value)| {
                         other < status && told.pointer("/content/application~1json/schema") == Some(&content["schema"])
                     };
@@ -342,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Validates with the parts that the schema refers to.
+    /// Validates a value, with the components that the schema refers to.
     fn assert_fits(document: &Value, schema: &Value, value: &Value, what: &str) {
         let whole = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "components": document["components"], "allOf": [schema]});
         let validator = jsonschema::options().should_validate_formats(true).build(&whole).unwrap();

@@ -1,10 +1,11 @@
-//! Examples: what a daemon answered to the requests in `examples.json`. `tests/http/openapi_examples.rs` asks them again and compares, and
-//! writes the answers anew when it is told to, so that none of them is invented.
+//! Examples: recorded answers of a daemon to the requests in `examples.json`.
+//! `tests/http/openapi_examples.rs` repeats the requests and compares. It can also record the
+//! answers again, so that no example is invented.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One question and what came back.
+/// One request and its answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Example {
     /// The operation, by its id.
@@ -20,7 +21,7 @@ pub(super) struct Example {
 
 const WRITTEN: &str = include_str!("examples.json");
 
-/// All of them, in the order in which people read them. A test holds the file readable.
+/// All examples, in reading order. A test ensures that the file can be parsed.
 pub(super) fn parse_examples() -> Vec<Example> {
     serde_json::from_str(WRITTEN).unwrap_or_default()
 }

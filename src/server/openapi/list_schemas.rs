@@ -1,4 +1,5 @@
-//! What is written by hand for speed, as types for the description: the lists of tools. Tests hold real answers against them.
+//! Types that describe the lists of tools, whose JSON is written by hand for speed. Tests compare
+//! real answers with their schemas.
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value};

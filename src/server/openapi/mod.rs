@@ -1,9 +1,10 @@
-//! What each route takes and answers, as data. The table of routes holds it, so a route cannot be without; [`document`] makes the
-//! `OpenAPI` description of it.
+//! Describes what each route takes and answers, as data. The table of routes holds the
+//! descriptions, so no route can be without one; [`document`] builds the `OpenAPI` document from
+//! them.
 //!
-//! Schemas come from the types that are written (`schemars`), query parameters from the tables that the parser reads, refusals that many
-//! routes have in common from [`refusals`], examples from what a daemon answered ([`examples`]). Never done here: answering anything
-//! else than `/openapi.json`.
+//! Schemas come from the types that are serialized (`schemars`), query parameters from the tables
+//! that the parser uses, refusals that many routes share from [`refusals`], and examples from
+//! recorded answers of a daemon ([`examples`]). This module answers no request but `/openapi.json`.
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -19,41 +20,41 @@ pub(super) mod list_schemas;
 mod refusals;
 pub(super) mod serve;
 
-/// What one method of one path does.
+/// The description of one method of one path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OperationSpec {
     pub(super) verb: Verb,
-    /// What its caller needs.
+    /// The right that its caller needs.
     pub(super) right: Right,
-    /// Unique among all; generated clients name their functions after it.
+    /// Unique among all operations; client generators name their functions after it.
     pub(super) id: &'static str,
     pub(super) tag: Tag,
-    /// In a few words.
+    /// A summary of a few words.
     pub(super) summary: &'static str,
-    /// What it answers when all is well.
+    /// The answer on success.
     pub(super) answer: ResponseSpec,
-    /// Nothing for what another operation of the same route answers, too.
+    /// `None` if the handler of another operation of the same route answers this one, too.
     pub(super) handler: Option<fn() -> MethodRouter<SharedState>>,
-    /// What the path has after that of its route.
+    /// The part of the path that follows the path of its route.
     pub(super) path_suffix: &'static str,
-    /// In whole sentences, what a reader of the summary may still want to know.
+    /// Whole sentences with what the summary leaves open.
     pub(super) about: &'static str,
-    /// The very table that the handler reads the query with.
+    /// The same table that the handler parses the query with.
     pub(super) query: &'static [Param],
-    /// The headers that it looks at.
+    /// The request headers that the handler reads.
     pub(super) headers: &'static [Param],
     pub(super) body: Option<ContentSpec>,
-    /// Further answers that are no refusals.
+    /// Further answers that are not errors.
     pub(super) also: &'static [ResponseSpec],
-    /// What it may refuse, beside what all of its kind do.
+    /// Its errors, beside those that all operations of its kind share.
     pub(super) refuses: &'static [RefusalSpec],
-    /// Whether what it changes is stored.
+    /// Whether it changes the state store.
     pub(super) stores: bool,
-    /// Whether it answers 304 to who has the content.
+    /// Whether it answers 304 to a client that already has the content.
     pub(super) revalidates: bool,
 }
 
-/// The methods that routes have. `GET` stands for `HEAD`, too.
+/// The methods of routes. `GET` includes `HEAD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verb {
     Get,
@@ -62,7 +63,7 @@ pub(super) enum Verb {
     Delete,
 }
 
-/// What operations are grouped by.
+/// The groups of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tag {
     Tools,
@@ -75,45 +76,45 @@ pub(super) enum Tag {
     Daemon,
 }
 
-/// An answer.
+/// One answer of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResponseSpec {
     pub(super) status: u16,
     pub(super) about: &'static str,
     pub(super) content: Option<ContentSpec>,
-    /// Headers beside those that every answer has: names with what they say.
+    /// Names and descriptions of headers, beside those that every answer has.
     pub(super) headers: &'static [(&'static str, &'static str)],
 }
 
-/// Why it may not answer what was asked for.
+/// One error that an operation may answer with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RefusalSpec {
     pub(super) status: u16,
     pub(super) about: &'static str,
-    /// An example, where none can be asked for in a test.
+    /// Makes an example, if no test can provoke the error over HTTP.
     pub(super) example: Option<fn() -> Problem>,
 }
 
-/// A refusal with its status, and when it comes.
+/// An error with its status and the condition under which it occurs.
 pub(super) const fn refusal(status: u16, about: &'static str) -> RefusalSpec {
     RefusalSpec { status, about, example: None }
 }
 
 impl RefusalSpec {
-    /// With an example by the code that says so.
+    /// Adds an example.
     pub(super) const fn with_example(self, made: fn() -> Problem) -> Self {
         Self { example: Some(made), ..self }
     }
 }
 
-/// What a body is made of.
+/// The media type and the schema of a body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContentSpec {
     pub(super) media: &'static str,
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
-/// 200 with what is written of `T` as JSON.
+/// A 200 answer with a `T` as JSON.
 pub(super) const fn json<T: JsonSchema>(about: &'static str) -> ResponseSpec {
     ResponseSpec { status: 200, about, content: Some(json_body::<T>()), headers: &[] }
 }
@@ -123,7 +124,7 @@ pub(super) const fn json_body<T: JsonSchema>() -> ContentSpec {
     ContentSpec { media: "application/json", schema: |generator| generator.subschema_for::<T>() }
 }
 
-/// 200 with a text of this media type.
+/// A 200 answer with a text of this media type.
 pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSpec {
     ResponseSpec {
         status: 200,
@@ -133,24 +134,25 @@ pub(super) const fn text(media: &'static str, about: &'static str) -> ResponseSp
     }
 }
 
-/// 200 with a stream of server-sent events, each of which is a `T`: `OpenAPI` 3.1 has no word of its own for that.
+/// A 200 answer with a stream of server-sent events, each of which is a `T`. `OpenAPI` 3.1 cannot
+/// say that itself.
 pub(super) const fn streamed<T: JsonSchema>(about: &'static str) -> ResponseSpec {
     ResponseSpec { content: Some(ContentSpec { media: "text/event-stream", ..json_body::<T>() }), ..json::<T>(about) }
 }
 
 impl ResponseSpec {
-    /// With another status than 200.
+    /// Replaces the status 200.
     pub(super) const fn status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// With headers of its own.
+    /// Adds headers of its own.
     pub(super) const fn headers(self, headers: &'static [(&'static str, &'static str)]) -> Self {
         Self { headers, ..self }
     }
 }
 
-/// What a method of a path does, answers and is answered by.
+/// An operation with its summary and its answer on success.
 pub(super) const fn operation(
     verb: Verb,
     right: Right,
@@ -163,8 +165,8 @@ pub(super) const fn operation(
     OperationSpec { handler: Some(handler), ..sub_operation("", right, tag, id, summary, answer).verb(verb) }
 }
 
-/// What a `GET` of a path below that of its route answers, when the handler of the route answers
-/// that, too. The right that is checked is that of the handler; a test holds this one equal.
+/// A `GET` of a path below that of its route that is answered by the handler of the route. The
+/// right of that handler is checked; a test ensures that the one named here is the same.
 pub(super) const fn sub_operation(
     below: &'static str,
     right: Right,
@@ -198,42 +200,43 @@ impl OperationSpec {
         Self { verb, ..self }
     }
 
-    /// With what the summary leaves open.
+    /// Adds the text that the summary leaves open.
     pub(super) const fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 
-    /// With the table that its handler reads the query with.
+    /// Adds the table that the handler parses the query with.
     pub(super) const fn query(self, query: &'static [Param]) -> Self {
         Self { query, ..self }
     }
 
-    /// With the headers that it looks at.
+    /// Adds the headers that the handler reads.
     pub(super) const fn with_headers(self, headers: &'static [Param]) -> Self {
         Self { headers, ..self }
     }
 
-    /// With a JSON body of `T`.
+    /// Takes a JSON body of `T`.
     pub(super) const fn body<T: JsonSchema>(self) -> Self {
         Self { body: Some(json_body::<T>()), ..self }
     }
 
-    /// With further answers that are no refusals.
+    /// Adds further answers that are not errors.
     pub(super) const fn also(self, also: &'static [ResponseSpec]) -> Self {
         Self { also, ..self }
     }
 
-    /// With what it may refuse, and when.
+    /// Adds its errors.
     pub(super) const fn refuses(self, refuses: &'static [RefusalSpec]) -> Self {
         Self { refuses, ..self }
     }
 
-    /// Is answered when the change is durable.
+    /// Marks an operation that answers only when its change is durable.
     pub(super) const fn stores(self) -> Self {
         Self { stores: true, ..self }
     }
 
-    /// Has a strong `ETag`, and answers 304 to who names it.
+    /// Marks an operation that sends a strong `ETag` and answers 304 to a client that has the
+    /// content.
     pub(super) const fn revalidates(self) -> Self {
         Self { revalidates: true, ..self }
     }
@@ -246,14 +249,14 @@ impl OperationSpec {
         }
     }
 
-    /// Whether it promises to change nothing.
+    /// Whether the method is safe: it changes no state (RFC 9110 section 9.2.1).
     pub(super) fn is_safe(&self) -> bool {
         self.verb == Verb::Get
     }
 }
 
 impl Verb {
-    /// As in a request.
+    /// The method as in a request line.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -265,7 +268,7 @@ impl Verb {
 }
 
 impl Tag {
-    /// Every group, in the order in which people read them.
+    /// All groups, in reading order.
     pub(super) const ALL: [Self; 8] = [
         Self::Tools,
         Self::Calls,
@@ -291,7 +294,7 @@ impl Tag {
         }
     }
 
-    /// What is in it.
+    /// The description of the group.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Tools => "The one list of every tool that agents may call, in the shape that an LLM request carries.",

@@ -1,4 +1,5 @@
-//! What every route refuses, and what those that change something refuse beside it, each with an example by the code that says so.
+//! The errors that all routes share, and those that all routes with changes share. Each has an
+//! example that is made by the code that sends it.
 
 use serde_json::Value;
 
@@ -10,25 +11,25 @@ use crate::server::http::query::QueryParams;
 use crate::server::openapi::{OperationSpec, Verb};
 use crate::state::StateErrorKind;
 
-/// A refusal that many routes have in common.
+/// An error that many routes share.
 pub(super) struct CommonRefusal {
     pub(super) status: u16,
-    /// Its name among the parts of the document.
+    /// Its name among the components of the document.
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Whether it may be the answer of an operation.
+    /// Whether an operation may answer with it.
     pub(super) applies_to: fn(&OperationSpec) -> bool,
     make_example: fn() -> Problem,
 }
 
 impl CommonRefusal {
-    /// The document that a client gets.
+    /// The JSON document that a client gets.
     pub(super) fn example(&self) -> Value {
         serde_json::to_value((self.make_example)().document()).unwrap_or_default()
     }
 }
 
-/// All of them.
+/// All shared errors.
 pub(super) const COMMON: &[CommonRefusal] = &[
     CommonRefusal {
         status: 400,

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the description of the API, made once.
+//! `GET /openapi.json`: the description of the API, built once.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use crate::server::openapi::document::document;
 use crate::server::{SharedState, routes};
 use crate::views::Coding;
 
-/// The description, in every coding.
+/// The description as a tree and as a body in every coding.
 struct EncodedDocument {
     document: Value,
     coded: Vec<(Coding, CachedResponse)>,
@@ -43,7 +43,7 @@ pub(in crate::server) async fn serve(
     _: NoQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    // Making it and its codings takes longer than an async thread may be held up.
+    // Building and compressing it takes too long for an async thread.
     let made = shared.tasks.off_thread(|| &DESCRIPTION.coded).await;
     let wanted = content_coding::choose(&headers);
     let ready = made.iter().find(|(coding, _)| *coding == wanted).or_else(|| made.last());
@@ -51,7 +51,7 @@ pub(in crate::server) async fn serve(
     Ok(ready.answer(&headers).map(Body::new))
 }
 
-/// The body in a coding with its headers; nothing when it cannot be coded.
+/// The body in a coding with its headers; `None` if compressing fails.
 fn coded(plain: &[u8], coding: Coding) -> Option<CachedResponse> {
     let body = Bytes::from(coding.encode(plain).ok()?);
     let etag = HeaderValue::try_from(format!("\"{:032x}-{}\"", xxh3_128(plain), coding.as_str())).ok()?;
