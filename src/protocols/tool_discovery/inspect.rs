@@ -155,7 +155,7 @@ pub(in crate::protocols) fn refused(error: &ListError) -> Finding {
         ListError::NotThisProtocol(_) => {
             "check that this is the manifest: an object with `protocol_version`, `scenario` and `tools`"
         }
-        _ => "mend that first; nothing else could be judged",
+        _ => "fix this first; the rest of the manifest was not checked",
     };
     Finding::new(FindingCode::ManifestRefused, error.to_string()).hint(hint)
 }
