@@ -43,7 +43,8 @@ enum Take {
     Any,
 }
 
-/// One client for all scenarios: bounded concurrency, no proxy from the environment, redirects within the origin only.
+/// One client for all scenarios: limited concurrency, no proxy from the environment, redirects
+/// within the origin only.
 pub struct Client {
     pub(super) settings: Arc<ArcSwap<ClientSettings>>,
     connections: Arc<Connections>,
@@ -178,8 +179,8 @@ impl Upstream {
         let client = &self.client;
         let _turn = self.turn.lock().await;
         let settings = client.settings.load_full();
-        // Never closed, so the error that is kept here cannot come. The turn is waited for first: a request that cannot start yet must
-        // not take another scenario's place.
+        // The semaphore is never closed, so the error case here cannot occur. The turn comes first:
+        // a request that cannot start yet must not take another scenario's permit.
         let _permit = settings.permits.acquire().await;
         let max_body = self.max_body.map_or(settings.limits.max_body, |most| most.min(settings.limits.max_body));
         let limits = &ClientLimits { max_body, ..settings.limits.clone() };
@@ -193,7 +194,8 @@ impl Upstream {
         answer
     }
 
-    /// Asks, follows redirects within the origin, and reads the answer. The caller holds a permit and the time.
+    /// Sends the request, follows redirects within the origin, and reads the answer. The caller
+    /// holds a permit and limits the time.
     async fn exchange(
         &self,
         limits: &ClientLimits,
@@ -235,8 +237,9 @@ impl Upstream {
         }
     }
 
-    /// Sends one request until its head is answered; once more on a fresh connection, if `may_retry` still allows it, when the
-    /// connection was closed before that. The race with a server that closes is no failure of the scenario.
+    /// Sends one request until its head is answered. If the connection was closed before that, and
+    /// `may_retry` still allows it, sends it once more on a fresh connection. The race with a
+    /// server that closes a connection is not a failure of the scenario.
     async fn send(
         &self,
         limits: &ClientLimits,
@@ -258,8 +261,8 @@ impl Upstream {
         }
     }
 
-    /// Connects to `dial`, when there is one, instead of looking up the host name of the address. An address without a host name is
-    /// asked as it is.
+    /// Connects to `dial`, if given, instead of looking up the host name of the address. An address
+    /// without a host name is used as it is.
     #[must_use]
     pub fn with_dial(self, dial: Option<SocketAddr>) -> Self {
         let connections = &self.client.connections;
@@ -279,7 +282,7 @@ impl Upstream {
         Self { call_timeout, ..self }
     }
 
-    /// Of answers to asks at most so many bytes are read, where that is less than what all may have.
+    /// Limits the bytes read of an answer to a GET, where that is less than the general limit.
     #[must_use]
     pub fn with_max_body(self, max_body: Option<usize>) -> Self {
         Self { max_body, ..self }
@@ -310,7 +313,8 @@ impl Upstream {
         &self.client.tasks
     }
 
-    /// How long an answer may be used. For a 304 this is what the 304 itself says: let [`HttpFreshness::renewing`] add what it left out.
+    /// How long an answer may be used. For a 304 this is what the 304 itself says; use
+    /// [`HttpFreshness::renewing`] to add what it left out.
     pub fn freshness(&self, answer: &HttpResponse) -> HttpFreshness {
         cache_policy::freshness(&answer.head, self.client.settings.load().rules)
     }
@@ -337,7 +341,8 @@ where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let url = || address.to_string();
-    // The codings we accept are decoded and their header taken away by now; what is left was not asked for.
+    // The accepted codings were decoded and their header removed before; any other coding was not
+    // requested.
     if let Some(coding) = head.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let message = format!("its content coding {coding:?} was not asked for");
         return Err(TransportError::Broken { url: url(), message });
@@ -349,8 +354,8 @@ where
     Ok(HttpResponse { head, body })
 }
 
-/// The headers that make a request conditional (RFC 9110 section 13.1): both are sent, a server that knows `If-None-Match` ignores the
-/// other. None without validators.
+/// The headers that make a request conditional (RFC 9110 section 13.1). Both are sent; a server
+/// that knows `If-None-Match` ignores the other. Empty without validators.
 fn conditions(validators: &HttpValidators) -> HeaderMap {
     let etag = validators.etag.iter().map(|etag| (IF_NONE_MATCH, etag.clone()));
     let last_modified = validators.last_modified.iter().map(|date| (IF_MODIFIED_SINCE, date.clone()));
