@@ -160,7 +160,7 @@ impl HttpFreshness {
         self.received + self.lifetime
     }
 
-    /// Until when it may be used while asking fails, and whether that ends at all: `None` when it does not.
+    /// Until when the answer may be used while requests fail; `None` if there is no end.
     pub fn usable_until(&self) -> Option<Instant> {
         if self.basis.rules.last_good {
             return None;
@@ -188,7 +188,8 @@ impl HttpFreshness {
             varies_by_all: new.varies_by_all.or(old.varies_by_all),
             etag: new.etag.or(old.etag),
             last_modified: new.last_modified.or(old.last_modified),
-            // The age and the date are those of the 304: it has just come from whoever vouches for the answer.
+            // The age and the date are those of the 304, because the server has just confirmed the
+            // answer.
             ..new
         };
         basis.judge(self.received, self.received_at)
@@ -272,11 +273,13 @@ impl Basis {
     }
 }
 
-/// The age on arrival: `Age` and the time that the answer took (RFC 9111 section 4.2.3, `corrected_age_value`).
+/// The age on arrival: `Age` and the time that the answer took (RFC 9111 section 4.2.3,
+/// `corrected_age_value`).
 ///
-/// Not its `apparent_age`, which compares `Date` with our clock: a scenario whose clock is slow would make all its answers stale,
-/// and most caches on servers leave it out for that reason. `Age` of several members or lines counts by its first; what is no number
-/// counts as not sent (section 5.1).
+/// Not its `apparent_age`, which compares `Date` with the daemon's clock: a scenario whose clock is
+/// slow would make all its answers stale, and most caches on servers leave it out for that reason.
+/// Of several members or lines of `Age` the first one counts; a value that is not a number counts
+/// as not sent (section 5.1).
 fn age(head: &ResponseHead) -> Duration {
     let first = head.headers.get(AGE).and_then(|age| age.as_bytes().split(|byte| *byte == b',').next());
     let age = first.and_then(|age| directives::delta_seconds(age.trim_ascii())).unwrap_or_default();
