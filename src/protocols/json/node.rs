@@ -115,7 +115,7 @@ fn comma(out: &mut String, index: usize) {
 
 /// Writes a JSON string.
 pub(in crate::protocols) fn write_string(out: &mut String, text: &str) {
-    // The loop does not stop at the first match, so that the compiler can check many bytes at once.
+    // The scan does not stop at the first match, so that the compiler can check many bytes at once.
     let odd = text.bytes().map(|byte| u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
     if odd.fold(0, |any, odd| any | odd) == 0 {
         out.push('"');
